@@ -1,0 +1,102 @@
+# The commands of a checkout. `make demo` and `make test` need Python 3.11, make and a package registry, nothing else.
+
+SHELL := /bin/sh
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+VENV := .venv
+PY := $(VENV)/bin/python
+RUN_STAMP := $(VENV)/.stamp-run
+DEV_STAMP := $(VENV)/.stamp-dev
+PIP_INSTALL := "$(PY)" -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# Build requirements are pinned too; older pip reads the first name, newer pip the second.
+PINNED_BUILD := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
+
+# Two cores run two workers; a file stays on one worker, so that its fixtures are built once.
+WORKERS ?= 2
+PYTEST := "$(PY)" -m pytest
+PARALLEL := -n $(WORKERS) --dist loadfile
+LSP_SUITE := -c tests/lsp/pytest.toml --rootdir=. tests/lsp
+COVERAGE := --cov --cov-config=pyproject.toml
+# Extra words for the main run of pytest, or for the bench: make e2e ARGS="-k steering"
+ARGS ?=
+
+# An environment remembers its own path: after a move or a copy it is built again.
+ifneq ($(shell cat $(VENV)/.made-at 2>/dev/null),$(CURDIR))
+.PHONY: $(VENV)/.made-at
+endif
+
+.PHONY: help
+help:
+	@echo "make demo      watch Tiller repair a small project"
+	@echo "make test      every check at CI size: lint, types, tests"
+	@echo "make setup     build $(VENV) with what the product needs"
+	@echo "make lint      ruff, import layers, types"
+	@echo "make e2e       only the tests that start the real server (make e2e-setup installs what they need)"
+	@echo "make bench     measure, and write bench-results/"
+	@echo "make campaign  the tests at full size; takes long"
+	@echo "make clean     remove what these commands made"
+
+$(VENV)/.made-at:
+	@sh .ci/make-venv "$(VENV)"
+	@printf '%s\n' "$(CURDIR)" > $@
+
+# An environment made with PYTHONDONTWRITEBYTECODE=1 in force would compile every file at every start.
+$(RUN_STAMP): $(VENV)/.made-at pyproject.toml constraints.txt
+	@echo "Installing Tiller into $(VENV) ..."
+	@$(PINNED_BUILD) $(PIP_INSTALL) --editable .
+	@PYTHONDONTWRITEBYTECODE= "$(PY)" -m compileall -q agent_core server
+	@touch $@
+
+$(DEV_STAMP): $(RUN_STAMP) .ci/dev-requirements
+	@echo "Installing what the tests need ..."
+	@"$(PY)" .ci/dev-requirements pyproject.toml > $(VENV)/dev-requirements.txt
+	@$(PIP_INSTALL) -r $(VENV)/dev-requirements.txt
+	@touch $@
+
+.PHONY: setup
+setup: $(RUN_STAMP)
+
+.PHONY: demo
+demo: setup
+	@"$(VENV)/bin/tiller" demo
+
+# No editor takes part yet, so the end-to-end tests need no more than the others.
+.PHONY: e2e-setup
+e2e-setup: $(DEV_STAMP)
+
+.PHONY: lint
+lint: $(DEV_STAMP)
+	"$(VENV)/bin/ruff" check .
+	"$(VENV)/bin/ruff" format --check .
+	"$(VENV)/bin/lint-imports" --no-logo
+	"$(VENV)/bin/basedpyright" --pythonpath "$(PY)"
+
+# pytest-lsp brings pytest-asyncio, the other tests run under anyio: two runs, one coverage figure,
+# and the closing line of the larger run comes last.
+.PHONY: test
+test: lint e2e-setup
+	@rm -f .coverage .coverage.*
+	$(PYTEST) $(LSP_SUITE) $(COVERAGE) --cov-report= --cov-fail-under=0
+	$(PYTEST) $(PARALLEL) $(COVERAGE) --cov-append $(ARGS)
+
+.PHONY: e2e
+e2e: e2e-setup
+	$(PYTEST) $(LSP_SUITE)
+	$(PYTEST) -m e2e $(ARGS)
+
+.PHONY: campaign
+campaign: export TILLER_CAMPAIGN := 1
+campaign: $(DEV_STAMP)
+	$(PYTEST) $(LSP_SUITE) --timeout=600
+	$(PYTEST) $(PARALLEL) --timeout=3600 $(ARGS)
+
+.PHONY: bench
+bench: $(DEV_STAMP)
+	"$(PY)" -m bench $(ARGS)
+
+.PHONY: clean
+clean:
+	rm -rf "$(VENV)" build dist bench-results .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -f .coverage .coverage.*
+	find agent_core server tests -name __pycache__ -type d -prune -exec rm -rf {} +

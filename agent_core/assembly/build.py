@@ -1,0 +1,148 @@
+"""Builds a session out of its ports: no settings, no files of configuration, no choice of adapters."""
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import anyio
+
+from agent_core.compaction import Compactor
+from agent_core.events import (
+    ErrorRaised,
+    ExtensionError,
+    Feed,
+    Notice,
+    QueueMode,
+    ThinkingLevel,
+)
+from agent_core.hooks import HookFailure, HookRunner, HookTable
+from agent_core.kernel import Clock
+from agent_core.kernel.errors import StorageError
+from agent_core.messages import Text, ToolResultMessage
+from agent_core.providers import Model
+from agent_core.session import AgentSession
+from agent_core.session.drafts import message_entry, run_ended_entry
+from agent_core.session.inbox import Inbox
+from agent_core.session.model_choice import ModelChoice, ModelSource
+from agent_core.session.parts import Parts, Place, SessionOptions, SystemPrompt, Voice, failure_of
+from agent_core.session.recorder import Recorder
+from agent_core.session.restore import Restored, restore
+from agent_core.session.runs import Runs
+from agent_core.session.tally import Tally
+from agent_core.session.toolbox import Toolbox
+from agent_core.storage import Opened
+from agent_core.tools import Tool
+from agent_core.transcript import Transcript
+
+INTERRUPTED = (
+    "Interrupted: the program that ran this call ended before it was over. Its effects, if any, may be half done; "
+    "look before you repeat it."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ingredients:
+    """Everything a session is built from."""
+
+    clock: Clock
+    opened: Opened
+    """A log to write to, and the entries that are in it."""
+    place: Place
+    source: ModelSource
+    model: Model | None
+    why_no_model: str = ""
+    thinking: ThinkingLevel = "medium"
+    tools: Sequence[Tool]
+    active_tools: str | Sequence[str] = "default"
+    hooks: HookTable = field(default_factory=HookTable)
+    system_prompt: SystemPrompt
+    steering: QueueMode = "one-at-a-time"
+    follow_up: QueueMode = "one-at-a-time"
+    options: SessionOptions = field(default_factory=SessionOptions)
+    notices: Sequence[str] = ()
+    """What the user should hear first, problems of the configuration for one."""
+
+
+@asynccontextmanager
+async def build_session(ingredients: Ingredients) -> AsyncGenerator[AgentSession, None]:
+    """Build a session and hold its tasks; leaving the context cancels what goes on and settles the file."""
+    parts = _parts(ingredients)
+    restored = restore(parts.recorder.path())
+    async with anyio.create_task_group() as group:
+        session = AgentSession(parts, Runs(group), known=restored.runs)
+        await _repair(parts, restored)
+        for text in ingredients.notices:
+            _ = parts.voice.say(Notice(level="warning", text=text))
+        try:
+            yield session
+        finally:
+            await session.close()
+            group.cancel_scope.cancel()
+
+
+def _parts(given: Ingredients) -> Parts:
+    voice = Voice(feed=Feed(given.clock))
+    transcript = Transcript(given.opened.entries)
+    restored = restore(transcript.path())
+    log = given.opened.log
+    return Parts(
+        session=log.header.id,
+        clock=given.clock,
+        voice=voice,
+        recorder=Recorder(log, transcript, clock=given.clock, trouble=_trouble(voice)),
+        inbox=Inbox(steering=given.steering, follow_up=given.follow_up),
+        models=ModelChoice(
+            given.source,
+            model=given.model,
+            thinking=given.thinking,
+            why_none=given.why_no_model,
+        ),
+        toolbox=Toolbox(given.tools, active=given.active_tools),
+        hooks=HookRunner(given.hooks, report=_report(voice)),
+        compactor=Compactor(),
+        tally=Tally(restored.usage, restored.context_used),
+        place=given.place,
+        system_prompt=given.system_prompt,
+        options=given.options,
+    )
+
+
+async def _repair(parts: Parts, restored: Restored) -> None:
+    """Finish what a process that died left open: every call gets a result, every run an end."""
+    for call in restored.unanswered:
+        result = ToolResultMessage(
+            call_id=call.id,
+            tool_name=call.name,
+            content=(Text(text=INTERRUPTED),),
+            is_error=True,
+            at_ms=parts.clock.now_ms(),
+        )
+        _ = await parts.recorder.keep(message_entry(result))
+    if restored.interrupted is not None:
+        _ = await parts.recorder.keep(run_ended_entry(restored.interrupted, "interrupted"))
+        text = "the last run was interrupted when its process ended; say «go on» to continue it"
+        _ = parts.voice.say(Notice(level="warning", text=text))
+    for waiting in restored.waiting:
+        parts.inbox.put(waiting.item, waiting.message_id)
+        parts.inbox.paused = True
+
+
+def _trouble(voice: Voice) -> Callable[[StorageError], None]:
+    """Tell that the disk failed."""
+
+    def tell(error: StorageError) -> None:
+        view = voice.picture.run
+        _ = voice.say(ErrorRaised(run=view.run if view else None, error=failure_of(error)))
+
+    return tell
+
+
+def _report(voice: Voice) -> Callable[[HookFailure], None]:
+    """Tell that a hook failed."""
+
+    def tell(failure: HookFailure) -> None:
+        _ = voice.say(
+            ExtensionError(extension=failure.hook, event=failure.point, error=failure.error)
+        )
+
+    return tell

@@ -1,0 +1,26 @@
+"""Keeps a conversation inside the model's context window: what to summarise, and the summary."""
+
+from agent_core.compaction.compactor import Cancelled, Compacted, CompactionHooks, Compactor
+from agent_core.compaction.estimate import (
+    context_tokens,
+    estimate_message,
+    estimate_messages,
+    estimate_text,
+)
+from agent_core.compaction.prepare import NothingToCompact, prepare
+from agent_core.compaction.settings import CompactionSettings, should_compact
+
+__all__ = [
+    "Cancelled",
+    "Compacted",
+    "CompactionHooks",
+    "CompactionSettings",
+    "Compactor",
+    "NothingToCompact",
+    "context_tokens",
+    "estimate_message",
+    "estimate_messages",
+    "estimate_text",
+    "prepare",
+    "should_compact",
+]

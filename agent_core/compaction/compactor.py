@@ -1,0 +1,232 @@
+"""Has the older part of a conversation summarised by a model."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from agent_core.compaction.estimate import estimate_text
+from agent_core.compaction.files import TouchedFiles
+from agent_core.compaction.prompts import (
+    NO_HISTORY,
+    SYSTEM,
+    history_prompt,
+    merged,
+    turn_prompt,
+    with_files,
+)
+from agent_core.compaction.serialise import (
+    TIGHTER_RESULT_CHARS,
+    serialise_within,
+)
+from agent_core.compaction.settings import LARGEST_SHARE
+from agent_core.events import CompactionReason, ThinkingLevel
+from agent_core.hooks import Compacting, CompactionCancelled, CompactionOutcome, SummaryGiven
+from agent_core.kernel import EntryId, JsonValue
+from agent_core.kernel.errors import ProviderError
+from agent_core.messages import AssistantMessage, Message, Text, Usage, UserMessage
+from agent_core.providers import Answer, Model, ModelFacts, ModelRequest
+from agent_core.transcript import CompactionEntry, CompactionPreparation
+
+PROMPT_TOKENS = 2_000
+"""What the instructions around a conversation take, with room to spare."""
+
+
+class CompactionHooks(Protocol):
+    """Those who may prevent a compaction or write its summary themselves."""
+
+    async def compacting(self, compacting: Compacting, /) -> CompactionOutcome:
+        """Ask them; never raises."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacted:
+    """A summary that can stand for everything before `first_kept`."""
+
+    summary: str
+    first_kept: EntryId
+    tokens_before: int
+    usage: Usage | None
+    """What the summary cost; None when a hook gave it."""
+    details: JsonValue
+    """`readFiles` and `modifiedFiles`, or what the hook gave."""
+    from_hook: bool = False
+
+    def entry(self, entry_id: EntryId, *, parent: EntryId | None, at_ms: int) -> CompactionEntry:
+        """Give the entry that puts it into force."""
+        return CompactionEntry(
+            id=entry_id,
+            parent=parent,
+            at_ms=at_ms,
+            summary=self.summary,
+            first_kept=self.first_kept,
+            tokens_before=self.tokens_before,
+            details=self.details,
+            usage=self.usage,
+            from_hook=self.from_hook,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancelled:
+    """A hook did not want it."""
+
+
+class Compactor:
+    """Makes summaries; writes nothing itself and keeps no state, so a cancelled call leaves nothing behind."""
+
+    async def compact(
+        self,
+        preparation: CompactionPreparation,
+        *,
+        model: Model,
+        reason: CompactionReason,
+        instructions: str | None,
+        hooks: CompactionHooks,
+        thinking: ThinkingLevel = "off",
+    ) -> Compacted | Cancelled:
+        """Summarise what was prepared.
+
+        A blank summary of a hook is ignored. A conversation that is too long for the model is shortened
+        (tool output first, then its middle), and once more when the provider still refuses it.
+
+        Args:
+            preparation: What `prepare` gave for the path as it is now.
+            model: The one to ask.
+            reason: Passed on to the hooks.
+            instructions: What the user wants the summary to dwell on.
+            hooks: Asked first.
+            thinking: The session's level; used only if the model reasons.
+
+        Raises:
+            ProviderError: The model cannot be reached, or gave no summary that can be relied on: an empty one,
+                one cut off by its length, or a tool call instead.
+        """
+        outcome = await hooks.compacting(
+            Compacting(
+                reason=reason,
+                messages=(*preparation.messages, *preparation.turn_prefix),
+                previous_summary=preparation.previous_summary,
+                instructions=instructions,
+                tokens_before=preparation.tokens_before,
+            )
+        )
+        if isinstance(outcome, CompactionCancelled):
+            return Cancelled()
+        if isinstance(outcome, SummaryGiven) and outcome.summary.strip():
+            return Compacted(
+                summary=outcome.summary,
+                first_kept=preparation.first_kept,
+                tokens_before=preparation.tokens_before,
+                usage=None,
+                details=outcome.details,
+                from_hook=True,
+            )
+        scribe = _Scribe(model, thinking=thinking if model.facts.reasoning else "off")
+        summary = await scribe.summary(preparation, instructions=instructions)
+        files = TouchedFiles(read=preparation.read_files, modified=preparation.modified_files)
+        return Compacted(
+            summary=with_files(summary, files),
+            first_kept=preparation.first_kept,
+            tokens_before=preparation.tokens_before,
+            usage=scribe.usage,
+            details=files.details(),
+        )
+
+
+class _Scribe:
+    """Asks one model for one summary, in one or two calls, and counts what they used."""
+
+    def __init__(self, model: Model, *, thinking: ThinkingLevel) -> None:
+        self._model = model
+        self._thinking: ThinkingLevel = thinking
+        self.usage = Usage()
+
+    async def summary(self, preparation: CompactionPreparation, *, instructions: str | None) -> str:
+        """Summarise the history, then the beginning of a split turn."""
+        earlier = preparation.previous_summary
+        history = earlier
+        if preparation.messages:
+            history = await self._notes(
+                preparation.messages,
+                lambda text: history_prompt(
+                    text, previous_summary=earlier, instructions=instructions
+                ),
+            )
+        if not preparation.turn_prefix:
+            return history or ""
+        turn = await self._notes(
+            preparation.turn_prefix, lambda text: turn_prompt(text, instructions=instructions)
+        )
+        return merged(history or NO_HISTORY, turn)
+
+    async def _notes(self, messages: Sequence[Message], prompt: Callable[[str], str]) -> str:
+        facts = self._model.facts
+        around = estimate_text(prompt("")) + PROMPT_TOKENS
+        room = _room(facts, around=around)
+        text = serialise_within(messages, tokens=room)
+        try:
+            return await self._ask(prompt(text))
+        except ProviderError as error:
+            if error.reason != "context_overflow":
+                raise
+        # Our estimate was too low. Once more with half of it; a second refusal goes up.
+        half = estimate_text(text) // 2
+        text = serialise_within(messages, tokens=half, limits=TIGHTER_RESULT_CHARS[-1:])
+        return await self._ask(prompt(text))
+
+    async def _ask(self, prompt: str) -> str:
+        request = ModelRequest(
+            system=SYSTEM,
+            messages=(UserMessage(content=(Text(text=prompt),), at_ms=0),),
+            thinking=self._thinking,
+            max_tokens=_answer_tokens(self._model.facts),
+        )
+        answer = await self._answer(request)
+        self.usage = self.usage.plus(answer.usage)
+        fault = _fault(answer)
+        if fault is not None:
+            raise self._failed(fault)
+        return answer.text.strip()
+
+    async def _answer(self, request: ModelRequest) -> AssistantMessage:
+        async with self._model.stream(request) as parts:
+            async for part in parts:
+                if isinstance(part, Answer):
+                    return part.message
+        raise self._failed("the stream ended before the answer did")
+
+    def _failed(self, why: str) -> ProviderError:
+        facts = self._model.facts
+        return ProviderError(
+            f"Summarization failed: {why}", reason="protocol", provider=facts.provider
+        )
+
+
+def _answer_tokens(facts: ModelFacts) -> int | None:
+    """Say how long the answer may be; None: as long as the model can."""
+    most = facts.context_window // LARGEST_SHARE
+    # A server with a small window refuses a request whose input and output limit do not fit together.
+    return most if 0 < most < facts.max_tokens else None
+
+
+def _room(facts: ModelFacts, *, around: int) -> int | None:
+    if facts.context_window <= 0:
+        return None
+    answer = _answer_tokens(facts) or facts.max_tokens
+    return max(0, facts.context_window - answer - around)
+
+
+def _fault(answer: AssistantMessage) -> str | None:
+    """Say why an answer cannot be relied on as a summary; None: it can."""
+    if answer.tool_calls:
+        return "the model called a tool instead of writing the summary"
+    match answer.stop_reason:
+        case "error" | "aborted":
+            return answer.error or "the model ended its answer with an error"
+        case "length":
+            return "the summary was cut off by the model's output limit, so it is incomplete"
+        case "tool_use":
+            return "the model called a tool instead of writing the summary"
+        case "stop":
+            return None if answer.text.strip() else "the model gave an empty summary"

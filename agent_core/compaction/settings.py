@@ -1,0 +1,45 @@
+"""How much room compaction leaves and keeps."""
+
+from dataclasses import dataclass, replace
+
+RESERVE_TOKENS = 16_384
+KEEP_RECENT_TOKENS = 20_000
+LARGEST_SHARE = 4
+"""Neither figure takes more than one part in this many of the context window."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionSettings:
+    """What the user set."""
+
+    enabled: bool = True
+    """Whether it happens by itself; by hand it always works."""
+    reserve_tokens: int = RESERVE_TOKENS
+    """Room that must stay free for the next question and its answer."""
+    keep_recent_tokens: int = KEEP_RECENT_TOKENS
+    """How much of the newest conversation is kept word for word."""
+
+    def scaled(self, context_window: int) -> "CompactionSettings":
+        """Fit the figures to a model.
+
+        Args:
+            context_window: In tokens; 0 when unknown, which leaves the figures as they are.
+        """
+        if context_window <= 0:
+            return self
+        most = context_window // LARGEST_SHARE
+        return replace(
+            self,
+            reserve_tokens=min(self.reserve_tokens, most),
+            keep_recent_tokens=min(self.keep_recent_tokens, most),
+        )
+
+
+def should_compact(tokens: int, *, context_window: int, settings: CompactionSettings) -> bool:
+    """Tell whether the context is so full that it must be compacted before more is asked.
+
+    Never for a model whose context window is unknown (0), nor when it was switched off.
+    """
+    if not settings.enabled or context_window <= 0:
+        return False
+    return tokens > context_window - settings.scaled(context_window).reserve_tokens

@@ -1,0 +1,235 @@
+"""The feed of a session: one writer, many bounded readers that never slow it."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+import anyio
+
+from agent_core.events.union import (
+    Delta,
+    Event,
+    MessageDelta,
+    ThoughtDelta,
+    ToolInputDelta,
+    ToolOutputDelta,
+)
+from agent_core.kernel import Clock
+
+READER_EVENTS = 4096
+"""How many events a reader may lag before its deltas are merged in place."""
+READER_BYTES = 1 << 20
+"""How many bytes of deltas a reader may hold before it is told that it missed some."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stamped:
+    """An event with its place in the session's history."""
+
+    seq: int
+    first: int
+    """The first number that this event stands for; below `seq` only for merged deltas."""
+    at_ms: int
+    event: Event
+
+
+class Reader:
+    """One subscriber's view: events in order, adjacent deltas of one item merged, nothing lost but on `gap`.
+
+    A reader belongs to one task. Close it when done; the feed then forgets it.
+    """
+
+    def __init__(self, detach: Callable[["Reader"], None]) -> None:
+        self.closed = False
+        self.urgent = False
+        """Something besides deltas waits, or the first delta after that: worth a frame of its own."""
+        self._pending: list[Stamped] = []
+        self._delta_bytes = 0
+        self._merged_to = 0
+        self._wake = anyio.Event()
+        self._wake_urgent = anyio.Event()
+        self._over = anyio.Event()
+        self._eager = False
+        self._gap = False
+        self._detach = detach
+
+    def put(self, stamped: Stamped) -> None:
+        """Take an event from the feed; never waits."""
+        if self.closed:
+            return
+        self._pending.append(stamped)
+        if not isinstance(stamped.event, Delta):
+            self._eager = True
+            self._set_urgent()
+        else:
+            self._delta_bytes += len(stamped.event.text)
+            self._hold_bounds()
+            if self._eager:
+                self._eager = False
+                self._set_urgent()
+        if not self._wake.is_set():
+            self._wake.set()
+
+    async def wait(self) -> None:
+        """Wait until there is something to take, or the reader is closed."""
+        while not self._pending and not self.closed:
+            self._wake = anyio.Event()
+            await self._wake.wait()
+
+    async def wait_urgent(self) -> None:
+        """Wait until something urgent waits, or the reader is closed."""
+        while not self.urgent and not self.closed:
+            self._wake_urgent = anyio.Event()
+            await self._wake_urgent.wait()
+
+    async def wait_closed(self) -> None:
+        """Wait until the reader is closed."""
+        await self._over.wait()
+
+    async def take(self) -> tuple[Stamped, ...]:
+        """Wait for events and give all there are; an empty tuple means that the feed or reader is closed."""
+        await self.wait()
+        return self.take_now()
+
+    def take_now(self) -> tuple[Stamped, ...]:
+        """Give all there are without waiting."""
+        taken = merge(self._pending)
+        self._pending = []
+        self._delta_bytes = 0
+        self._merged_to = 0
+        self.urgent = False
+        return taken
+
+    def missed(self) -> bool:
+        """Tell, once, whether deltas were dropped since the last call; the ended event still has the whole."""
+        gap, self._gap = self._gap, False
+        return gap
+
+    def finish(self) -> None:
+        """End the reader from the feed's side: what is pending can still be taken."""
+        self.closed = True
+        self._over.set()
+        self._wake.set()
+        self._wake_urgent.set()
+
+    def close(self) -> None:
+        """End the reader; the feed forgets it."""
+        self._pending.clear()
+        self.finish()
+        self._detach(self)
+
+    def __aiter__(self) -> "Reader":
+        return self
+
+    async def __anext__(self) -> Stamped:
+        await self.wait()
+        if not self._pending:
+            raise StopAsyncIteration
+        return self._pending.pop(0)
+
+    def _set_urgent(self) -> None:
+        if not self.urgent:
+            self.urgent = True
+            self._wake_urgent.set()
+
+    def _hold_bounds(self) -> None:
+        if len(self._pending) - self._merged_to > READER_EVENTS:
+            self._pending = list(merge(self._pending))
+            self._merged_to = len(self._pending)
+        if self._delta_bytes > READER_BYTES:
+            self._pending = [one for one in self._pending if not isinstance(one.event, Delta)]
+            self._delta_bytes = 0
+            self._merged_to = len(self._pending)
+            self._gap = True
+
+
+class Feed:
+    """Stamps every event and hands it to all readers, in one order for everybody.
+
+    Written by the session's parts on the loop's thread only.
+    """
+
+    def __init__(self, clock: Clock, *, seq: int = 0) -> None:
+        self._clock = clock
+        self._seq = seq
+        self._readers: list[Reader] = []
+        self._closed = False
+
+    @property
+    def seq(self) -> int:
+        """The number of the newest event."""
+        return self._seq
+
+    def emit(self, event: Event) -> Stamped:
+        """Stamp and hand on. Never waits, never fails because of a reader."""
+        self._seq += 1
+        stamped = Stamped(seq=self._seq, first=self._seq, at_ms=self._clock.now_ms(), event=event)
+        for reader in self._readers:
+            reader.put(stamped)
+        return stamped
+
+    def subscribe(self) -> Reader:
+        """Open a reader that sees everything after the newest event."""
+        reader = Reader(self._forget)
+        if self._closed:
+            reader.finish()
+        else:
+            self._readers.append(reader)
+        return reader
+
+    def close(self) -> None:
+        """End all readers after what they still hold."""
+        self._closed = True
+        for reader in tuple(self._readers):
+            reader.finish()
+        self._readers.clear()
+
+    def _forget(self, reader: Reader) -> None:
+        if reader in self._readers:
+            self._readers.remove(reader)
+
+
+def merge(events: Iterable[Stamped]) -> tuple[Stamped, ...]:
+    """Merge adjacent deltas of one item; order and text are untouched."""
+    merged: list[Stamped] = []
+    texts: list[str] = []
+    first: Stamped | None = None
+    last: Stamped | None = None
+    for stamped in events:
+        if first is not None and last is not None:
+            if _continues(last.event, stamped.event):
+                texts.append(_delta_text(stamped.event))
+                last = stamped
+                continue
+            merged.append(_joined(first, last, texts))
+            first = None
+        if isinstance(stamped.event, Delta):
+            first = last = stamped
+            texts = [stamped.event.text]
+        else:
+            merged.append(stamped)
+    if first is not None and last is not None:
+        merged.append(_joined(first, last, texts))
+    return tuple(merged)
+
+
+def _continues(before: Event, after: Event) -> bool:
+    if type(before) is not type(after):
+        return False
+    return isinstance(before, Delta) and isinstance(after, Delta) and before.item == after.item
+
+
+def _delta_text(event: Event) -> str:
+    return event.text if isinstance(event, Delta) else ""
+
+
+def _joined(first: Stamped, last: Stamped, texts: list[str]) -> Stamped:
+    if first is last:
+        return first
+    event = first.event
+    text = "".join(texts)
+    match event:
+        case MessageDelta() | ThoughtDelta() | ToolInputDelta() | ToolOutputDelta():
+            whole: Event = replace(event, text=text)
+        case _:
+            return last
+    return Stamped(seq=last.seq, first=first.first, at_ms=last.at_ms, event=whole)

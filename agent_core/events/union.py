@@ -1,0 +1,386 @@
+"""Every event a session can emit: one frozen class each, one closed union.
+
+A class is the CamelCase of its wire name (`tool.input.delta` is `ToolInputDelta`). Sequence number and time are the
+feed's business (`Stamped`).
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from agent_core.events.values import (
+    ChangeCounts,
+    CompactionReason,
+    Delivery,
+    DocumentChange,
+    Failure,
+    QueueItem,
+    RunStatus,
+    SessionConfig,
+    SessionState as State,
+    ThinkingLevel,
+    ToolStatus,
+    UsageReport,
+)
+from agent_core.kernel import (
+    EntryId,
+    ItemId,
+    JsonObject,
+    JsonValue,
+    MessageId,
+    RunId,
+    ToolCallId,
+    TurnId,
+)
+from agent_core.messages import UserContent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionState:
+    """The session is idle, running, compacting or waiting."""
+
+    state: State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionConfigured:
+    """Model, mode, queues or tools changed."""
+
+    config: SessionConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionUsage:
+    """Tokens, money or context fill changed."""
+
+    usage: UsageReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStarted:
+    """First of a run."""
+
+    run: RunId
+    message_id: MessageId | None
+    model: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnded:
+    """Last of a run, exactly once, on every path out."""
+
+    run: RunId
+    status: RunStatus
+    usage: UsageReport
+    changes: ChangeCounts
+    error: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnStarted:
+    """One model response with its tool calls begins."""
+
+    run: RunId
+    turn: TurnId
+    index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnEnded:
+    """The response and the results of its tools are in the transcript."""
+
+    run: RunId
+    turn: TurnId
+    index: int
+    stop_reason: str
+    usage: UsageReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageStarted:
+    """Somebody begins to speak."""
+
+    run: RunId
+    turn: TurnId | None
+    item: ItemId
+    role: Literal["user", "assistant"]
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageDelta:
+    """More words of a message."""
+
+    run: RunId
+    turn: TurnId | None
+    item: ItemId
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageEnded:
+    """A message as a whole; the authority over its deltas."""
+
+    run: RunId
+    turn: TurnId | None
+    item: ItemId
+    role: Literal["user", "assistant"]
+    content: tuple[UserContent, ...]
+    delivery: Delivery | None = None
+    message_id: MessageId | None = None
+    model: str | None = None
+    usage: UsageReport | None = None
+    stop_reason: str | None = None
+    entry: EntryId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThoughtStarted:
+    """The model begins to think aloud."""
+
+    run: RunId
+    turn: TurnId | None
+    item: ItemId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThoughtDelta:
+    """More of a thought."""
+
+    run: RunId
+    turn: TurnId | None
+    item: ItemId
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThoughtEnded:
+    """A thought as a whole."""
+
+    run: RunId
+    turn: TurnId | None
+    item: ItemId
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolStarted:
+    """The model asks for a tool; its arguments may still be streaming."""
+
+    run: RunId
+    turn: TurnId | None
+    item: ItemId
+    call: ToolCallId
+    name: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolInputDelta:
+    """More raw argument text."""
+
+    run: RunId
+    turn: TurnId | None
+    item: ItemId
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolRunning:
+    """The call passed every check and runs now."""
+
+    run: RunId
+    turn: TurnId | None
+    item: ItemId
+    title: str
+    input: JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOutputDelta:
+    """More output of a running tool."""
+
+    run: RunId
+    turn: TurnId | None
+    item: ItemId
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolEnded:
+    """A tool call has its result, exactly once, also when it was skipped or blocked."""
+
+    run: RunId
+    turn: TurnId | None
+    item: ItemId
+    call: ToolCallId
+    name: str
+    status: ToolStatus
+    content: tuple[UserContent, ...]
+    details: JsonValue
+    duration_ms: int | None
+    """None: it did not run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditApplied:
+    """An edit landed and was verified."""
+
+    run: RunId
+    edit: str
+    call: ToolCallId
+    documents: tuple[DocumentChange, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditConflict:
+    """An edit did not land: the text had changed, or nobody can say what happened to it."""
+
+    run: RunId
+    edit: str
+    call: ToolCallId
+    documents: tuple[DocumentChange, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditRejected:
+    """The editor or its user refused an edit."""
+
+    run: RunId
+    edit: str
+    call: ToolCallId
+    documents: tuple[DocumentChange, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangesUpdated:
+    """How much this run has changed so far."""
+
+    run: RunId
+    files: int
+    additions: int
+    deletions: int
+    unreviewed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueChanged:
+    """Words were queued, delivered, returned or dropped."""
+
+    queue: tuple[QueueItem, ...]
+    paused: bool = False
+    """The queue waits for the next prompt: a run was cancelled while words waited."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionStarted:
+    """The older part of the conversation is being summarised."""
+
+    run: RunId | None
+    reason: CompactionReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionEnded:
+    """Compaction is over, one way or another."""
+
+    run: RunId | None
+    reason: CompactionReason
+    summary: str | None
+    tokens_before: int
+    tokens_after: int | None
+    aborted: bool
+    will_retry: bool
+    error: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryStarted:
+    """A model call failed in a way that may pass; it is tried again after the delay."""
+
+    run: RunId
+    attempt: int
+    max_attempts: int
+    delay_ms: int
+    error: Failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryEnded:
+    """Retrying succeeded or was given up."""
+
+    run: RunId
+    success: bool
+    attempt: int
+    error: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelChanged:
+    """Another model or thinking level is in force from the next request."""
+
+    model: str
+    thinking: ThinkingLevel
+    source: Literal["set", "cycle", "restore"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """Something the user should know; nothing failed."""
+
+    level: Literal["info", "warning"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorRaised:
+    """Something failed that ends no run: an entry could not be written, a hook broke a rule."""
+
+    run: RunId | None
+    error: Failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtensionError:
+    """A hook crashed or took too long; the run went on without it."""
+
+    extension: str
+    event: str
+    error: str
+
+
+Event = (
+    SessionState
+    | SessionConfigured
+    | SessionUsage
+    | RunStarted
+    | RunEnded
+    | TurnStarted
+    | TurnEnded
+    | MessageStarted
+    | MessageDelta
+    | MessageEnded
+    | ThoughtStarted
+    | ThoughtDelta
+    | ThoughtEnded
+    | ToolStarted
+    | ToolInputDelta
+    | ToolRunning
+    | ToolOutputDelta
+    | ToolEnded
+    | EditApplied
+    | EditConflict
+    | EditRejected
+    | ChangesUpdated
+    | QueueChanged
+    | CompactionStarted
+    | CompactionEnded
+    | RetryStarted
+    | RetryEnded
+    | ModelChanged
+    | Notice
+    | ErrorRaised
+    | ExtensionError
+)
+
+Delta = MessageDelta | ThoughtDelta | ToolInputDelta | ToolOutputDelta
+"""Events that append: merged without loss, and not written to disk."""

@@ -1,0 +1,101 @@
+"""The values inside events and snapshots that are not messages."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from agent_core.kernel import QueueId, RunId
+from agent_core.messages import Usage, UserContent
+
+SessionState = Literal["idle", "running", "requiresAction", "compacting", "retrying", "error"]
+RunStatus = Literal["completed", "cancelled", "failed", "interrupted", "budget", "refused"]
+ToolStatus = Literal["ok", "error", "skipped", "blocked", "cancelled"]
+Delivery = Literal["prompt", "steer", "followUp"]
+"""How words of the user reach the model: at the start of a run, inside it, or after it."""
+CompactionReason = Literal["manual", "threshold", "overflow", "length"]
+QueueMode = Literal["one-at-a-time", "all"]
+ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
+PermissionMode = Literal["plan", "ask", "auto", "yolo"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueItem:
+    """Words that wait for their turn."""
+
+    queue_id: QueueId
+    delivery: Delivery
+    content: tuple[UserContent, ...]
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionConfig:
+    """What is in force for the next request."""
+
+    model: str | None
+    """`provider/id`; None: no usable model."""
+    thinking: ThinkingLevel
+    mode: PermissionMode
+    auto_compact: bool
+    steering: QueueMode
+    follow_up: QueueMode
+    tools: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageReport:
+    """Tokens and money, beside how full the context window is."""
+
+    tokens: Usage
+    context_used: int
+    context_size: int
+    """0: the model does not say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeCounts:
+    """How much a run or session has changed."""
+
+    files: int = 0
+    additions: int = 0
+    deletions: int = 0
+    unreviewed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentChange:
+    """One file of an edit, and what became of it."""
+
+    path: Path
+    status: Literal["proposed", "applied", "stale", "refused", "failed", "unverified"]
+    saved: bool = False
+    """Whether the disk holds it; else it lies unsaved in the editor."""
+    version: int | None = None
+    """The editor's version, for open documents."""
+    sha256: str | None = None
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a run, retry or compaction failed, for people and for programs."""
+
+    kind: str
+    """A kind of the wire's closed list."""
+    message: str
+    retryable: bool = False
+    http_status: int | None = None
+    retry_after_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """What a run came to."""
+
+    run: RunId
+    status: RunStatus
+    text: str
+    """The last words of the model; empty when it said nothing."""
+    usage: UsageReport
+    changes: ChangeCounts
+    error: Failure | None = None

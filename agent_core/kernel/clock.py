@@ -1,0 +1,57 @@
+"""Time as a port, so that tests control it: the only place that asks the system for it."""
+
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+import anyio
+
+
+class Clock(Protocol):
+    """Wall time for what is written down, monotonic time for what is measured."""
+
+    def now_ms(self) -> int:
+        """Unix time in whole milliseconds."""
+        ...
+
+    def monotonic_s(self) -> float:
+        """Seconds that only go forward; the zero means nothing."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait; cancellable."""
+        ...
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now_ms(self) -> int:
+        """Unix time in whole milliseconds."""
+        return time.time_ns() // 1_000_000
+
+    def monotonic_s(self) -> float:
+        """Seconds that only go forward."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait; cancellable."""
+        await anyio.sleep(seconds)
+
+
+def rfc3339(at_ms: int) -> str:
+    """Write a time as RFC 3339 with milliseconds in UTC, as events and entries carry it."""
+    moment = datetime.fromtimestamp(at_ms // 1000, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{at_ms % 1000:03d}Z"
+
+
+def parse_rfc3339(text: str) -> int:
+    """Read a time written by any program as Unix milliseconds.
+
+    Raises:
+        ValueError: The text is no ISO 8601 time.
+    """
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return round(moment.timestamp() * 1000)

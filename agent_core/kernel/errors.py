@@ -1,0 +1,256 @@
+"""The whole tree of errors that Tiller's core raises on purpose.
+
+Anything else that goes up is a bug: it is logged with its run and ends that run.
+
+    TillerError
+    ├── UsageError                what the caller gave is wrong
+    │   ├── ConfigError           a settings or models file cannot be read (path, line, column)
+    │   ├── ModelUnknown          no model of that name
+    │   ├── WorkspaceMissing      the workspace is no folder
+    │   └── ToolSetInvalid        an empty or unknown set of tools
+    ├── SessionError
+    │   ├── SessionBusy           a run is going on and no delivery was chosen
+    │   ├── SessionClosed         the session was closed
+    │   ├── SessionNotFound       no session of that id
+    │   ├── SessionLocked         another process writes this session
+    │   ├── RunMismatch           the caller expected another run
+    │   ├── RunNotActive          nothing is running
+    │   └── QueueFull             too many prompts wait
+    ├── StorageError              the session file cannot be read or written
+    │   ├── StorageUnavailable    disk full, read-only or gone; retried
+    │   └── SessionDamaged        not a session file
+    ├── WorkspaceError            text for the model too: every message teaches
+    │   ├── PathRefused           outside the roots
+    │   ├── FileMissing           nothing there
+    │   ├── NotAFile              a folder or device
+    │   ├── NotText               binary, or an unknown encoding
+    │   ├── AccessRefused         the system says no
+    │   ├── StaleText             the text changed since it was read
+    │   ├── EditRefused           the editor did not take the edit
+    │   └── EditUnverified        nobody can say whether the edit landed
+    ├── ToolError                 a tool call that failed in a way the model can act on
+    │   └── ArgumentsInvalid      its arguments do not fit the schema
+    └── ProviderError             a model call failed (kind, status, retry-after)
+"""
+
+from pathlib import Path
+from typing import ClassVar, Literal
+
+ProviderErrorKind = Literal[
+    "auth",
+    "rate_limit",
+    "quota",
+    "context_overflow",
+    "not_found",
+    "invalid_request",
+    "server",
+    "network",
+    "timeout",
+    "protocol",
+    "refused",
+]
+"""Why a model call failed, as far as a catcher acts on it.
+
+`network`, `timeout`, `server` and `rate_limit` may pass by waiting; `context_overflow` by compacting;
+`protocol` is an answer that breaks the provider's own rules (a cut stream, bad JSON).
+"""
+
+
+class TillerError(Exception):
+    """The root: one clear sentence as text, and a kind that front ends pass on."""
+
+    kind: ClassVar[str] = "Internal"
+    """A kind of the wire's closed list."""
+    retryable: ClassVar[bool] = False
+    """Whether the same call may succeed later without anything being changed."""
+
+
+class UsageError(TillerError):
+    """What the caller gave cannot be used."""
+
+    kind = "UnsupportedCapability"
+
+
+class ConfigError(UsageError):
+    """A configuration file cannot be read; the rest of the configuration still holds."""
+
+    kind = "Internal"
+
+    def __init__(
+        self, message: str, *, path: Path, line: int | None = None, column: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.path = path
+        self.line = line
+        self.column = column
+
+
+class ModelUnknown(UsageError):
+    """No model of that name, or none usable at all."""
+
+    kind = "AuthRequired"
+
+
+class WorkspaceMissing(UsageError):
+    """The workspace is not a folder."""
+
+    kind = "RootNotAllowed"
+
+
+class ToolSetInvalid(UsageError):
+    """The set of tools is empty or names an unknown tool or preset."""
+
+
+class SessionError(TillerError):
+    """A session cannot do what was asked of it now."""
+
+
+class SessionBusy(SessionError):
+    """A run is going on and the caller did not choose how to deliver its words."""
+
+    kind = "SessionBusy"
+    retryable = True
+
+
+class SessionClosed(SessionError):
+    """The session was closed."""
+
+    kind = "SessionNotFound"
+
+
+class SessionNotFound(SessionError):
+    """No session of that id, or it cannot be told which one is meant."""
+
+    kind = "SessionNotFound"
+
+
+class SessionLocked(SessionError):
+    """Another living process writes this session."""
+
+    kind = "SessionBusy"
+    retryable = True
+
+
+class RunMismatch(SessionError):
+    """The caller expected another run than the one going on."""
+
+    kind = "RunMismatch"
+
+
+class RunNotActive(SessionError):
+    """Nothing is running, and the caller asked for that to be an error."""
+
+    kind = "RunNotActive"
+
+
+class QueueFull(SessionError):
+    """Too many words wait already; none of these were taken."""
+
+    kind = "QueueFull"
+    retryable = True
+
+
+class StorageError(TillerError):
+    """The session's file cannot be read or written."""
+
+
+class StorageUnavailable(StorageError):
+    """The disk is full, read-only or gone: nothing of this write is on it; it may work later."""
+
+    retryable = True
+
+
+class SessionDamaged(StorageError):
+    """The file is not a session, or its header cannot be read."""
+
+
+class WorkspaceError(TillerError):
+    """A file or process of the workspace cannot be used; the text tells the model how to go on."""
+
+
+class PathRefused(WorkspaceError):
+    """The path leads outside the allowed roots."""
+
+    kind = "RootNotAllowed"
+
+
+class FileMissing(WorkspaceError):
+    """Nothing is at that path."""
+
+
+class NotAFile(WorkspaceError):
+    """The path is a folder or a device."""
+
+
+class NotText(WorkspaceError):
+    """The content is binary, or in an encoding that cannot be told."""
+
+
+class AccessRefused(WorkspaceError):
+    """The operating system refuses the access."""
+
+
+class StaleText(WorkspaceError):
+    """The text changed since it was read; nothing was written."""
+
+    kind = "StaleDocument"
+
+
+class EditRefused(WorkspaceError):
+    """The editor did not take the edit; its text is as it was."""
+
+    kind = "EditRefused"
+
+
+class EditUnverified(WorkspaceError):
+    """It cannot be told whether the edit landed; the file must be read again first."""
+
+    kind = "EditUnverified"
+
+
+class ToolError(TillerError):
+    """A tool call failed; the text is the result that the model gets."""
+
+
+class ArgumentsInvalid(ToolError):
+    """The arguments of a tool call do not fit its schema."""
+
+
+class ProviderError(TillerError):
+    """A model call failed.
+
+    The text never holds a secret: adapters mask what they sent.
+    """
+
+    kind = "ModelError"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        reason: ProviderErrorKind,
+        provider: str,
+        status: int | None = None,
+        retry_after_s: float | None = None,
+        before_first_byte: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.reason: ProviderErrorKind = reason
+        self.provider = provider
+        self.status = status
+        self.retry_after_s = retry_after_s
+        self.before_first_byte = before_first_byte
+        """True when no part of an answer had come: the request may be sent again unseen."""
+
+    @property
+    def wire_kind(self) -> str:
+        """The kind that front ends pass on."""
+        match self.reason:
+            case "auth":
+                return "AuthRequired"
+            case "rate_limit" | "quota":
+                return "RateLimited"
+            case "context_overflow":
+                return "ContextOverflow"
+            case _:
+                return "ModelError"

@@ -1,0 +1,42 @@
+"""The ids that go around: opaque strings, each kind with a type of its own."""
+
+import os
+import secrets
+from collections.abc import Container
+from typing import NewType
+
+SessionId = NewType("SessionId", str)
+RunId = NewType("RunId", str)
+TurnId = NewType("TurnId", str)
+ItemId = NewType("ItemId", str)
+"""A message, thought or tool call inside a run."""
+EntryId = NewType("EntryId", str)
+ToolCallId = NewType("ToolCallId", str)
+"""Minted by the model's provider; unique within one assistant message only."""
+MessageId = NewType("MessageId", str)
+"""Minted by the client: makes a prompt idempotent."""
+QueueId = NewType("QueueId", str)
+
+ENTRY_ID_DRAWS = 100
+
+
+def uuid7(at_ms: int) -> str:
+    """Make a UUIDv7: sorts by time, 74 random bits.
+
+    Args:
+        at_ms: Unix time in milliseconds, from the caller's clock.
+    """
+    raw = bytearray(at_ms.to_bytes(6, "big") + os.urandom(10))
+    raw[6] = (raw[6] & 0x0F) | 0x70
+    raw[8] = (raw[8] & 0x3F) | 0x80
+    text = raw.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def new_entry_id(taken: Container[object], *, at_ms: int) -> EntryId:
+    """Draw the short id of a session entry (8 hex digits), a whole UUID when unlucky."""
+    for _ in range(ENTRY_ID_DRAWS):
+        drawn = secrets.token_hex(4)
+        if drawn not in taken:
+            return EntryId(drawn)
+    return EntryId(uuid7(at_ms))

@@ -1,0 +1,84 @@
+"""JSON as a type and as bytes: one line, UTF-8, always valid."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TypeGuard
+
+import pydantic_core
+
+JsonScalar = str | int | float | bool | None
+JsonValue = JsonScalar | Sequence["JsonValue"] | Mapping[str, "JsonValue"]
+JsonObject = Mapping[str, JsonValue]
+
+
+def encode(value: JsonValue) -> bytes:
+    """Write JSON on one line.
+
+    A lone surrogate (some tool's broken output) becomes U+FFFD, NaN and infinities become null: what we
+    write can always be read by everybody.
+    """
+    try:
+        return pydantic_core.to_json(value, inf_nan_mode="null")
+    except pydantic_core.PydanticSerializationError:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=dict)
+        return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").encode("utf-8")
+
+
+def decode(text: bytes | str) -> JsonValue:
+    """Read one JSON value.
+
+    Raises:
+        ValueError: The text is not JSON; the message says where.
+    """
+    try:
+        return _typed(pydantic_core.from_json(text, allow_inf_nan=False))  # pyright: ignore[reportAny] - a parser gives Any
+    except ValueError:
+        # A lone surrogate escape is refused there, yet other programs write them: read it, replaced.
+        value: object = json.loads(text, parse_constant=_refuse_constant)  # pyright: ignore[reportAny] - a parser gives Any
+        return _typed(_scrub(value))
+
+
+def decode_partial(text: bytes | str) -> JsonValue:
+    """Read what is there of an unfinished JSON text (streamed tool arguments); never to be executed.
+
+    Raises:
+        ValueError: Not even the beginning is JSON.
+    """
+    return _typed(pydantic_core.from_json(text, allow_partial="trailing-strings"))  # pyright: ignore[reportAny] - a parser gives Any
+
+
+def is_object(value: JsonValue) -> TypeGuard[JsonObject]:
+    """Tell whether a JSON value is an object."""
+    return isinstance(value, Mapping)
+
+
+def as_object(value: JsonValue) -> JsonObject:
+    """Give an object as it is and anything else as an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def scrub(text: str) -> str:
+    """Replace lone surrogates, which no encoder takes, by U+FFFD."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _scrub(value: object) -> object:
+    if isinstance(value, str):
+        return scrub(value)
+    if isinstance(value, list):
+        return [_scrub(item) for item in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - JSON by construction
+    if isinstance(value, dict):
+        return {scrub(str(key)): _scrub(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - JSON by construction
+    return value
+
+
+def _typed(value: object) -> JsonValue:
+    """Name the type of a value that a JSON parser made: nothing else can come out of it."""
+    return value  # pyright: ignore[reportReturnType] - by construction
+
+
+def _refuse_constant(name: str) -> object:
+    message = f"{name} is not JSON"
+    raise ValueError(message)

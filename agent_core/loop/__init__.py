@@ -1,0 +1,30 @@
+"""The loop of a run: a model call, a batch of tool calls, a turn, turns until nothing is left."""
+
+from agent_core.loop.port import (
+    BeforeTurn,
+    ContextHooks,
+    Demand,
+    Inbox,
+    Intake,
+    Items,
+    Loop,
+    Recording,
+    TurnCount,
+    Words,
+)
+from agent_core.loop.turns import run_turns, say
+
+__all__ = [
+    "BeforeTurn",
+    "ContextHooks",
+    "Demand",
+    "Inbox",
+    "Intake",
+    "Items",
+    "Loop",
+    "Recording",
+    "TurnCount",
+    "Words",
+    "run_turns",
+    "say",
+]

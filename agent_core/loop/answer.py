@@ -1,0 +1,253 @@
+"""One model call becomes one message: streamed as events, kept in the transcript."""
+
+from dataclasses import dataclass, field
+
+import anyio
+
+from agent_core.events import (
+    MessageDelta,
+    MessageEnded,
+    MessageStarted,
+    ThoughtDelta,
+    ThoughtEnded,
+    ThoughtStarted,
+    ToolEnded,
+    ToolInputDelta,
+    ToolStarted,
+    UsageReport,
+)
+from agent_core.hooks import ContextBuilt
+from agent_core.kernel import ItemId, ToolCallId, TurnId
+from agent_core.kernel.errors import ProviderError
+from agent_core.kernel.shield import uncancelled
+from agent_core.loop.port import Demand, Loop
+from agent_core.messages import AssistantMessage, Draft, Image, StopReason, Text, ToolCall
+from agent_core.providers import (
+    Answer,
+    ModelRequest,
+    Part,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    ToolCallStart,
+)
+
+KEEP_S = 5.0
+"""How long a cancelled run may take to keep what it has."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Answered:
+    """A message in the transcript, with the items under which its calls were announced."""
+
+    message: AssistantMessage
+    call_items: tuple[ItemId, ...]
+    """One for each tool call, in source order."""
+
+
+@dataclass(slots=True)
+class _Stream:
+    """What has come of an answer."""
+
+    item: ItemId
+    draft: Draft = field(default_factory=Draft)
+    announced: bool = False
+    thought: ItemId | None = None
+    thought_text: list[str] = field(default_factory=list)
+    calls: dict[int, tuple[ItemId, str, ToolCallId]] = field(default_factory=dict)
+    """By index: item, name and id of the calls announced."""
+
+
+async def ask(loop: Loop, demand: Demand, *, turn: TurnId) -> Answered:
+    """Ask the model and keep its answer.
+
+    When the call fails or is cancelled, words that have come are kept as an answer of stop reason `error` or
+    `aborted`; with no words nothing is kept.
+
+    Raises:
+        ProviderError: The call failed.
+    """
+    built = await loop.hooks.context_built(ContextBuilt(messages=loop.recording.context()))
+    request = ModelRequest(
+        system=demand.system,
+        messages=built.messages,
+        tools=demand.tools,
+        thinking=demand.thinking,
+        session=loop.session,
+    )
+    stream = _Stream(ItemId(loop.new_id()))
+    try:
+        async with demand.model.stream(request) as parts:
+            async for part in parts:
+                if isinstance(part, Answer):
+                    return await _keep(loop, demand, stream, part.message, turn=turn)
+                _announce(loop, demand, stream, part, turn=turn)
+    except ProviderError as error:
+        await _keep_partial(loop, demand, stream, turn=turn, stop="error", why=str(error))
+        raise
+    except anyio.get_cancelled_exc_class():
+        with anyio.move_on_after(KEEP_S, shield=True):
+            await _keep_partial(loop, demand, stream, turn=turn, stop="aborted", why=None)
+        raise
+    facts = demand.model.facts
+    message = f"{facts.ref} ended its stream without an answer; try again"
+    raise ProviderError(message, reason="protocol", provider=facts.provider)
+
+
+def _announce(loop: Loop, demand: Demand, stream: _Stream, part: Part, *, turn: TurnId) -> None:
+    """Turn a part into events."""
+    if not stream.announced:
+        stream.announced = True
+        loop.emit(
+            MessageStarted(
+                run=loop.run,
+                turn=turn,
+                item=stream.item,
+                role="assistant",
+                model=demand.model.facts.ref,
+            )
+        )
+    if not isinstance(part, ThinkingDelta):
+        _end_thought(loop, stream, turn=turn)
+    match part:
+        case TextDelta(text=text):
+            stream.draft.text(text)
+            loop.emit(MessageDelta(run=loop.run, turn=turn, item=stream.item, text=text))
+        case ThinkingDelta(text=text):
+            _think(loop, stream, text, turn=turn)
+        case ToolCallStart(index=index, name=name, id=call):
+            item = ItemId(loop.new_id())
+            stream.calls[index] = (item, name, ToolCallId(call))
+            loop.emit(
+                ToolStarted(
+                    run=loop.run, turn=turn, item=item, call=ToolCallId(call), name=name, title=name
+                )
+            )
+        case ToolCallDelta(index=index, text=text):
+            if index in stream.calls:
+                item, _, _ = stream.calls[index]
+                loop.emit(ToolInputDelta(run=loop.run, turn=turn, item=item, text=text))
+        case Answer():
+            pass
+
+
+def _think(loop: Loop, stream: _Stream, text: str, *, turn: TurnId) -> None:
+    stream.draft.thinking(text)
+    if stream.thought is None:
+        stream.thought = ItemId(loop.new_id())
+        loop.emit(ThoughtStarted(run=loop.run, turn=turn, item=stream.thought))
+    stream.thought_text.append(text)
+    loop.emit(ThoughtDelta(run=loop.run, turn=turn, item=stream.thought, text=text))
+
+
+def _end_thought(loop: Loop, stream: _Stream, *, turn: TurnId) -> None:
+    if stream.thought is None:
+        return
+    whole = "".join(stream.thought_text)
+    loop.emit(ThoughtEnded(run=loop.run, turn=turn, item=stream.thought, text=whole))
+    stream.thought = None
+    stream.thought_text.clear()
+
+
+async def _keep(
+    loop: Loop, demand: Demand, stream: _Stream, message: AssistantMessage, *, turn: TurnId
+) -> Answered:
+    """Keep a whole answer and say so; cancellation waits until both are done."""
+    entry = await uncancelled(loop.recording.answered(message))
+    if not stream.announced:
+        _announce(loop, demand, stream, TextDelta(text=message.text), turn=turn)
+    _end_thought(loop, stream, turn=turn)
+    facts = demand.model.facts
+    loop.emit(
+        MessageEnded(
+            run=loop.run,
+            turn=turn,
+            item=stream.item,
+            role="assistant",
+            content=tuple(part for part in message.content if isinstance(part, Text | Image)),
+            model=facts.ref,
+            usage=UsageReport(
+                tokens=message.usage,
+                context_used=message.usage.total,
+                context_size=facts.context_window,
+            ),
+            stop_reason=message.stop_reason,
+            entry=entry,
+        )
+    )
+    return Answered(message=message, call_items=_call_items(loop, stream, message, turn=turn))
+
+
+def _call_items(
+    loop: Loop, stream: _Stream, message: AssistantMessage, *, turn: TurnId
+) -> tuple[ItemId, ...]:
+    """Match calls with the items that announced them, announcing those that were not streamed."""
+    announced = [announced for _, (announced, _, _) in sorted(stream.calls.items())]
+    items: list[ItemId] = []
+    for index, call in enumerate(message.tool_calls):
+        if index < len(announced):
+            items.append(announced[index])
+            continue
+        item = ItemId(loop.new_id())
+        loop.emit(_tool_started(loop, item, call, turn=turn))
+        items.append(item)
+    return tuple(items)
+
+
+def _tool_started(loop: Loop, item: ItemId, call: ToolCall, *, turn: TurnId) -> ToolStarted:
+    title = loop.tools.title(call)
+    return ToolStarted(
+        run=loop.run, turn=turn, item=item, call=call.id, name=call.name, title=title
+    )
+
+
+async def _keep_partial(
+    loop: Loop, demand: Demand, stream: _Stream, *, turn: TurnId, stop: StopReason, why: str | None
+) -> None:
+    """Keep the words that came, if any, and end everything that was announced."""
+    facts = demand.model.facts
+    if stream.draft.says_something():
+        message = AssistantMessage(
+            content=stream.draft.content(),
+            api=facts.api,
+            provider=facts.provider,
+            model=facts.id,
+            stop_reason=stop,
+            error=why,
+            at_ms=loop.clock.now_ms(),
+        )
+        _ = await _keep(loop, demand, stream, message, turn=turn)
+        _end_calls(loop, stream, turn=turn)
+        return
+    _end_thought(loop, stream, turn=turn)
+    if stream.announced:
+        loop.emit(
+            MessageEnded(
+                run=loop.run,
+                turn=turn,
+                item=stream.item,
+                role="assistant",
+                content=(),
+                model=facts.ref,
+                stop_reason=stop,
+            )
+        )
+    _end_calls(loop, stream, turn=turn)
+
+
+def _end_calls(loop: Loop, stream: _Stream, *, turn: TurnId) -> None:
+    """End the calls of an answer that never became whole: they are in no transcript and never run."""
+    for item, name, call in stream.calls.values():
+        loop.emit(
+            ToolEnded(
+                run=loop.run,
+                turn=turn,
+                item=item,
+                call=call,
+                name=name,
+                status="cancelled",
+                content=(),
+                details=None,
+                duration_ms=None,
+            )
+        )

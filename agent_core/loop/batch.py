@@ -1,0 +1,183 @@
+"""One batch of tool calls: every call gets exactly one result, in source order, on every path."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import anyio
+
+from agent_core.events import ToolEnded, ToolOutputDelta, ToolRunning, ToolStatus
+from agent_core.kernel import ItemId, JsonObject, JsonValue, TurnId
+from agent_core.loop.answer import KEEP_S, Answered
+from agent_core.loop.port import Demand, Loop
+from agent_core.messages import Text, ToolCall, ToolResultMessage, UserContent
+from agent_core.tools.runner import ToolOutcome
+
+SKIPPED = "Skipped due to queued user message"
+CUT_OFF = (
+    "This call was not run: the answer was cut off by the output token limit, so its arguments may be incomplete. "
+    "Send the call again, whole; split large content into several calls."
+)
+CANCELLED = "Operation aborted"
+STOPPED_BY_USER = "Interrupted by the user: this call alone was stopped."
+STOPPED_BY_STEERING = "Interrupted: the user sent a new message while this ran."
+TAIL_CHARS = 8_192
+"""How much live output an interrupted call gives to the model."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Slot:
+    """A call and what became of it."""
+
+    call: ToolCall
+    item: ItemId
+    outcome: ToolOutcome | None = None
+    kept: bool = False
+    tail: str = ""
+    stop_text: str = CANCELLED
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+
+
+async def run_batch(loop: Loop, demand: Demand, answered: Answered, *, turn: TurnId) -> None:
+    """Run the calls of an answer and keep their results.
+
+    Cancelled, it still keeps a result for every call: the true one where the call was over.
+    """
+    slots = [
+        _Slot(call=call, item=item)
+        for call, item in zip(answered.message.tool_calls, answered.call_items, strict=True)
+    ]
+    try:
+        if answered.message.stop_reason == "length":
+            await _refuse_all(loop, slots, turn=turn)
+        elif demand.parallel and len(slots) > 1 and _all_safe(loop, slots):
+            await _side_by_side(loop, demand, slots, turn=turn)
+        else:
+            await _one_by_one(loop, demand, slots, turn=turn)
+    except anyio.get_cancelled_exc_class():
+        with anyio.move_on_after(KEEP_S, shield=True):
+            for slot in slots:
+                await _keep(loop, slot, turn=turn)
+        raise
+
+
+def _all_safe(loop: Loop, slots: Sequence[_Slot]) -> bool:
+    return all(loop.tools.parallel_safe(slot.call.name) for slot in slots)
+
+
+async def _refuse_all(loop: Loop, slots: Sequence[_Slot], *, turn: TurnId) -> None:
+    for slot in slots:
+        slot.outcome = ToolOutcome.without_run("error", CUT_OFF)
+        await _keep(loop, slot, turn=turn)
+
+
+async def _side_by_side(
+    loop: Loop, demand: Demand, slots: Sequence[_Slot], *, turn: TurnId
+) -> None:
+    if demand.skip_on_steer and loop.inbox.has_steering():
+        await _skip(loop, slots, turn=turn)
+        return
+    async with anyio.create_task_group() as group:
+        for slot in slots:
+            group.start_soon(_run, loop, demand, slot, turn)
+    for slot in slots:
+        await _keep(loop, slot, turn=turn)
+
+
+async def _one_by_one(loop: Loop, demand: Demand, slots: Sequence[_Slot], *, turn: TurnId) -> None:
+    for index, slot in enumerate(slots):
+        if demand.skip_on_steer and loop.inbox.has_steering():
+            await _skip(loop, slots[index:], turn=turn)
+            return
+        await _run(loop, demand, slot, turn)
+        await _keep(loop, slot, turn=turn)
+
+
+async def _skip(loop: Loop, slots: Sequence[_Slot], *, turn: TurnId) -> None:
+    for slot in slots:
+        slot.outcome = ToolOutcome.without_run("skipped", SKIPPED)
+        await _keep(loop, slot, turn=turn)
+
+
+async def _run(loop: Loop, demand: Demand, slot: _Slot, turn: TurnId) -> None:
+    """Run one call in a scope of its own, so that it can be stopped alone."""
+
+    def running(arguments: JsonObject) -> None:
+        title = loop.tools.title(slot.call)
+        loop.emit(
+            ToolRunning(run=loop.run, turn=turn, item=slot.item, title=title, input=arguments)
+        )
+
+    def output(text: str) -> None:
+        slot.tail = (slot.tail + text)[-TAIL_CHARS:]
+        loop.emit(ToolOutputDelta(run=loop.run, turn=turn, item=slot.item, text=text))
+
+    def stop() -> None:
+        slot.stop_text = STOPPED_BY_USER
+        slot.scope.cancel()
+
+    loop.items.started(slot.item, stop)
+    begun_s = loop.clock.monotonic_s()
+    try:
+        async with anyio.create_task_group() as group:
+            if demand.steer_grace_s is not None and loop.tools.runs_processes(slot.call.name):
+                group.start_soon(_stop_on_steering, loop, slot, demand.steer_grace_s)
+            with slot.scope:
+                slot.outcome = await loop.tools.run(slot.call, running=running, output=output)
+            group.cancel_scope.cancel()
+    finally:
+        loop.items.ended(slot.item)
+    if slot.outcome is None:
+        took_ms = round((loop.clock.monotonic_s() - begun_s) * 1000)
+        slot.outcome = _stopped(slot, took_ms)
+
+
+async def _stop_on_steering(loop: Loop, slot: _Slot, grace_s: float) -> None:
+    """Give a running process a little time to end by itself once the user has spoken."""
+    await loop.inbox.steered()
+    await loop.clock.sleep(grace_s)
+    slot.stop_text = STOPPED_BY_STEERING
+    slot.scope.cancel()
+
+
+def _stopped(slot: _Slot, duration_ms: int | None) -> ToolOutcome:
+    text = f"{slot.tail}\n\n{slot.stop_text}" if slot.tail else slot.stop_text
+    return ToolOutcome.without_run("cancelled", text, duration_ms=duration_ms)
+
+
+async def _keep(loop: Loop, slot: _Slot, *, turn: TurnId) -> None:
+    """Keep a call's result and say so, once."""
+    if slot.kept:
+        return
+    slot.kept = True
+    outcome = slot.outcome or _stopped(slot, None)
+    content, details, status = _shape(outcome)
+    with anyio.CancelScope(shield=True):
+        _ = await loop.recording.returned(
+            ToolResultMessage(
+                call_id=slot.call.id,
+                tool_name=slot.call.name,
+                content=content,
+                details=details,
+                is_error=outcome.result.is_error,
+                duration_ms=outcome.duration_ms,
+                at_ms=loop.clock.now_ms(),
+            )
+        )
+        loop.emit(
+            ToolEnded(
+                run=loop.run,
+                turn=turn,
+                item=slot.item,
+                call=slot.call.id,
+                name=slot.call.name,
+                status=status,
+                content=content,
+                details=details,
+                duration_ms=outcome.duration_ms,
+            )
+        )
+
+
+def _shape(outcome: ToolOutcome) -> tuple[tuple[UserContent, ...], JsonValue, ToolStatus]:
+    content = outcome.result.content or (Text(text="(no output)"),)
+    return content, outcome.result.details, outcome.status

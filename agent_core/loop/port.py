@@ -1,0 +1,155 @@
+"""What the loop needs from those above it, as small ports."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from agent_core.events import Delivery, Event, ThinkingLevel
+from agent_core.hooks import ContextBuilt
+from agent_core.kernel import Clock, EntryId, ItemId, MessageId, QueueId, RunId
+from agent_core.messages import (
+    AssistantMessage,
+    Message,
+    ToolResultMessage,
+    UserContent,
+)
+from agent_core.providers import Model, ToolDeclaration
+from agent_core.tools.runner import ToolRunner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """The user's words on their way into the conversation."""
+
+    content: tuple[UserContent, ...]
+    delivery: Delivery
+    message_id: MessageId | None = None
+    queue_id: QueueId | None = None
+
+
+class Inbox(Protocol):
+    """Words that wait; taking them is immediate, so that nothing can come between."""
+
+    def take_steering(self) -> tuple[Words, ...]:
+        """Take what is to be said now: the oldest, or all, by the queue's mode."""
+        ...
+
+    def take_follow_ups(self) -> tuple[Words, ...]:
+        """Take what is to be said when there is nothing else to do."""
+        ...
+
+    def has_steering(self) -> bool:
+        """Tell whether words wait to be said now."""
+        ...
+
+    def has_follow_ups(self) -> bool:
+        """Tell whether words wait for the end."""
+        ...
+
+    async def steered(self) -> None:
+        """Wait until words wait to be said now."""
+        ...
+
+
+class Recording(Protocol):
+    """The transcript as the loop sees it. What a method was given is kept when it returns."""
+
+    async def said(self, words: Words) -> EntryId:
+        """Keep the user's words and strike them from the queue, in one step."""
+        ...
+
+    async def answered(self, message: AssistantMessage) -> EntryId:
+        """Keep an answer."""
+        ...
+
+    async def returned(self, result: ToolResultMessage) -> EntryId:
+        """Keep a tool's result."""
+        ...
+
+    def context(self) -> tuple[Message, ...]:
+        """Give the messages of the current branch as the model should see them."""
+        ...
+
+
+class Intake(Protocol):
+    """What is done with words once they are safe in the transcript."""
+
+    async def taken_in(self, words: Words, entry: EntryId) -> None:
+        """Ask the hooks that may change or deal with the words."""
+        ...
+
+
+class BeforeTurn(Protocol):
+    """What happens between two turns of a run, compaction for one."""
+
+    async def before_turn(self) -> None:
+        """Prepare the next request; called before every turn but the first of a run."""
+        ...
+
+
+class ContextHooks(Protocol):
+    """Those who may change the messages of a request."""
+
+    async def context_built(self, built: ContextBuilt) -> ContextBuilt:
+        """Give the messages to send."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """What the next request is made with; asked for anew before each, since all of it may change in a run."""
+
+    model: Model
+    thinking: ThinkingLevel
+    system: str
+    tools: tuple[ToolDeclaration, ...]
+    parallel: bool = True
+    """Safe calls of a batch run side by side; False: one after another."""
+    skip_on_steer: bool = True
+    """Calls that have not started are skipped when the user speaks."""
+    steer_grace_s: float | None = 2.0
+    """How long a running process may go on after the user has spoken; None: to its end."""
+
+
+@dataclass(slots=True)
+class TurnCount:
+    """Numbers the turns of a run, over its retries too."""
+
+    count: int = 0
+
+    def next(self) -> int:
+        """Give the number of the next turn, from 0."""
+        self.count += 1
+        return self.count - 1
+
+
+class Items(Protocol):
+    """The tool calls that run now, so that one of them can be stopped alone."""
+
+    def started(self, item: ItemId, stop: Callable[[], None]) -> None:
+        """Tell that a call runs and how to stop it."""
+        ...
+
+    def ended(self, item: ItemId) -> None:
+        """Tell that it is over."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loop:
+    """Everything one run needs."""
+
+    run: RunId
+    session: str
+    demand: Callable[[], Demand]
+    tools: ToolRunner
+    inbox: Inbox
+    recording: Recording
+    intake: Intake
+    before_turn: BeforeTurn
+    hooks: ContextHooks
+    emit: Callable[[Event], object]
+    clock: Clock
+    new_id: Callable[[], str]
+    items: Items
+    turns: TurnCount

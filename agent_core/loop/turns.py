@@ -1,0 +1,96 @@
+"""Turns until nothing is left: the two loops of a run.
+
+The inner loop asks the model while tool calls or the user's steering ask for another turn; the outer one goes on
+with follow-ups when the inner one has nothing left to do.
+"""
+
+from collections.abc import Callable
+
+import anyio
+
+from agent_core.events import MessageEnded, MessageStarted, TurnEnded, TurnStarted, UsageReport
+from agent_core.kernel import EntryId, ItemId, TurnId
+from agent_core.kernel.errors import ProviderError
+from agent_core.loop.answer import Answered, ask
+from agent_core.loop.batch import run_batch
+from agent_core.loop.port import Demand, Loop, Words
+from agent_core.messages import AssistantMessage, StopReason, Usage
+
+
+async def run_turns(loop: Loop) -> AssistantMessage:
+    """Run turns from where the transcript stands to the last answer.
+
+    Returns:
+        The answer after which nothing was left to do.
+
+    Raises:
+        ProviderError: A model call failed; everything before it is in the transcript, and `run_turns` may
+            be called again to go on from there.
+    """
+    take = loop.inbox.take_steering
+    while True:
+        if loop.turns.count:
+            await loop.before_turn.before_turn()
+        answered = await _turn(loop, take)
+        take = loop.inbox.take_steering
+        if answered.message.tool_calls or loop.inbox.has_steering():
+            continue
+        if not loop.inbox.has_follow_ups():
+            return answered.message
+        take = loop.inbox.take_follow_ups
+
+
+async def _turn(loop: Loop, take: Callable[[], tuple[Words, ...]]) -> Answered:
+    """Say what waits, ask the model, run its calls."""
+    turn = TurnId(loop.new_id())
+    index = loop.turns.next()
+    loop.emit(TurnStarted(run=loop.run, turn=turn, index=index))
+    said: list[tuple[Words, EntryId]] = []
+    # What is taken from the queue must land in the transcript, whatever is cancelled meanwhile.
+    with anyio.CancelScope(shield=True):
+        for words in take():
+            entry = await loop.recording.said(words)
+            say(loop, words, entry, turn=turn)
+            said.append((words, entry))
+    demand = loop.demand()
+    try:
+        for words, entry in said:
+            await loop.intake.taken_in(words, entry)
+        answered = await ask(loop, demand, turn=turn)
+        if answered.message.tool_calls:
+            await run_batch(loop, demand, answered, turn=turn)
+    except ProviderError:
+        _end(loop, demand, turn=turn, index=index, stop="error", tokens=Usage())
+        raise
+    except anyio.get_cancelled_exc_class():
+        _end(loop, demand, turn=turn, index=index, stop="aborted", tokens=Usage())
+        raise
+    message = answered.message
+    _end(loop, demand, turn=turn, index=index, stop=message.stop_reason, tokens=message.usage)
+    return answered
+
+
+def say(loop: Loop, words: Words, entry: EntryId, *, turn: TurnId | None) -> None:
+    """Tell that the user's words are in the conversation now."""
+    item = ItemId(loop.new_id())
+    loop.emit(MessageStarted(run=loop.run, turn=turn, item=item, role="user"))
+    loop.emit(
+        MessageEnded(
+            run=loop.run,
+            turn=turn,
+            item=item,
+            role="user",
+            content=words.content,
+            delivery=words.delivery,
+            message_id=words.message_id,
+            entry=entry,
+        )
+    )
+
+
+def _end(
+    loop: Loop, demand: Demand, *, turn: TurnId, index: int, stop: StopReason, tokens: Usage
+) -> None:
+    size = demand.model.facts.context_window
+    usage = UsageReport(tokens=tokens, context_used=tokens.total, context_size=size)
+    loop.emit(TurnEnded(run=loop.run, turn=turn, index=index, stop_reason=stop, usage=usage))

@@ -1,0 +1,45 @@
+"""What was said: text, images, thoughts, tool calls, and the messages that hold them."""
+
+from agent_core.messages.draft import Draft
+from agent_core.messages.values import (
+    AssistantContent,
+    AssistantMessage,
+    BashMessage,
+    BranchSummaryMessage,
+    CompactionSummaryMessage,
+    Cost,
+    CustomMessage,
+    Image,
+    Message,
+    StopReason,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResultMessage,
+    Usage,
+    UserContent,
+    UserMessage,
+    text_of,
+)
+
+__all__ = [
+    "AssistantContent",
+    "AssistantMessage",
+    "BashMessage",
+    "BranchSummaryMessage",
+    "CompactionSummaryMessage",
+    "Cost",
+    "CustomMessage",
+    "Draft",
+    "Image",
+    "Message",
+    "StopReason",
+    "Text",
+    "Thinking",
+    "ToolCall",
+    "ToolResultMessage",
+    "Usage",
+    "UserContent",
+    "UserMessage",
+    "text_of",
+]

@@ -1,0 +1,31 @@
+"""Models: the port, what is known of them, and how to find one."""
+
+from agent_core.providers.port import (
+    Answer,
+    Api,
+    Model,
+    ModelFacts,
+    ModelRequest,
+    Part,
+    Prices,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    ToolCallStart,
+    ToolDeclaration,
+)
+
+__all__ = [
+    "Answer",
+    "Api",
+    "Model",
+    "ModelFacts",
+    "ModelRequest",
+    "Part",
+    "Prices",
+    "TextDelta",
+    "ThinkingDelta",
+    "ToolCallDelta",
+    "ToolCallStart",
+    "ToolDeclaration",
+]

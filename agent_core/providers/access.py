@@ -1,0 +1,42 @@
+"""What a request needs to be let in: a key and headers, found anew for each, and never shown."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """A key and headers for one request; its `repr` shows neither."""
+
+    key: str | None = field(default=None, repr=False)
+    """None: the server asks for none."""
+    bearer: bool = False
+    """The key goes into `Authorization: Bearer` also where the API has a header of its own."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """These win over what an adapter would send."""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Everything that must not show in an error."""
+        return tuple(value for value in (self.key, *self.headers.values()) if value)
+
+
+class Access(Protocol):
+    """The way in to one provider."""
+
+    async def grant(self) -> Grant:
+        """Find the key and headers for a request.
+
+        Raises:
+            ProviderError: Of reason `auth`: there is none; the text names what to set.
+        """
+        ...
+
+
+def with_headers(base: Mapping[str, str], *overrides: Mapping[str, str]) -> dict[str, str]:
+    """Lay headers over one another; their names have no case, and the later win."""
+    merged = {name.lower(): value for name, value in base.items()}
+    for override in overrides:
+        merged.update({name.lower(): value for name, value in override.items()})
+    return merged

@@ -1,0 +1,106 @@
+"""In what a server differs from OpenAI's own: known by its address, or told by models.json."""
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from agent_core.kernel import JsonObject, JsonValue
+from agent_core.providers.port import ModelFacts
+
+OPENAI = "api.openai.com"
+OLD_LIMIT = (
+    "chutes.ai",
+    "deepseek.com",
+    "moonshot.",
+    "gateway.ai.cloudflare.com",
+    "together.",
+    "nvidia.com",
+    "api.z.ai",
+    "bigmodel.cn",
+    "mistral.ai",
+)
+NO_EFFORT = (
+    "api.x.ai",
+    "api.z.ai",
+    "bigmodel.cn",
+    "moonshot.",
+    "together.",
+    "gateway.ai.cloudflare.com",
+    "nvidia.com",
+    "mistral.ai",
+)
+FORMATS = (
+    ("openrouter.ai", "openrouter"),
+    ("deepseek.com", "deepseek"),
+    ("api.z.ai", "zai"),
+    ("bigmodel.cn", "zai"),
+    ("dashscope", "qwen"),
+    ("together.", "together"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compat:
+    """What a server takes; the names in models.json are the camelCase ones."""
+
+    store: bool
+    developer_role: bool
+    reasoning_effort: bool
+    usage_in_streaming: bool
+    limit_field: str
+    """`max_completion_tokens`, or the older `max_tokens`."""
+    thinking_format: str
+    reasoning_on_answers: bool
+    """Each earlier answer must carry a `reasoning_content`, also an empty one."""
+    cache_key: bool
+    strict_tools: bool | None
+    """None: `strict` is not sent at all."""
+
+
+def compat_of(facts: ModelFacts) -> Compat:
+    """Tell what a model's server takes; what models.json says wins, field by field."""
+    host = urlsplit(facts.base_url).hostname or ""
+    own = host == OPENAI
+    # What is neither OpenAI nor a known gateway may be any local server: the older and plainer form is sent.
+    standard = own or (host.endswith((".openai.azure.com", "openrouter.ai")))
+    told = facts.compat
+    return Compat(
+        store=_flag(told, "supportsStore", default=own),
+        developer_role=_flag(told, "supportsDeveloperRole", default=own),
+        reasoning_effort=_flag(
+            told, "supportsReasoningEffort", default=not _among(host, NO_EFFORT)
+        ),
+        usage_in_streaming=_flag(told, "supportsUsageInStreaming", default=True),
+        limit_field=_word(
+            told,
+            "maxTokensField",
+            default="max_completion_tokens"
+            if standard and not _among(host, OLD_LIMIT)
+            else "max_tokens",
+        ),
+        thinking_format=_word(told, "thinkingFormat", default=_format(host)),
+        reasoning_on_answers=_flag(
+            told,
+            "requiresReasoningContentOnAssistantMessages",
+            default=_among(host, ("deepseek.com",)),
+        ),
+        cache_key=_flag(told, "supportsPromptCacheKey", default=own),
+        strict_tools=False if _flag(told, "supportsStrictMode", default=own) else None,
+    )
+
+
+def _format(host: str) -> str:
+    return next((word for part, word in FORMATS if part in host), "openai")
+
+
+def _among(host: str, parts: tuple[str, ...]) -> bool:
+    return any(part in host for part in parts)
+
+
+def _flag(told: JsonObject, key: str, *, default: bool) -> bool:
+    value: JsonValue = told.get(key)
+    return value if isinstance(value, bool) else default
+
+
+def _word(told: JsonObject, key: str, *, default: str) -> str:
+    value: JsonValue = told.get(key)
+    return value if isinstance(value, str) else default

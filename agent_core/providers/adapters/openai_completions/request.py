@@ -1,0 +1,177 @@
+"""A request in the words of Chat Completions: pure."""
+
+import re
+from collections.abc import Sequence
+from hashlib import sha256
+
+from agent_core.events import ThinkingLevel
+from agent_core.kernel import JsonObject, JsonValue, json
+from agent_core.messages import (
+    AssistantMessage,
+    Image,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResultMessage,
+    UserContent,
+    UserMessage,
+    text_of,
+)
+from agent_core.providers.adapters.openai_completions.compat import Compat, compat_of
+from agent_core.providers.adapters.openai_completions.reasoning import replayed
+from agent_core.providers.output_limit import output_limit
+from agent_core.providers.port import ModelFacts, ModelRequest, ToolDeclaration
+from agent_core.providers.thinking import clamp, effort
+from agent_core.providers.transform import Turn, acceptable
+
+NO_OUTPUT = "(no tool output)"
+SEE_IMAGE = "(see attached image)"
+IMAGES_LEAD = "Attached image(s) from tool result:"
+ID_LIMIT = 40
+ID_HASH = 16
+CACHE_KEY_LIMIT = 64
+
+_ID_REFUSED = re.compile(r"[^A-Za-z0-9_-]")
+_Json = dict[str, JsonValue]
+
+
+def request_body(request: ModelRequest, facts: ModelFacts) -> JsonObject:
+    """Give the body to send."""
+    compat = compat_of(facts)
+    turns = acceptable(request.messages, facts, call_id=_call_id)
+    level = clamp(request.thinking, facts)
+    body: _Json = {
+        "model": facts.id,
+        "messages": _messages(request.system, turns, facts, compat),
+        "stream": True,
+        compat.limit_field: output_limit(request, turns, facts),
+    }
+    if compat.usage_in_streaming:
+        body["stream_options"] = {"include_usage": True}
+    if compat.store:
+        body["store"] = False
+    if compat.cache_key and request.session:
+        body["prompt_cache_key"] = request.session[:CACHE_KEY_LIMIT]
+    if request.tools:
+        body["tools"] = [_tool(tool, compat) for tool in request.tools]
+    if facts.reasoning:
+        body.update(_thinking(level, facts, compat))
+    return body
+
+
+def _call_id(raw: str) -> str:
+    """Make an id that every server of this dialect takes; Responses ids carry an item id behind a bar."""
+    first = _ID_REFUSED.sub("_", raw.partition("|")[0])
+    if len(first) <= ID_LIMIT:
+        return first
+    digest = sha256(raw.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{first[: ID_LIMIT - ID_HASH - 1]}_{digest[:ID_HASH]}"
+
+
+def _messages(
+    system: str, turns: Sequence[Turn], facts: ModelFacts, compat: Compat
+) -> list[JsonValue]:
+    messages: list[JsonValue] = []
+    if system:
+        role = "developer" if facts.reasoning and compat.developer_role else "system"
+        messages.append({"role": role, "content": system})
+    images: list[Image] = []
+    for turn in turns:
+        if images and not isinstance(turn, ToolResultMessage):
+            messages.append(_shown(images))
+            images = []
+        match turn:
+            case UserMessage(content=content):
+                if content:
+                    messages.append({"role": "user", "content": _user_content(content)})
+            case AssistantMessage():
+                said = _assistant(turn, compat)
+                if said is not None:
+                    messages.append(said)
+            case ToolResultMessage():
+                messages.append(_result(turn))
+                images.extend(part for part in turn.content if isinstance(part, Image))
+    if images:
+        messages.append(_shown(images))
+    return messages
+
+
+def _user_content(content: Sequence[UserContent]) -> JsonValue:
+    if all(isinstance(part, Text) for part in content):
+        return text_of(tuple(content))
+    return [_part(part) for part in content]
+
+
+def _part(part: UserContent) -> JsonValue:
+    match part:
+        case Text(text=text):
+            return {"type": "text", "text": text}
+        case Image(mime=mime, data=data):
+            return {"type": "image_url", "image_url": {"url": f"data:{mime};base64,{data}"}}
+
+
+def _assistant(turn: AssistantMessage, compat: Compat) -> JsonObject | None:
+    text = turn.text
+    calls: list[JsonValue] = [_call(call) for call in turn.tool_calls]
+    if not text and not calls:
+        return None
+    said: _Json = {"role": "assistant", "content": text or None}
+    if calls:
+        said["tool_calls"] = calls
+    said.update(replayed(part for part in turn.content if isinstance(part, Thinking)))
+    if compat.reasoning_on_answers:
+        said.setdefault("reasoning_content", "")
+    return said
+
+
+def _call(call: ToolCall) -> JsonObject:
+    arguments = json.encode(call.arguments).decode()
+    sent: _Json = {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": arguments},
+    }
+    if call.signature:
+        sent["extra_content"] = {"google": {"thought_signature": call.signature}}
+    return sent
+
+
+def _result(turn: ToolResultMessage) -> JsonObject:
+    text = text_of(turn.content)
+    if not text:
+        text = SEE_IMAGE if turn.content else NO_OUTPUT
+    return {"role": "tool", "tool_call_id": turn.call_id, "content": text}
+
+
+def _shown(images: Sequence[Image]) -> JsonObject:
+    """A tool's message holds text only, so its pictures follow in the user's name."""
+    parts: list[JsonValue] = [{"type": "text", "text": IMAGES_LEAD}]
+    return {"role": "user", "content": [*parts, *(_part(image) for image in images)]}
+
+
+def _tool(tool: ToolDeclaration, compat: Compat) -> JsonObject:
+    function: _Json = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+    }
+    if compat.strict_tools is not None:
+        function["strict"] = compat.strict_tools
+    return {"type": "function", "function": function}
+
+
+def _thinking(level: ThinkingLevel, facts: ModelFacts, compat: Compat) -> JsonObject:
+    on = level != "off"
+    word = effort(level, facts)
+    strength: _Json = {"reasoning_effort": word} if on and compat.reasoning_effort else {}
+    switch: _Json = {"type": "enabled" if on else "disabled"}
+    forms: dict[str, JsonObject] = {
+        "openrouter": {"reasoning": {"effort": word if on else "none"}},
+        "deepseek": {"thinking": switch, **strength},
+        "zai": {"thinking": {**switch, "clear_thinking": False}},
+        "qwen": {"enable_thinking": on},
+        "qwen-chat-template": {"chat_template_kwargs": {"enable_thinking": on}},
+        "chat-template": {"chat_template_kwargs": {"enable_thinking": on}},
+        "together": {"reasoning": {"enabled": on}},
+    }
+    return forms.get(compat.thinking_format, strength)

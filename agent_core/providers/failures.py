@@ -1,0 +1,269 @@
+"""A provider's refusal, in any of its shapes, made into one typed error: pure."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+
+from agent_core.kernel import JsonObject, JsonValue, json
+from agent_core.kernel.errors import ProviderError, ProviderErrorKind
+from agent_core.providers.overflow import is_overflow_text
+
+MESSAGE_SHOWN = 2_000
+FAILING = range(400, 600)
+PLACEHOLDER = 4
+"""A key shorter than this is no secret, and may be any word of the text."""
+
+QUOTA_CODES = ("1308", "1113")
+"""z.ai: the plan's cap, no balance."""
+_RATE_WORDS = ("rate_limit", "rate limit", "ratelimit", "too_many_requests", "resource_exhausted")
+_QUOTA = re.compile(
+    "|".join(
+        (
+            "insufficient_quota",
+            "insufficient balance",
+            "available balance",
+            "quota exceeded",
+            "exceeded your current quota",
+            "billing",
+            "credits",
+            "spending limit",
+            "out of budget",
+            "usage.?limit",
+            "使用上限",
+            "余额",
+        )
+    ),
+    re.IGNORECASE,
+)
+_OVERLOADED = re.compile(r"overloaded|service_tier_capacity|capacity exceeded", re.IGNORECASE)
+_BAD_KEY = re.compile(
+    "|".join(
+        (
+            r"api.?key.{0,20}(?:not valid|invalid|incorrect)",
+            r"(?:incorrect|invalid).{0,5}api.?key",
+            "API_KEY_INVALID",
+            "invalid_api_key",
+            "authentication_error",
+            "security token",
+        )
+    ),
+    re.IGNORECASE,
+)
+_UNKNOWN_MODEL = re.compile(r"model_not_found|not_found_error|DeploymentNotFound", re.IGNORECASE)
+_TRY_AGAIN = re.compile(r"(?:try again|retry) in ((?:\d+(?:\.\d+)?(?:ms|[hms]))+)", re.IGNORECASE)
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|[hms])", re.IGNORECASE)
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """What a refusal says, whatever its shape."""
+
+    message: str
+    words: str
+    """Everything that names the class: type, code, status word."""
+    status: int | None = None
+    """A status inside the body: gateways answer 200 and put the real one there."""
+    retry_after_s: float | None = None
+
+
+def failure_from_response(
+    *,
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    provider: str,
+    now_ms: int,
+    secrets: tuple[str, ...] = (),
+) -> ProviderError:
+    """Make an error of an HTTP answer; `headers` in lower case. What was sent in secret is masked."""
+    refusal = read_refusal(body)
+    status_in_force = (
+        refusal.status if status < HTTPStatus.BAD_REQUEST and refusal.status else status
+    )
+    wait = retry_after(headers, now_ms=now_ms)
+    reason = classify(status_in_force, refusal)
+    text = refusal.message or "no text"
+    return ProviderError(
+        masked(f"{provider} answered {status_in_force}: {text}", secrets),
+        reason=reason,
+        provider=provider,
+        status=status_in_force,
+        retry_after_s=refusal.retry_after_s if wait is None else wait,
+        before_first_byte=True,
+    )
+
+
+def failure_from_event(event: JsonObject, *, provider: str, parts_came: bool) -> ProviderError:
+    """Make an error of an event in the stream that tells of one."""
+    refusal = _refusal_of(event)
+    reason = classify(refusal.status, refusal)
+    return ProviderError(
+        f"{provider} broke off: {refusal.message or 'no text'}",
+        reason=reason,
+        provider=provider,
+        status=refusal.status,
+        retry_after_s=refusal.retry_after_s,
+        before_first_byte=not parts_came,
+    )
+
+
+def read_refusal(body: bytes) -> Refusal:
+    """Read a body: JSON of any known shape, or plain text."""
+    try:
+        value = json.decode(body)
+    except (ValueError, RecursionError):
+        text = body.decode("utf-8", "replace").strip()
+        if text.startswith("<"):
+            text = "a web page instead of an answer"
+        return Refusal(message=text[:MESSAGE_SHOWN], words="")
+    # Gemini's gateways wrap the object in a list.
+    if isinstance(value, list) and value:
+        value = value[0]
+    return _refusal_of(json.as_object(value))
+
+
+def classify(status: int | None, refusal: Refusal) -> ProviderErrorKind:
+    """Say what kind of failure it is.
+
+    The status and the provider's own class go before the words: a throttled request and a full context are worded
+    alike by more than one provider, and compacting does not cure a rate limit.
+    """
+    text = f"{refusal.words} {refusal.message}"
+    if _OVERLOADED.search(text):
+        return "server"
+    if status == HTTPStatus.PAYMENT_REQUIRED or refusal.words in QUOTA_CODES:
+        return "quota"
+    if _QUOTA.search(text) and status not in (HTTPStatus.UNAUTHORIZED, HTTPStatus.NOT_FOUND):
+        return "quota"
+    if status == HTTPStatus.TOO_MANY_REQUESTS or any(
+        word in refusal.words.lower() for word in _RATE_WORDS
+    ):
+        return "rate_limit"
+    return _classify_by_text(status, refusal, text)
+
+
+def retry_after(headers: Mapping[str, str], *, now_ms: int) -> float | None:
+    """Read how long to wait, in seconds; a zero beside a real wait does not win."""
+    found = (
+        _number(headers.get("retry-after-ms"), scale=0.001),
+        _number(headers.get("retry-after"), scale=1.0),
+        _until(headers.get("retry-after"), now_ms=now_ms),
+    )
+    waits = [wait for wait in found if wait is not None]
+    return next((wait for wait in waits if wait > 0), waits[0] if waits else None)
+
+
+def masked(text: str, secrets: tuple[str, ...]) -> str:
+    """Blot out secrets that a provider may have echoed."""
+    for secret in secrets:
+        if len(secret) >= PLACEHOLDER:
+            text = text.replace(secret, "***")
+    return text
+
+
+def _classify_by_text(status: int | None, refusal: Refusal, text: str) -> ProviderErrorKind:
+    if (
+        status is not None
+        and status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        and "exceed_context_size" not in text
+    ):
+        return "server"
+    if is_overflow_text(text) or (
+        status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE and not refusal.message
+    ):
+        return "context_overflow"
+    if status == HTTPStatus.UNAUTHORIZED or _BAD_KEY.search(text):
+        return "auth"
+    if status == HTTPStatus.FORBIDDEN:
+        return "auth"
+    if status == HTTPStatus.NOT_FOUND or _UNKNOWN_MODEL.search(text):
+        return "not_found"
+    return _by_class(status, text)
+
+
+def _by_class(status: int | None, text: str) -> ProviderErrorKind:
+    if status == HTTPStatus.REQUEST_TIMEOUT:
+        return "timeout"
+    if status is not None:
+        return "invalid_request"
+    lowered = text.lower()
+    if "invalid_request" in lowered or "bad_request" in lowered:
+        return "invalid_request"
+    return "server"
+
+
+def _refusal_of(body: JsonObject) -> Refusal:
+    inner = body.get("error")
+    if isinstance(inner, str):
+        # xAI and Ollama: the error is the text, beside a code.
+        return Refusal(message=inner[:MESSAGE_SHOWN], words=_words(body), status=_status(body))
+    error = json.as_object(inner) if json.is_object(inner) else body
+    message = _text(error.get("message")) or _text(error.get("detail")) or _text(error)
+    metadata = json.as_object(error.get("metadata"))
+    raw = _text(metadata.get("raw"))
+    if raw and raw not in message:
+        message = f"{message} ({raw})"
+    return Refusal(
+        message=message[:MESSAGE_SHOWN].strip(),
+        words=_words(error),
+        status=_status(error),
+        retry_after_s=_wait_in(error, message),
+    )
+
+
+def _words(error: JsonObject) -> str:
+    return " ".join(str(error[key]) for key in ("type", "code", "status") if error.get(key))
+
+
+def _status(error: JsonObject) -> int | None:
+    for key in ("status_code", "code", "http_code", "raw_status_code", "status"):
+        value = error.get(key)
+        if isinstance(value, str) and value.isdecimal():
+            value = int(value)
+        if isinstance(value, int) and value in FAILING:
+            return value
+    return None
+
+
+def _wait_in(error: JsonObject, message: str) -> float | None:
+    details = error.get("details")
+    for detail in details if isinstance(details, list) else ():
+        delay = json.as_object(detail).get("retryDelay")
+        if isinstance(delay, str):
+            return _span(delay)
+    found = _TRY_AGAIN.search(message)
+    return _span(found[1]) if found else None
+
+
+def _span(text: str) -> float | None:
+    spans = [(span.group(1), span.group(2)) for span in _SPAN.finditer(text)]
+    if not spans:
+        return None
+    return round(sum(float(str(number)) * _SECONDS[str(unit).lower()] for number, unit in spans), 3)
+
+
+def _number(text: str | None, *, scale: float) -> float | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return round(value * scale, 3) if 0 <= value < float("inf") else None
+
+
+def _until(text: str | None, *, now_ms: int) -> float | None:
+    if not text or not any(letter.isalpha() for letter in text):
+        return None
+    try:
+        moment = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return max(0.0, round(moment.timestamp() - now_ms / 1000, 3))
+
+
+def _text(value: JsonValue) -> str:
+    if isinstance(value, str):
+        return value
+    return json.encode(value).decode() if value else ""

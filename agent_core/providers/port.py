@@ -1,0 +1,148 @@
+"""The port of models: a request in, parts of one answer out."""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from agent_core.events import ThinkingLevel
+from agent_core.kernel import JsonObject, JsonValue
+from agent_core.messages import AssistantMessage, Message
+
+Api = Literal[
+    "anthropic-messages",
+    "openai-completions",
+    "openai-responses",
+    "azure-openai-responses",
+    "google-generative-ai",
+    "google-vertex",
+    "bedrock-converse-stream",
+    "mistral-conversations",
+    "embedded",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """US dollars per million tokens."""
+
+    input: float
+    output: float
+    cache_read: float = 0.0
+    cache_write: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFacts:
+    """What is known of a model."""
+
+    provider: str
+    id: str
+    api: Api
+    name: str
+    context_window: int
+    """Tokens; 0 when unknown."""
+    max_tokens: int
+    """Output limit of one answer, in tokens."""
+    prices: Prices | None = None
+    """None: unknown."""
+    reasoning: bool = False
+    images: bool = False
+    base_url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    compat: JsonObject = field(default_factory=dict[str, JsonValue])
+    """Quirks of this dialect, as models.json gives them."""
+
+    @property
+    def ref(self) -> str:
+        """The full name, `provider/id`."""
+        return f"{self.provider}/{self.id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolDeclaration:
+    """A tool as a model sees it."""
+
+    name: str
+    description: str
+    parameters: JsonObject
+    """A JSON Schema of type object."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRequest:
+    """One call of a model."""
+
+    system: str
+    messages: tuple[Message, ...]
+    """As the transcript has them; the adapter's side turns them into what its API accepts."""
+    tools: tuple[ToolDeclaration, ...] = ()
+    thinking: ThinkingLevel = "off"
+    max_tokens: int | None = None
+    """None: the model's own limit."""
+    session: str | None = None
+    """For providers that route or cache by session."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDelta:
+    """More words."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThinkingDelta:
+    """More of a thought."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallStart:
+    """A tool call begins; its arguments follow."""
+
+    index: int
+    """Unique within the answer, in source order, from 0."""
+    name: str
+    id: str = ""
+    """As the provider gave it, when it did so this early; the answer has the authority."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallDelta:
+    """More raw argument text of a call."""
+
+    index: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The whole answer; always the last part of a stream that did not fail."""
+
+    message: AssistantMessage
+
+
+Part = TextDelta | ThinkingDelta | ToolCallStart | ToolCallDelta | Answer
+"""Adapters merge what arrives in one network chunk: adjacent deltas of one kind come as one part."""
+
+
+class Model(Protocol):
+    """A model that can be asked."""
+
+    @property
+    def facts(self) -> ModelFacts:
+        """What is known of it."""
+        ...
+
+    def stream(
+        self, request: ModelRequest
+    ) -> AbstractAsyncContextManager[AsyncGenerator[Part, None]]:
+        """Ask; leaving the context closes the connection at once, also on cancellation.
+
+        Raises:
+            ProviderError: While entering or iterating. A stream that ends without its terminal event is
+                an error of reason `protocol`, never a short answer.
+        """
+        ...

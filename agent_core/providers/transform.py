@@ -1,0 +1,211 @@
+"""What the transcript holds, made into what one model accepts: pure."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from hashlib import sha256
+
+from agent_core.kernel import ToolCallId
+from agent_core.messages import (
+    AssistantContent,
+    AssistantMessage,
+    BashMessage,
+    BranchSummaryMessage,
+    CompactionSummaryMessage,
+    CustomMessage,
+    Image,
+    Message,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResultMessage,
+    UserContent,
+    UserMessage,
+)
+from agent_core.providers.port import ModelFacts
+
+Turn = UserMessage | AssistantMessage | ToolResultMessage
+"""The three kinds of message that every provider knows."""
+
+NO_RESULT = "No result provided"
+IMAGE_OMITTED = "(image omitted: model does not support images)"
+TOOL_IMAGE_OMITTED = "(tool image omitted: model does not support images)"
+COMPACTION_LEAD = "The conversation before this point was compacted into this summary:"
+BRANCH_LEAD = "This conversation came back from another branch; in short, what happened there:"
+ID_TAIL = 8
+
+
+def acceptable(
+    messages: Iterable[Message], facts: ModelFacts, *, call_id: Callable[[str], str]
+) -> tuple[Turn, ...]:
+    """Give the messages as this model may see them.
+
+    Every tool call of the outcome has exactly one result, right behind the answer that asked, and an id that no
+    other call of the request has. Answers that failed or were aborted are left out with their results.
+
+    Args:
+        messages: The transcript, oldest first.
+        facts: The model that will be asked.
+        call_id: Makes the id of a tool call into one that this API takes; clashes are resolved here.
+    """
+    ids = _CallIds(call_id)
+    turns: list[Turn] = []
+    for answer, others in _by_answer(messages):
+        if answer is None or answer.stop_reason in ("error", "aborted"):
+            turns.extend(_said(others, facts))
+            continue
+        sent = replace(answer, content=_content_for(answer, facts))
+        results = [other for other in others if isinstance(other, ToolResultMessage)]
+        sent, answered = ids.pair(sent, results)
+        if sent.content:
+            turns.append(sent)
+        turns.extend(_visible(result, facts) for result in answered)
+        turns.extend(_said(others, facts))
+    return tuple(turns)
+
+
+def as_user(message: Message) -> UserMessage | None:
+    """Give a message of our own kinds as the user's words; None when the model is not to see it."""
+    match message:
+        case UserMessage():
+            return message
+        case CustomMessage(content=content, at_ms=at_ms):
+            return UserMessage(content=content, at_ms=at_ms)
+        case BashMessage(exclude_from_context=False, at_ms=at_ms):
+            return UserMessage(content=(Text(text=bash_text(message)),), at_ms=at_ms)
+        case BranchSummaryMessage(summary=summary, at_ms=at_ms):
+            return UserMessage(content=(_summary(BRANCH_LEAD, summary),), at_ms=at_ms)
+        case CompactionSummaryMessage(summary=summary, at_ms=at_ms):
+            return UserMessage(content=(_summary(COMPACTION_LEAD, summary),), at_ms=at_ms)
+        case BashMessage() | AssistantMessage() | ToolResultMessage():
+            return None
+
+
+def bash_text(message: BashMessage) -> str:
+    """Tell a model about a command that the user ran."""
+    output = message.output.rstrip("\n")
+    fence = "```"
+    while fence in output:
+        fence += "`"
+    parts = [f"Ran `{message.command}`", f"{fence}\n{output}\n{fence}" if output else "(no output)"]
+    text = "\n".join(parts)
+    if message.cancelled:
+        text += "\n\n(command cancelled)"
+    elif message.exit_code:
+        text += f"\n\nCommand exited with code {message.exit_code}"
+    if message.truncated and message.full_output:
+        text += f"\n\n[Output truncated. Full output: {message.full_output}]"
+    return text
+
+
+def without_images(content: Sequence[UserContent], placeholder: str) -> tuple[UserContent, ...]:
+    """Put words where pictures were, once for pictures in a row."""
+    kept: list[UserContent] = []
+    for part in content:
+        if not isinstance(part, Image):
+            kept.append(part)
+        elif not kept or kept[-1] != Text(text=placeholder):
+            kept.append(Text(text=placeholder))
+    return tuple(kept)
+
+
+class _CallIds:
+    """Keeps the ids of tool calls apart within one request, and results with their calls."""
+
+    def __init__(self, normalise: Callable[[str], str]) -> None:
+        self._normalise = normalise
+        self._taken: set[str] = set()
+
+    def pair(
+        self, answer: AssistantMessage, results: Sequence[ToolResultMessage]
+    ) -> tuple[AssistantMessage, list[ToolResultMessage]]:
+        """Give the answer with its calls' new ids, and one result for each call in source order."""
+        waiting: dict[str, deque[ToolResultMessage]] = {}
+        for result in results:
+            waiting.setdefault(result.call_id, deque()).append(result)
+        content: list[AssistantContent] = []
+        answered: list[ToolResultMessage] = []
+        for part in answer.content:
+            if not isinstance(part, ToolCall):
+                content.append(part)
+                continue
+            sent_id = self._fresh(part.id)
+            found = waiting.get(part.id)
+            result = found.popleft() if found else _missing(part, answer.at_ms)
+            content.append(replace(part, id=sent_id))
+            answered.append(replace(result, call_id=sent_id))
+        return replace(answer, content=tuple(content)), answered
+
+    def _fresh(self, raw: str) -> ToolCallId:
+        """Some providers number the calls of each answer from 0 again; others refuse an id that comes twice."""
+        wanted = self._normalise(raw)
+        count = 0
+        while wanted in self._taken or not wanted:
+            count += 1
+            digest = sha256(f"{raw}#{count}".encode("utf-8", "surrogatepass")).hexdigest()
+            wanted = self._normalise(f"call{digest[:ID_TAIL]}")
+        self._taken.add(wanted)
+        return ToolCallId(wanted)
+
+
+def _by_answer(
+    messages: Iterable[Message],
+) -> Iterable[tuple[AssistantMessage | None, list[Message]]]:
+    """Cut the conversation before each answer: the answer, then all that was said until the next one."""
+    answer: AssistantMessage | None = None
+    others: list[Message] = []
+    for message in messages:
+        if not isinstance(message, AssistantMessage):
+            others.append(message)
+            continue
+        yield answer, others
+        answer, others = message, []
+    yield answer, others
+
+
+def _said(others: Sequence[Message], facts: ModelFacts) -> Iterable[UserMessage]:
+    for other in others:
+        said = as_user(other)
+        if said is None:
+            continue
+        if not facts.images:
+            said = replace(said, content=without_images(said.content, IMAGE_OMITTED))
+        yield said
+
+
+def _visible(result: ToolResultMessage, facts: ModelFacts) -> ToolResultMessage:
+    if facts.images:
+        return result
+    return replace(result, content=without_images(result.content, TOOL_IMAGE_OMITTED))
+
+
+def _content_for(answer: AssistantMessage, facts: ModelFacts) -> tuple[AssistantContent, ...]:
+    same = (answer.provider, answer.api, answer.model) == (facts.provider, facts.api, facts.id)
+    kept = (_own(part) if same else _foreign(part) for part in answer.content)
+    return tuple(part for part in kept if part is not None)
+
+
+def _own(part: AssistantContent) -> AssistantContent | None:
+    if isinstance(part, Thinking):
+        worth = part.redacted or part.signature is not None or part.text.strip()
+        return part if worth else None
+    return part
+
+
+def _foreign(part: AssistantContent) -> AssistantContent | None:
+    """Signatures and thoughts of another model are noise at best and an error at worst."""
+    return None if isinstance(part, Thinking) else replace(part, signature=None)
+
+
+def _missing(call: ToolCall, at_ms: int) -> ToolResultMessage:
+    return ToolResultMessage(
+        call_id=call.id,
+        tool_name=call.name,
+        content=(Text(text=NO_RESULT),),
+        is_error=True,
+        at_ms=at_ms,
+    )
+
+
+def _summary(lead: str, summary: str) -> Text:
+    return Text(text=f"{lead}\n\n<summary>\n{summary}\n</summary>")

@@ -1,0 +1,105 @@
+"""Reads JSON that people write, and finds the line and column of what is wrong in it."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from json.decoder import scanstring
+from typing import NoReturn
+
+from agent_core.kernel import JsonObject
+from agent_core.kernel.json import JsonValue, is_object
+
+BLANKS = " \t\r\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A point in a text, both counted from 1; columns count characters."""
+
+    line: int
+    column: int
+
+
+class JsonTextError(ValueError):
+    """The text is not what it should be, and where."""
+
+    def __init__(self, message: str, place: Place | None) -> None:
+        super().__init__(message)
+        self.place = place
+
+
+def read_object(text: str) -> JsonObject:
+    """Read a JSON object; a text of nothing but white space is an empty one.
+
+    Raises:
+        JsonTextError: It is no JSON, or no object.
+    """
+    if not text.strip():
+        return {}
+    try:
+        found: JsonValue = json.loads(text, parse_constant=_refuse)
+    except json.JSONDecodeError as error:
+        place = Place(line=error.lineno, column=error.colno)
+        raise JsonTextError(f"is not valid JSON: {error.msg}", place) from error
+    except RecursionError as error:
+        raise JsonTextError("is nested too deeply to be read", None) from error
+    except ValueError as error:
+        raise JsonTextError(f"is not valid JSON: {error}", None) from error
+    if not is_object(found):
+        raise JsonTextError("must hold a JSON object: { … }", place_at(text, _skip(text, 0)))
+    return found
+
+
+def find_key(text: str, path: Sequence[str]) -> Place | None:
+    """Find the key at the end of a path of keys; None when it is not there.
+
+    Of a key that is given twice the last counts, as it does for the value.
+
+    Args:
+        text: A JSON text that could be read.
+        path: Keys from the outermost object inwards.
+    """
+    start = _skip(text, 0)
+    found: int | None = None
+    for key in path:
+        if start >= len(text) or text[start] != "{":
+            return None
+        member = _member(text, start, key)
+        if member is None:
+            return None
+        found, start = member
+    return None if found is None else place_at(text, found)
+
+
+def place_at(text: str, index: int) -> Place:
+    """Turn an index into a line and a column."""
+    before = text[:index]
+    return Place(line=before.count("\n") + 1, column=index - (before.rfind("\n") + 1) + 1)
+
+
+def _member(text: str, start: int, wanted: str) -> tuple[int, int] | None:
+    """Give the index of a key and of its value in the object that starts there."""
+    decoder = json.JSONDecoder()
+    found: tuple[int, int] | None = None
+    at = _skip(text, start + 1)
+    while text[at] != "}":
+        key, end = scanstring(text, at + 1)
+        value_at = _skip(text, _skip(text, end) + 1)
+        if key == wanted:
+            found = (at, value_at)
+        _, end = decoder.raw_decode(text, value_at)
+        at = _skip(text, end)
+        if text[at] == ",":
+            at = _skip(text, at + 1)
+    return found
+
+
+def _skip(text: str, at: int) -> int:
+    while at < len(text) and text[at] in BLANKS:
+        at += 1
+    return at
+
+
+def _refuse(name: str) -> NoReturn:
+    message = f"{name} is not a JSON value"
+    raise ValueError(message)

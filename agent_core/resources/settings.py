@@ -1,0 +1,261 @@
+"""Builds the settings in force from their layers, and says where each value came from."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+import anyio.to_thread
+from pydantic import ValidationError
+
+from agent_core.kernel import JsonObject, JsonValue
+from agent_core.kernel.json import encode, is_object
+from agent_core.resources.guards import GUARDED, judge
+from agent_core.resources.json_text import JsonTextError, Place, find_key, read_object
+from agent_core.resources.settings_values import SettingsValues
+
+LayerName = Literal["user", "project", "editor", "session", "request"]
+"""From the weakest to the strongest; below all of them are the defaults."""
+ORDER: tuple[LayerName, ...] = get_args(LayerName)
+TIGHTENING = frozenset[LayerName]({"project", "editor"})
+"""Layers that a workspace can bring along: they never loosen a permission."""
+SETTINGS_BYTES = 1 << 20
+"""A larger file is not read: it is not settings."""
+
+Keys = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """One source of settings: a file, which may be missing, or values that came another way."""
+
+    name: LayerName
+    content: Path | JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsProblem:
+    """A value that was left out, and why. The rest of its layer holds."""
+
+    message: str
+    """One sentence: what was wrong, the value, what holds instead."""
+    layer: LayerName
+    path: Path | None = None
+    line: int | None = None
+    column: int | None = None
+
+    def __str__(self) -> str:
+        """Say it with its place, as compilers do."""
+        where = [str(part) for part in (self.path, self.line, self.column) if part is not None]
+        return ": ".join((":".join(where) or f"{self.layer} settings", self.message))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings in force."""
+
+    values: SettingsValues
+    sources: Mapping[str, str]
+    """The layer of every key, dotted (`retry.maxRetries`); `default` where no layer has a say."""
+    problems: tuple[SettingsProblem, ...] = ()
+
+
+async def load_settings(layers: Sequence[Layer], *, project_trusted: bool = False) -> Settings:
+    """Read and merge layers; never fails because of what they hold.
+
+    Objects are merged key by key, everything else replaces what is below; a `defaultTools` list of only
+    `+name` and `-name` is put after what is below.
+
+    Args:
+        layers: In any order; their names say which wins.
+        project_trusted: Whether the workspace is trusted; otherwise its layer is not even read.
+    """
+    return await anyio.to_thread.run_sync(load_settings_now, tuple(layers), project_trusted)
+
+
+def load_settings_now(layers: Sequence[Layer], project_trusted: bool) -> Settings:  # noqa: FBT001 - to_thread passes by position
+    """Do as `load_settings` does, blocking; for commands that have no event loop."""
+    merging = _Merging()
+    for name in ORDER:
+        if name == "project" and not project_trusted:
+            continue
+        for layer in layers:
+            if layer.name == name:
+                merging.add(layer)
+    return merging.result()
+
+
+class _Merging:
+    """The merge while it goes on."""
+
+    def __init__(self) -> None:
+        self._merged: JsonObject = SettingsValues().as_json()
+        self._sources: dict[Keys, str] = dict.fromkeys(_leaves(self._merged), "default")
+        self._problems: list[SettingsProblem] = []
+
+    def add(self, layer: Layer) -> None:
+        """Put a layer on top."""
+        text, values = self._read(layer)
+        values = self._without_ill_typed(layer, values, text)
+        if layer.name in TIGHTENING:
+            values = self._without_loosening(layer, values, text)
+        self._merged = _merge(self._merged, values)
+        for keys in _leaves(values):
+            self._sources[keys] = layer.name
+
+    def result(self) -> Settings:
+        """Give what has come of it."""
+        return Settings(
+            values=SettingsValues.model_validate_json(encode(self._merged)),
+            sources={".".join(keys): name for keys, name in sorted(self._sources.items())},
+            problems=tuple(self._problems),
+        )
+
+    def _read(self, layer: Layer) -> tuple[str, JsonObject]:
+        if not isinstance(layer.content, Path):
+            return "", layer.content
+        try:
+            text = _text_of(layer.content)
+            return text, read_object(text)
+        except FileNotFoundError:
+            return "", {}
+        except OSError as error:
+            self._report(layer, f"cannot be read ({error.strerror}); nothing of it holds", None)
+        except JsonTextError as error:
+            self._report(layer, f"{error}; nothing of this file holds", error.place)
+        return "", {}
+
+    def _without_ill_typed(self, layer: Layer, values: JsonObject, text: str) -> JsonObject:
+        while True:
+            try:
+                SettingsValues.model_validate_json(encode(values))
+            except ValidationError as error:
+                for keys, why in _faults(error, values).items():
+                    fallback = _at(self._merged, keys)
+                    message = (
+                        f'"{".".join(keys)}" is {_shown(_at(values, keys))}, but {why}; '
+                        f"{_shown(fallback)} holds instead"
+                    )
+                    self._report(layer, message, find_key(text, keys))
+                    values = _without(values, keys)
+            else:
+                return values
+
+    def _without_loosening(self, layer: Layer, values: JsonObject, text: str) -> JsonObject:
+        for keys in sorted(GUARDED & set(_leaves(values))):
+            below, wanted = _at(self._merged, keys), _at(values, keys)
+            judgement = judge(keys, below=below, wanted=wanted)
+            if judgement == "allowed":
+                continue
+            why = (
+                f"would loosen {_shown(below)}, which a {layer.name} may not"
+                if judgement == "loosens"
+                else "may stand only in the user's own settings"
+            )
+            message = f'"{".".join(keys)}": {_shown(wanted)} {why}; {_shown(below)} holds'
+            self._report(layer, message, find_key(text, keys))
+            values = _without(values, keys)
+        return values
+
+    def _report(self, layer: Layer, message: str, place: Place | None) -> None:
+        self._problems.append(
+            SettingsProblem(
+                message=message,
+                layer=layer.name,
+                path=layer.content if isinstance(layer.content, Path) else None,
+                line=place.line if place else None,
+                column=place.column if place else None,
+            )
+        )
+
+
+def _text_of(path: Path) -> str:
+    with path.open("rb") as file:
+        raw = file.read(SETTINGS_BYTES + 1)
+    if len(raw) > SETTINGS_BYTES:
+        raise JsonTextError(f"is larger than {SETTINGS_BYTES} bytes", None)
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = raw[: error.start]
+        column = error.start - (before.rfind(b"\n") + 1) + 1
+        place = Place(line=before.count(b"\n") + 1, column=column)
+        raise JsonTextError("is not UTF-8 text", place) from error
+
+
+def _faults(error: ValidationError, values: JsonObject) -> Mapping[Keys, str]:
+    """Give the keys to leave out, each with what it should have been."""
+    faults: dict[Keys, str] = {}
+    for fault in error.errors(include_url=False, include_context=False, include_input=False):
+        keys = _existing(values, fault["loc"])
+        said = fault["msg"].removeprefix("Input ")
+        faults[keys] = f"{faults[keys]}, or it {said}" if keys in faults else f"it {said}"
+    return faults
+
+
+def _existing(values: JsonObject, location: Sequence[int | str]) -> Keys:
+    """Cut a location down to the keys that the text has: what follows names members of a union or list."""
+    keys: list[str] = []
+    here: JsonValue = values
+    for part in location:
+        if not is_object(here) or not isinstance(part, str) or part not in here:
+            break
+        keys.append(part)
+        here = here[part]
+    return tuple(keys)
+
+
+def _merge(below: JsonObject, above: JsonObject) -> JsonObject:
+    merged = dict(below)
+    for key, value in above.items():
+        old = merged.get(key)
+        if is_object(old) and is_object(value):
+            merged[key] = _merge(old, value)
+        elif key == "defaultTools" and _only_changes(value):
+            merged[key] = [*_as_list(old), *_as_list(value)]
+        else:
+            merged[key] = value
+    return merged
+
+
+def _only_changes(value: JsonValue) -> bool:
+    names = _as_list(value)
+    return bool(names) and all(isinstance(one, str) and one.startswith(("+", "-")) for one in names)
+
+
+def _as_list(value: JsonValue) -> list[JsonValue]:
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return list(value)
+    return [value]
+
+
+def _leaves(values: JsonObject, above: Keys = ()) -> Iterator[Keys]:
+    for key, value in values.items():
+        if is_object(value) and value:
+            yield from _leaves(value, (*above, key))
+        else:
+            yield (*above, key)
+
+
+def _at(values: JsonObject, keys: Sequence[str]) -> JsonValue:
+    here: JsonValue = values
+    for key in keys:
+        here = here.get(key) if is_object(here) else None
+    return here
+
+
+def _without(values: JsonObject, keys: Sequence[str]) -> JsonObject:
+    if not keys:
+        return {}
+    kept = dict(values)
+    inner = kept.get(keys[0])
+    if len(keys) > 1 and is_object(inner):
+        kept[keys[0]] = _without(inner, keys[1:])
+    else:
+        kept.pop(keys[0], None)
+    return kept
+
+
+def _shown(value: JsonValue) -> str:
+    shown = encode(value).decode()
+    return shown if len(shown) <= 80 else f"{shown[:79]}…"  # noqa: PLR2004 - one line of a terminal

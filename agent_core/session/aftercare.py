@@ -1,0 +1,128 @@
+"""What follows when a run's turns are over: pure, so that it can be read as a table."""
+
+import random
+from dataclasses import dataclass
+
+from agent_core.events import CompactionReason
+from agent_core.kernel.errors import ProviderError
+from agent_core.messages import AssistantMessage
+from agent_core.providers.retry import is_retryable
+
+JITTER = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetrySettings:
+    """How failing model calls are tried again."""
+
+    enabled: bool = True
+    max_retries: int = 3
+    base_delay_ms: int = 2_000
+    max_delay_ms: int = 60_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """The turns ended with an answer."""
+
+    message: AssistantMessage
+    over_threshold: bool
+    """The context is fuller than compaction allows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """A model call failed."""
+
+    error: ProviderError
+
+
+Outcome = Finished | Failed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """The run is over; with an error it failed."""
+
+    error: ProviderError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryAfter:
+    """Wait, then go on from where the transcript stands."""
+
+    delay_s: float
+    attempt: int
+    """1 for the first retry."""
+    error: ProviderError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactThenGoOn:
+    """Make room, then go on from where the transcript stands."""
+
+    reason: CompactionReason
+    error: ProviderError | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactThenStop:
+    """Make room for the next prompt; the run is over."""
+
+    reason: CompactionReason
+
+
+Next = Stop | RetryAfter | CompactThenGoOn | CompactThenStop
+
+
+def decide(
+    outcome: Outcome,
+    *,
+    tries: int,
+    compacted: bool,
+    auto_compact: bool,
+    settings: RetrySettings,
+    jitter: float = 0.0,
+) -> Next:
+    """Say what follows. Pure: no waiting, no I/O.
+
+    Args:
+        outcome: How the turns ended.
+        tries: Retries made so far since the last answer.
+        compacted: This prompt's overflow was already answered by a compaction; there is only one.
+        auto_compact: Compaction may run unasked.
+        settings: How to retry.
+        jitter: Share by which the delay differs, -0.2 to 0.2; the caller draws it.
+    """
+    match outcome:
+        case Finished(message=message, over_threshold=True) if auto_compact:
+            if message.stop_reason == "length" and not compacted:
+                return CompactThenGoOn(reason="length", error=None)
+            return CompactThenStop(reason="threshold")
+        case Finished():
+            return Stop()
+        case Failed(error=error) if error.reason == "context_overflow":
+            if auto_compact and not compacted:
+                return CompactThenGoOn(reason="overflow", error=error)
+            return Stop(error=error)
+        case Failed(error=error):
+            return _after_failure(error, tries=tries, settings=settings, jitter=jitter)
+
+
+def draw_jitter() -> float:
+    """Draw how much a delay differs, so that many sessions do not knock at once."""
+    return random.uniform(-JITTER, JITTER)  # noqa: S311 - no secret depends on it
+
+
+def _after_failure(
+    error: ProviderError, *, tries: int, settings: RetrySettings, jitter: float
+) -> Next:
+    if not settings.enabled or tries >= settings.max_retries or not is_retryable(error):
+        return Stop(error=error)
+    most_s = settings.max_delay_ms / 1000
+    asked_s = error.retry_after_s
+    if asked_s is not None and asked_s > most_s:
+        return Stop(error=error)
+    backoff_s: float = min(settings.base_delay_ms / 1000 * (1 << tries), most_s) * (1 + jitter)
+    delay_s = backoff_s if asked_s is None else max(asked_s, 0.0)
+    return RetryAfter(delay_s=delay_s, attempt=tries + 1, error=error)

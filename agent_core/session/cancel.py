@@ -1,0 +1,137 @@
+"""Stopping what goes on, within a bound, and saying truthfully what was stopped."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import anyio
+
+from agent_core.events import Failure, QueueChanged, QueueItem, RunEnded, RunResult
+from agent_core.kernel import ItemId, RunId
+from agent_core.loop.batch import CANCELLED
+from agent_core.messages import Text, ToolResultMessage
+from agent_core.session.drafts import message_entry, run_ended_entry, unqueued_entries
+from agent_core.session.parts import Parts
+from agent_core.session.processes import Ended
+from agent_core.session.restore import restore
+from agent_core.session.runs import Activity, Runs
+
+WAIT_S = 5.0
+"""How long a cancel waits before it fences the run off."""
+
+QueueFate = Literal["keep", "return", "drop"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelResult:
+    """What a cancel came to."""
+
+    status: Literal["cancelled", "alreadyEnded"]
+    run: RunId | None
+    seq: int
+    """The newest event; when something was cancelled, its last one is at or before this."""
+    ended: tuple[Ended, ...] = ()
+    """Process trees that were ended."""
+    survivors: tuple[tuple[int, str], ...] = ()
+    """Processes that could not be ended: id and command."""
+    timed_out: bool = False
+    """The run did not end in time and was fenced off: it can say nothing more."""
+    returned: tuple[QueueItem, ...] = ()
+    """Words that waited, given back."""
+
+
+async def cancel_activity(
+    parts: Parts,
+    runs: Runs,
+    *,
+    run: RunId | None,
+    item: ItemId | None,
+    queue: QueueFate,
+    wait_s: float | None,
+) -> CancelResult:
+    """Stop the activity, or one tool call of it. Idempotent."""
+    activity = runs.current
+    if activity is None or (run is not None and activity.run != run):
+        return CancelResult(status="alreadyEnded", run=run, seq=parts.voice.feed.seq)
+    if item is not None:
+        return _stop_item(parts, activity, item)
+    waiting = await _settle_queue(parts, queue)
+    _ = parts.place.processes.drain()
+    activity.scope.cancel()
+    with anyio.move_on_after(WAIT_S if wait_s is None else wait_s):
+        await activity.over.wait()
+    timed_out = not activity.over.is_set()
+    survivors = tuple(parts.place.processes.running.items()) if timed_out else ()
+    if timed_out:
+        await _fence(parts, runs, activity)
+    ended = parts.place.processes.drain()
+    left = tuple((pid, one.command) for one in ended for pid in one.killed.survivors)
+    return CancelResult(
+        status="cancelled",
+        run=activity.run,
+        seq=parts.voice.feed.seq,
+        ended=ended,
+        survivors=survivors + left,
+        timed_out=timed_out,
+        returned=waiting,
+    )
+
+
+def _stop_item(parts: Parts, activity: Activity, item: ItemId) -> CancelResult:
+    stop = activity.stops.get(item)
+    if stop is None:
+        return CancelResult(status="alreadyEnded", run=activity.run, seq=parts.voice.feed.seq)
+    stop()
+    return CancelResult(status="cancelled", run=activity.run, seq=parts.voice.feed.seq)
+
+
+async def _settle_queue(parts: Parts, fate: QueueFate) -> tuple[QueueItem, ...]:
+    inbox = parts.inbox
+    if not inbox.items():
+        return ()
+    if fate == "keep":
+        inbox.paused = True
+        _ = parts.voice.say(QueueChanged(queue=inbox.items(), paused=True))
+        return ()
+    taken = inbox.drain()
+    why = "returned" if fate == "return" else "dropped"
+    _ = await parts.recorder.keep(*unqueued_entries(taken, why))
+    _ = parts.voice.say(QueueChanged(queue=()))
+    return taken if fate == "return" else ()
+
+
+async def _fence(parts: Parts, runs: Runs, activity: Activity) -> None:
+    """Give up waiting: answer open calls, tell the end, and drop whatever still comes."""
+    activity.fenced = True
+    for call in restore(parts.recorder.path()).unanswered:
+        result = ToolResultMessage(
+            call_id=call.id,
+            tool_name=call.name,
+            content=(Text(text=CANCELLED),),
+            is_error=True,
+            at_ms=parts.clock.now_ms(),
+        )
+        _ = await parts.recorder.keep(message_entry(result))
+    if activity.run is not None:
+        usage = parts.tally.of_run(parts.models.context_window)
+        counts = parts.voice.picture.changes
+        failure = Failure(
+            kind="CancelTimeout", message="the run did not stop in time and was cut off"
+        )
+        _ = await parts.recorder.keep(run_ended_entry(activity.run, "cancelled"))
+        runs.finish(
+            RunResult(
+                run=activity.run,
+                status="cancelled",
+                text="",
+                usage=usage,
+                changes=counts,
+                error=failure,
+            )
+        )
+        _ = parts.voice.say(
+            RunEnded(
+                run=activity.run, status="cancelled", usage=usage, changes=counts, error=failure
+            )
+        )
+    parts.voice.say_state("idle")
+    runs.release(activity)

@@ -1,0 +1,345 @@
+"""A run from its first event to its last: intake, turns, and what follows them."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import anyio
+
+from agent_core.events import (
+    Event,
+    Failure,
+    RetryEnded,
+    RetryStarted,
+    RunEnded,
+    RunResult,
+    RunStarted,
+    RunStatus,
+    SessionUsage,
+)
+from agent_core.hooks import InputHandled, InputReplaced, InputTyped, RunPreparing
+from agent_core.kernel import EntryId, MessageId, RunId
+from agent_core.kernel.errors import ProviderError, TillerError
+from agent_core.loop import Demand, Loop, TurnCount, Words, run_turns, say
+from agent_core.messages import AssistantMessage, Message, ToolCall, ToolResultMessage
+from agent_core.session.aftercare import (
+    CompactThenGoOn,
+    CompactThenStop,
+    Failed,
+    Finished,
+    Outcome,
+    RetryAfter,
+    Stop,
+    decide,
+    draw_jitter,
+)
+from agent_core.session.changes import Ledger, RecordedFiles
+from agent_core.session.compacting import Compaction
+from agent_core.session.drafts import (
+    added_entry,
+    message_entry,
+    replaced_entry,
+    run_ended_entry,
+    run_started_entry,
+    said_entries,
+)
+from agent_core.session.parts import Parts, failure_of, tool_options
+from agent_core.session.processes import TrackedProcesses
+from agent_core.session.runs import Activity, Runs
+from agent_core.tools import ToolContext
+from agent_core.tools.runner import ToolRunner
+
+SETTLE_S = 5.0
+"""How long a run may take to write its end."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """The words that a run begins with; an entry when the transcript holds them already."""
+
+    words: Words
+    entry: EntryId | None
+
+
+class Conductor:
+    """Conducts one run."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        activity: Activity,
+        *,
+        runs: Runs,
+        compaction: Compaction,
+        ledger: Ledger,
+    ) -> None:
+        self._parts = parts
+        self._activity = activity
+        self._runs = runs
+        self._compaction = compaction
+        self._ledger = ledger
+        self._run = activity.run or RunId(parts.new_id())
+        self._system = ""
+        self._text = ""
+        self._tries = 0
+        self._handled = False
+
+    async def conduct(self, openings: Sequence[Opening]) -> None:
+        """Run to the end. Tells `run.started` first and `run.ended` last, whatever happens between."""
+        message_id = openings[0].words.message_id if openings else None
+        self._begin(message_id)
+        status: RunStatus = "failed"
+        failure: Failure | None = None
+        try:
+            failure = await self._work(openings)
+            status = "failed" if failure else "completed"
+        except anyio.get_cancelled_exc_class():
+            status = "cancelled"
+            raise
+        except TillerError as error:
+            failure = failure_of(error)
+        except Exception as error:
+            # A bug of ours: it ends this run, not the daemon with its other sessions.
+            log.exception("run %s failed unexpectedly", self._run)
+            text = f"internal error ({type(error).__name__}); the details are in the log"
+            failure = Failure(kind="Internal", message=text)
+        finally:
+            with anyio.move_on_after(SETTLE_S, shield=True):
+                await self._settle(status, failure)
+
+    def _begin(self, message_id: MessageId | None) -> None:
+        self._parts.tally.begin_run()
+        model = self._parts.models.ref or ""
+        self._say(RunStarted(run=self._run, message_id=message_id, model=model))
+        self._parts.voice.say_state("running")
+
+    async def _settle(self, status: RunStatus, failure: Failure | None) -> None:
+        if self._activity.fenced:
+            return
+        parts = self._parts
+        usage = parts.tally.of_run(parts.models.context_window)
+        counts = self._ledger.counts()
+        _ = await parts.recorder.keep(run_ended_entry(self._run, status))
+        await parts.recorder.sync()
+        if status != "completed" and parts.inbox.items():
+            parts.inbox.paused = True
+        self._runs.finish(
+            RunResult(
+                run=self._run,
+                status=status,
+                text=self._text,
+                usage=usage,
+                changes=counts,
+                error=failure,
+            )
+        )
+        self._say(
+            RunEnded(run=self._run, status=status, usage=usage, changes=counts, error=failure)
+        )
+        parts.voice.say_state("idle")
+
+    async def _work(self, openings: Sequence[Opening]) -> Failure | None:
+        """Take the words in, then take turns until nothing follows."""
+        loop = self._loop()
+        if not await self._open(loop, openings):
+            return None
+        compacted = False
+        while True:
+            step = decide(
+                await self._turns(loop),
+                tries=self._tries,
+                compacted=compacted,
+                auto_compact=self._parts.options.auto_compact,
+                settings=self._parts.options.retry,
+                jitter=draw_jitter(),
+            )
+            match step:
+                case Stop(error=None) if self._more():
+                    continue
+                case Stop(error=error):
+                    return self._give_up(error)
+                case RetryAfter(delay_s=delay_s, error=error):
+                    await self._wait(delay_s, error)
+                case CompactThenGoOn(reason=reason, error=error):
+                    compacted = True
+                    done = await self._compaction.compact(self._activity, reason, will_retry=True)
+                    if not done.compacted:
+                        return self._give_up(error)
+                case CompactThenStop(reason=reason):
+                    _ = await self._compaction.compact(self._activity, reason)
+                    if not self._more():
+                        return None
+
+    async def _open(self, loop: Loop, openings: Sequence[Opening]) -> bool:
+        """Take the words in and prepare the first request; False when hooks dealt with the words."""
+        if any(opening.entry is None for opening in openings):
+            _ = await self._parts.recorder.keep(run_started_entry(self._run))
+        for opening in openings:
+            entry = opening.entry or await self.said(opening.words)
+            say(loop, opening.words, entry, turn=None)
+            await self.taken_in(opening.words, entry)
+        if self._handled:
+            return False
+        await self._prepare(openings)
+        return True
+
+    async def _turns(self, loop: Loop) -> Outcome:
+        try:
+            message = await run_turns(loop)
+        except ProviderError as error:
+            return Failed(error=error)
+        return Finished(message=message, over_threshold=self._compaction.is_over_threshold())
+
+    def _more(self) -> bool:
+        """Tell whether words came while the run was about to end."""
+        return self._parts.inbox.has_steering() or self._parts.inbox.has_follow_ups()
+
+    def _give_up(self, error: ProviderError | None) -> Failure | None:
+        if error is None:
+            return None
+        failure = failure_of(error)
+        if self._tries:
+            self._say(RetryEnded(run=self._run, success=False, attempt=self._tries, error=failure))
+        return failure
+
+    async def _wait(self, delay_s: float, error: ProviderError) -> None:
+        self._tries += 1
+        self._say(
+            RetryStarted(
+                run=self._run,
+                attempt=self._tries,
+                max_attempts=self._parts.options.retry.max_retries,
+                delay_ms=round(delay_s * 1000),
+                error=failure_of(error),
+            )
+        )
+        self._parts.voice.say_state("retrying")
+        await self._parts.clock.sleep(delay_s)
+        self._parts.voice.say_state("running")
+
+    async def _prepare(self, openings: Sequence[Opening]) -> None:
+        """Build the system prompt and let hooks change it and add words."""
+        parts = self._parts
+        specs = tuple(tool.spec for tool in parts.toolbox.active().values())
+        system = await parts.system_prompt(specs)
+        content = tuple(part for opening in openings for part in opening.words.content)
+        prepared = await parts.hooks.run_preparing(RunPreparing(content=content, system=system))
+        self._system = system if prepared.system is None else prepared.system
+        for message in prepared.messages:
+            _ = await parts.recorder.keep(added_entry(message))
+
+    def _say(self, event: Event) -> None:
+        self._parts.voice.say_of(self._activity, event)
+
+    # What the loop asks of the run
+
+    async def taken_in(self, words: Words, entry: EntryId) -> None:
+        """Ask the input hooks; what they change is kept beside the words, which stay as they were."""
+        match await self._parts.hooks.input_typed(InputTyped(content=words.content)):
+            case InputReplaced(content=content):
+                _ = await self._parts.recorder.keep(replaced_entry(entry, content))
+            case InputHandled():
+                self._handled = True
+                _ = await self._parts.recorder.keep(replaced_entry(entry, None))
+            case _:
+                pass
+
+    async def before_turn(self) -> None:
+        """Compact between two turns when the context is nearly full."""
+        if self._compaction.is_over_threshold():
+            _ = await self._compaction.compact(self._activity, "threshold")
+
+    async def said(self, words: Words) -> EntryId:
+        """Keep words that enter the conversation."""
+        return await self._parts.recorder.keep(*said_entries(words))
+
+    async def answered(self, message: AssistantMessage) -> EntryId:
+        """Keep an answer, count it, and end a retry that it made good."""
+        entry = await self._parts.recorder.keep(message_entry(message))
+        parts = self._parts
+        parts.tally.answered(message)
+        self._text = message.text or self._text
+        if message.stop_reason in {"error", "aborted"}:
+            return entry
+        if self._tries:
+            self._say(RetryEnded(run=self._run, success=True, attempt=self._tries))
+            self._tries = 0
+        self._say(SessionUsage(usage=parts.tally.of_session(parts.models.context_window)))
+        return entry
+
+    async def returned(self, result: ToolResultMessage) -> EntryId:
+        """Keep a tool's result, unless the run was fenced off and has a synthetic one already."""
+        if self._activity.fenced:
+            return EntryId("")
+        return await self._parts.recorder.keep(message_entry(result))
+
+    def context(self) -> tuple[Message, ...]:
+        """Give the conversation as the model should see it."""
+        return self._parts.recorder.context()
+
+    # What the loop works with
+
+    def _loop(self) -> Loop:
+        parts = self._parts
+        runner = ToolRunner(
+            tools=parts.toolbox.active,
+            hooks=parts.hooks,
+            policy=parts.place.policy,
+            clock=parts.clock,
+            context=self._context,
+        )
+        return Loop(
+            run=self._run,
+            session=parts.session,
+            demand=self._demand,
+            tools=runner,
+            inbox=parts.inbox,
+            recording=self,
+            intake=self,
+            before_turn=self,
+            hooks=parts.hooks,
+            emit=self._say,
+            clock=parts.clock,
+            new_id=parts.new_id,
+            items=self._activity,
+            turns=TurnCount(),
+        )
+
+    def _demand(self) -> Demand:
+        parts = self._parts
+        return Demand(
+            model=parts.models.required(),
+            thinking=parts.models.thinking,
+            system=self._system,
+            tools=parts.toolbox.declarations(),
+            parallel=parts.options.tool_execution == "parallel",
+            skip_on_steer=parts.options.skip_on_steer,
+            steer_grace_s=parts.options.steer_grace_s,
+        )
+
+    def _context(self, call: ToolCall, output: Callable[[str], None]) -> ToolContext:
+        parts = self._parts
+        place = parts.place
+        files = RecordedFiles(
+            place.workspace.files,
+            self._ledger,
+            run=self._run,
+            call=call.id,
+            emit=self._say,
+            new_id=parts.new_id,
+        )
+        workspace = replace(
+            place.workspace,
+            files=files,
+            processes=TrackedProcesses(place.workspace.processes, place.processes),
+        )
+        return ToolContext(
+            call=call.id,
+            workspace=workspace,
+            clock=parts.clock,
+            output=output,
+            scratch=parts.options.scratch,
+            options=tool_options(parts.options, call.name),
+        )

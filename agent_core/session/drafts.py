@@ -1,0 +1,151 @@
+"""Entries before they have an id: pure functions from what happened to what is written."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from agent_core.compaction import Compacted
+from agent_core.events import QueueItem
+from agent_core.kernel import EntryId, JsonValue, MessageId, RunId
+from agent_core.loop import Words
+from agent_core.messages import CustomMessage, UserContent, UserMessage
+from agent_core.messages.block_codec import encode_blocks
+from agent_core.transcript.entries import (
+    AnyEntry,
+    CompactionEntry,
+    ContextEditEntry,
+    CustomEntry,
+    CustomMessageEntry,
+    MessageEntry,
+    ModelChange,
+    StoredMessage,
+    ThinkingChange,
+)
+
+RUN = "tiller.run"
+QUEUE = "tiller.queue"
+
+Draft = Callable[[EntryId, EntryId | None, int], AnyEntry]
+"""Makes an entry from its id, its parent and its time in Unix milliseconds."""
+
+
+def message_entry(stored: StoredMessage) -> Draft:
+    """Write a message."""
+    return lambda entry, parent, at_ms: MessageEntry(
+        id=entry, parent=parent, at_ms=at_ms, message=stored
+    )
+
+
+def prompt_entries(words: Words, run: RunId) -> tuple[Draft, ...]:
+    """Write the words that a run begins with; the message is the first entry."""
+    return (_user(words.content), _run_state(run, "started", words.message_id))
+
+
+def queued_entry(item: QueueItem, message_id: MessageId | None) -> Draft:
+    """Write words that wait."""
+    return _custom(
+        QUEUE,
+        {
+            "op": "put",
+            "queueId": item.queue_id,
+            "delivery": item.delivery,
+            "content": encode_blocks(item.content),
+            "messageId": message_id,
+            "at": item.at_ms,
+        },
+    )
+
+
+def unqueued_entries(items: Sequence[QueueItem], why: str) -> tuple[Draft, ...]:
+    """Write that waiting words were given back or dropped."""
+    return tuple(
+        _custom(QUEUE, {"op": "take", "queueId": one.queue_id, "why": why}) for one in items
+    )
+
+
+def said_entries(words: Words) -> tuple[Draft, ...]:
+    """Write words that enter the conversation, and strike them from the queue; the message comes first."""
+    if words.queue_id is None:
+        return (_user(words.content),)
+    taken = {"op": "take", "queueId": words.queue_id, "why": "delivered"}
+    return (_user(words.content), _custom(QUEUE, taken))
+
+
+def run_started_entry(run: RunId) -> Draft:
+    """Write that a run begins with words that had waited."""
+    return _run_state(run, "started", None)
+
+
+def run_ended_entry(run: RunId, status: str) -> Draft:
+    """Write how a run ended."""
+    return _run_state(run, status, None)
+
+
+def added_entry(words: CustomMessage) -> Draft:
+    """Write words that a hook added."""
+    return lambda entry, parent, at_ms: CustomMessageEntry(
+        id=entry,
+        parent=parent,
+        at_ms=at_ms,
+        custom_type=words.custom_type,
+        content=words.content,
+        display=words.display,
+        details=words.details,
+    )
+
+
+def replaced_entry(target: EntryId, content: tuple[UserContent, ...] | None) -> Draft:
+    """Write that the model sees other words in an entry's place, or none."""
+    replacement: JsonValue = None if content is None else {"content": encode_blocks(content)}
+    return lambda entry, parent, at_ms: ContextEditEntry(
+        id=entry, parent=parent, at_ms=at_ms, target=target, replacement=replacement
+    )
+
+
+def model_entry(provider: str, model: str) -> Draft:
+    """Write the choice of a model."""
+    return lambda entry, parent, at_ms: ModelChange(
+        id=entry, parent=parent, at_ms=at_ms, provider=provider, model=model
+    )
+
+
+def thinking_entry(level: str) -> Draft:
+    """Write the choice of a thinking level."""
+    return lambda entry, parent, at_ms: ThinkingChange(
+        id=entry, parent=parent, at_ms=at_ms, level=level
+    )
+
+
+def compaction_entry(result: Compacted) -> Draft:
+    """Write a summary in the place of older entries."""
+    return lambda entry, parent, at_ms: CompactionEntry(
+        id=entry,
+        parent=parent,
+        at_ms=at_ms,
+        summary=result.summary,
+        first_kept=result.first_kept,
+        tokens_before=result.tokens_before,
+        details=result.details,
+        usage=result.usage,
+        from_hook=result.from_hook,
+    )
+
+
+def _user(content: tuple[UserContent, ...]) -> Draft:
+    return lambda entry, parent, at_ms: MessageEntry(
+        id=entry,
+        parent=parent,
+        at_ms=at_ms,
+        message=UserMessage(content=content, at_ms=at_ms),
+    )
+
+
+def _custom(kind: str, data: Mapping[str, JsonValue]) -> Draft:
+    return lambda entry, parent, at_ms: CustomEntry(
+        id=entry, parent=parent, at_ms=at_ms, custom_type=kind, data=data
+    )
+
+
+def _run_state(run: RunId, status: str, message_id: MessageId | None) -> Draft:
+    data: dict[str, JsonValue] = {"run": run, "status": status}
+    if message_id is not None:
+        data["messageId"] = message_id
+    return _custom(RUN, data)

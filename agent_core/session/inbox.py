@@ -1,0 +1,106 @@
+"""Words of the user that wait: steering for the middle of a run, follow-ups for its end."""
+
+from collections import deque
+from collections.abc import Sequence
+
+import anyio
+
+from agent_core.events import QueueItem, QueueMode
+from agent_core.kernel import MessageId, QueueId
+from agent_core.kernel.errors import QueueFull
+from agent_core.loop import Words
+from agent_core.messages import UserContent
+
+QUEUE_LIMIT = 32
+
+
+class Inbox:
+    """Both queues. The face puts, the loop takes; both on the loop's thread, without waiting."""
+
+    def __init__(self, *, steering: QueueMode, follow_up: QueueMode) -> None:
+        self.steering_mode: QueueMode = steering
+        self.follow_up_mode: QueueMode = follow_up
+        self.paused = False
+        """The queue stays where it is until the next prompt: a run was cancelled or failed while words waited."""
+        self._steering: deque[QueueItem] = deque()
+        self._follow_ups: deque[QueueItem] = deque()
+        self._message_ids: dict[QueueId, MessageId | None] = {}
+        self._spoken = anyio.Event()
+
+    def put(self, item: QueueItem, message_id: MessageId | None) -> None:
+        """Let words wait; `steer` words wake whoever waits for them."""
+        self._message_ids[item.queue_id] = message_id
+        if item.delivery == "steer":
+            self._steering.append(item)
+            self._spoken.set()
+        else:
+            self._follow_ups.append(item)
+
+    def check_room(self) -> None:
+        """Raise when no more words may wait.
+
+        Raises:
+            QueueFull: Too many wait already.
+        """
+        waiting = len(self._steering) + len(self._follow_ups)
+        if waiting >= QUEUE_LIMIT:
+            message = f"{waiting} messages wait already, which is the limit; wait for the run or cancel it"
+            raise QueueFull(message)
+
+    def take_steering(self) -> tuple[Words, ...]:
+        """Take the oldest steering words, or all, by mode."""
+        taken = self._take(self._steering, self.steering_mode)
+        if not self._steering:
+            self._spoken = anyio.Event()
+        return taken
+
+    def take_follow_ups(self) -> tuple[Words, ...]:
+        """Take the oldest follow-up, or all, by mode."""
+        return self._take(self._follow_ups, self.follow_up_mode)
+
+    def take_next(self) -> tuple[Words, ...]:
+        """Take what a new run begins with: steering before follow-ups."""
+        return self.take_steering() or self.take_follow_ups()
+
+    def has_steering(self) -> bool:
+        """Tell whether steering words wait."""
+        return bool(self._steering)
+
+    def has_follow_ups(self) -> bool:
+        """Tell whether follow-ups wait."""
+        return bool(self._follow_ups)
+
+    async def steered(self) -> None:
+        """Wait until steering words wait."""
+        while not self._steering:
+            await self._spoken.wait()
+
+    def items(self) -> tuple[QueueItem, ...]:
+        """Show what waits, in the order in which it will be said."""
+        return (*self._steering, *self._follow_ups)
+
+    def drain(self) -> tuple[QueueItem, ...]:
+        """Take everything out, to give it back or drop it."""
+        items = self.items()
+        self._steering.clear()
+        self._follow_ups.clear()
+        self._message_ids.clear()
+        self._spoken = anyio.Event()
+        return items
+
+    def _take(self, queue: deque[QueueItem], mode: QueueMode) -> tuple[Words, ...]:
+        count = len(queue) if mode == "all" else min(1, len(queue))
+        return tuple(self._words(queue.popleft()) for _ in range(count))
+
+    def _words(self, item: QueueItem) -> Words:
+        return Words(
+            content=item.content,
+            delivery=item.delivery,
+            message_id=self._message_ids.pop(item.queue_id, None),
+            queue_id=item.queue_id,
+        )
+
+
+def contents(items: Sequence[QueueItem]) -> tuple[tuple[UserContent, ...], ...]:
+    """Give only the words of waiting items."""
+    return tuple(item.content for item in items)

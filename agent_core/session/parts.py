@@ -1,0 +1,145 @@
+"""What a session is made of, and the one gate through which its events go."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from agent_core.compaction import CompactionSettings, Compactor
+from agent_core.events import (
+    Event,
+    Failure,
+    Feed,
+    PermissionMode,
+    SessionConfig,
+    SessionState,
+    Stamped,
+)
+from agent_core.events.values import SessionState as State
+from agent_core.hooks import HookRunner
+from agent_core.kernel import Clock, JsonObject, JsonValue, SessionId, uuid7
+from agent_core.kernel.errors import ProviderError, TillerError
+from agent_core.session.aftercare import RetrySettings
+from agent_core.session.inbox import Inbox
+from agent_core.session.model_choice import ModelChoice
+from agent_core.session.processes import ProcessLog
+from agent_core.session.recorder import Recorder
+from agent_core.session.runs import Activity
+from agent_core.session.snapshot import Picture
+from agent_core.session.tally import Tally
+from agent_core.session.toolbox import Toolbox
+from agent_core.tools import ToolSpec
+from agent_core.workspace import Workspace
+from agent_core.workspace.permission import ModePolicy
+
+SystemPrompt = Callable[[Sequence[ToolSpec]], Awaitable[str]]
+"""Builds the system prompt of a run for the tools that are active."""
+
+
+@dataclass(slots=True, kw_only=True)
+class SessionOptions:
+    """What a session was told about how to work; the face changes some of it between requests."""
+
+    retry: RetrySettings = field(default_factory=RetrySettings)
+    compaction: CompactionSettings = field(default_factory=CompactionSettings)
+    auto_compact: bool = True
+    tool_execution: Literal["parallel", "sequential"] = "parallel"
+    skip_on_steer: bool = True
+    steer_grace_s: float | None = 2.0
+    tool_options: dict[str, dict[str, JsonValue]] = field(default_factory=dict)
+    """Settings by tool (`bash` …)."""
+    scratch: str = ""
+    """A private folder for whole outputs."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Place:
+    """Where a session works, and what it may do there."""
+
+    workspace: Workspace
+    policy: ModePolicy
+    processes: ProcessLog = field(default_factory=ProcessLog)
+
+
+@dataclass(slots=True, kw_only=True)
+class Voice:
+    """The one way to tell something: the picture sees it, then the feed hands it on."""
+
+    feed: Feed
+    picture: Picture = field(default_factory=Picture)
+    state: State = "idle"
+    dropped: int = 0
+    """Events of fenced runs that were not told."""
+
+    def say(self, event: Event) -> Stamped:
+        """Tell an event."""
+        stamped = self.feed.emit(event)
+        self.picture.see(event, stamped.at_ms)
+        return stamped
+
+    def say_of(self, activity: Activity, event: Event) -> None:
+        """Tell an event of an activity, unless that was fenced off."""
+        if activity.fenced:
+            self.dropped += 1
+            return
+        _ = self.say(event)
+
+    def say_state(self, state: State) -> None:
+        """Tell the session's state when it changes."""
+        if state != self.state:
+            self.state = state
+            _ = self.say(SessionState(state=state))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The parts of one session, each the owner of its own state."""
+
+    session: SessionId
+    clock: Clock
+    voice: Voice
+    recorder: Recorder
+    inbox: Inbox
+    models: ModelChoice
+    toolbox: Toolbox
+    hooks: HookRunner
+    compactor: Compactor
+    tally: Tally
+    place: Place
+    system_prompt: SystemPrompt
+    options: SessionOptions
+
+    def new_id(self) -> str:
+        """Mint an id that sorts by time."""
+        return uuid7(self.clock.now_ms())
+
+    def config(self) -> SessionConfig:
+        """Say what is in force for the next request."""
+        mode: PermissionMode = self.place.policy.mode
+        return SessionConfig(
+            model=self.models.ref,
+            thinking=self.models.thinking,
+            mode=mode,
+            auto_compact=self.options.auto_compact,
+            steering=self.inbox.steering_mode,
+            follow_up=self.inbox.follow_up_mode,
+            tools=self.toolbox.active_names,
+        )
+
+
+def failure_of(error: TillerError) -> Failure:
+    """Describe an error for front ends."""
+    if isinstance(error, ProviderError):
+        wait_s = error.retry_after_s
+        return Failure(
+            kind=error.wire_kind,
+            message=str(error),
+            retryable=error.reason in {"rate_limit", "server", "network", "timeout", "protocol"},
+            http_status=error.status,
+            retry_after_ms=None if wait_s is None else round(wait_s * 1000),
+        )
+    return Failure(kind=error.kind, message=str(error), retryable=error.retryable)
+
+
+def tool_options(options: SessionOptions, name: str) -> JsonObject:
+    """Give the settings of one tool."""
+    return options.tool_options.get(name, {})

@@ -1,0 +1,115 @@
+"""At most one activity per session: a run or a compaction, in one cancel scope."""
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import anyio
+from anyio.abc import TaskGroup
+
+from agent_core.events import RunResult
+from agent_core.kernel import ItemId, RunId
+
+RESULTS_KEPT = 64
+
+
+@dataclass(slots=True, kw_only=True)
+class Activity:
+    """What goes on, and how to end it."""
+
+    kind: Literal["run", "compaction"]
+    run: RunId | None
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    over: anyio.Event = field(default_factory=anyio.Event)
+    fenced: bool = False
+    """It could not be ended in time: whatever it still says is dropped."""
+    stops: dict[ItemId, Callable[[], None]] = field(default_factory=dict)
+
+    def started(self, item: ItemId, stop: Callable[[], None]) -> None:
+        """Tell that a tool call runs."""
+        self.stops[item] = stop
+
+    def ended(self, item: ItemId) -> None:
+        """Tell that it is over."""
+        _ = self.stops.pop(item, None)
+
+
+class Runs:
+    """Starts, ends and waits for the one activity.
+
+    Reserving is immediate, so that two prompts cannot both find the session idle.
+    """
+
+    def __init__(self, group: TaskGroup) -> None:
+        self._group = group
+        self._current: Activity | None = None
+        self._idle = anyio.Event()
+        self._idle.set()
+        self._results: OrderedDict[RunId, RunResult] = OrderedDict()
+        self._activities: dict[RunId, Activity] = {}
+
+    @property
+    def current(self) -> Activity | None:
+        """What goes on now."""
+        return self._current
+
+    def reserve(self, kind: Literal["run", "compaction"], run: RunId | None) -> Activity:
+        """Take the session for an activity that is about to start. The caller found it idle just now."""
+        activity = Activity(kind=kind, run=run)
+        self._current = activity
+        self._idle = anyio.Event()
+        if run is not None:
+            self._activities[run] = activity
+        return activity
+
+    def start(
+        self,
+        activity: Activity,
+        work: Callable[[], Awaitable[None]],
+        *,
+        then: Callable[[], None],
+    ) -> None:
+        """Start what was reserved; when it is over it is released, and `then` may start the next."""
+        self._group.start_soon(self._carry, activity, work, then)
+
+    def release(self, activity: Activity) -> None:
+        """Say that an activity is over, or never started."""
+        activity.over.set()
+        if activity.run is not None:
+            _ = self._activities.pop(activity.run, None)
+        if self._current is activity:
+            self._current = None
+            self._idle.set()
+
+    def finish(self, result: RunResult) -> None:
+        """Keep what a run came to, for those who wait or ask later."""
+        self._results[result.run] = result
+        while len(self._results) > RESULTS_KEPT:
+            _ = self._results.popitem(last=False)
+
+    async def wait(self, run: RunId) -> RunResult | None:
+        """Wait for a run to be over; None when it is not known (any more)."""
+        activity = self._activities.get(run)
+        if activity is not None:
+            await activity.over.wait()
+        return self._results.get(run)
+
+    async def wait_idle(self) -> RunResult | None:
+        """Wait until nothing goes on; gives the newest result."""
+        while self._current is not None:
+            await self._idle.wait()
+        return next(reversed(self._results.values()), None)
+
+    async def _carry(
+        self,
+        activity: Activity,
+        work: Callable[[], Awaitable[None]],
+        then: Callable[[], None],
+    ) -> None:
+        try:
+            with activity.scope:
+                await work()
+        finally:
+            self.release(activity)
+        then()

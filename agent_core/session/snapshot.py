@@ -1,0 +1,149 @@
+"""The read-only picture of a session that a front end starts from."""
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Literal
+
+from agent_core.events import (
+    ChangeCounts,
+    ChangesUpdated,
+    Event,
+    MessageDelta,
+    MessageEnded,
+    MessageStarted,
+    QueueItem,
+    RunEnded,
+    RunStarted,
+    SessionConfig,
+    ThoughtDelta,
+    ThoughtEnded,
+    ThoughtStarted,
+    ToolEnded,
+    ToolInputDelta,
+    ToolOutputDelta,
+    ToolRunning,
+    ToolStarted,
+    UsageReport,
+)
+from agent_core.events.values import SessionState
+from agent_core.kernel import ItemId, RunId, SessionId
+
+ITEMS_KEPT = 200
+"""How many items of a run a snapshot shows; older ones are read from the transcript."""
+TAIL_CHARS = 16_384
+"""How much streamed text of an unfinished tool call a snapshot shows."""
+
+ItemKind = Literal["message", "thought", "tool"]
+Ended = MessageEnded | ThoughtEnded | ToolEnded
+
+
+@dataclass(slots=True, kw_only=True)
+class ItemView:
+    """An item of the current run: its ended event, or what has come so far."""
+
+    item: ItemId
+    kind: ItemKind
+    started: MessageStarted | ThoughtStarted | ToolStarted
+    running: ToolRunning | None = None
+    text: list[str] = field(default_factory=list)
+    """Words, thoughts or tool output so far."""
+    ended: Ended | None = None
+
+    @property
+    def text_so_far(self) -> str:
+        """Everything streamed so far; of a tool's output only the end."""
+        whole = "".join(self.text)
+        return whole[-TAIL_CHARS:] if self.kind == "tool" else whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunView:
+    """The run going on."""
+
+    run: RunId
+    started_ms: int
+    items: tuple[ItemView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSnapshot:
+    """A session at one moment; events after `seq` continue it without a hole."""
+
+    session: SessionId
+    seq: int
+    state: SessionState
+    run: RunView | None
+    queue: tuple[QueueItem, ...]
+    paused: bool
+    config: SessionConfig
+    usage: UsageReport
+    changes: ChangeCounts
+    unsaved: int
+    """Entries that the disk does not hold yet; above 0 only while it fails."""
+
+
+class Picture:
+    """Builds the picture from the session's own events, as every front end would."""
+
+    def __init__(self) -> None:
+        self._run: RunId | None = None
+        self._started_ms = 0
+        self._items: OrderedDict[ItemId, ItemView] = OrderedDict()
+        self.changes = ChangeCounts()
+
+    @property
+    def run(self) -> RunView | None:
+        """The run going on."""
+        if self._run is None:
+            return None
+        return RunView(
+            run=self._run, started_ms=self._started_ms, items=tuple(self._items.values())
+        )
+
+    def see(self, event: Event, at_ms: int) -> None:
+        """Take an event in."""
+        match event:
+            case RunStarted(run=run):
+                self._run, self._started_ms = run, at_ms
+                self._items.clear()
+                self.changes = ChangeCounts()
+            case RunEnded(changes=changes):
+                self._run, self.changes = None, changes
+                self._items.clear()
+            case ChangesUpdated(files=files, additions=plus, deletions=minus, unreviewed=open_):
+                self.changes = ChangeCounts(
+                    files=files, additions=plus, deletions=minus, unreviewed=open_
+                )
+            case MessageDelta() | ThoughtDelta() | ToolOutputDelta() | ToolInputDelta():
+                self._delta(event)
+            case MessageStarted() | ThoughtStarted() | ToolStarted():
+                self._start(event)
+            case ToolRunning() | MessageEnded() | ThoughtEnded() | ToolEnded():
+                self._advance(event)
+            case _:
+                pass
+
+    def _start(self, event: MessageStarted | ThoughtStarted | ToolStarted) -> None:
+        kind: ItemKind = "message"
+        if isinstance(event, ThoughtStarted):
+            kind = "thought"
+        elif isinstance(event, ToolStarted):
+            kind = "tool"
+        self._items[event.item] = ItemView(item=event.item, kind=kind, started=event)
+        while len(self._items) > ITEMS_KEPT:
+            _ = self._items.popitem(last=False)
+
+    def _delta(self, event: MessageDelta | ThoughtDelta | ToolOutputDelta | ToolInputDelta) -> None:
+        view = self._items.get(event.item)
+        if view is not None and not isinstance(event, ToolInputDelta):
+            view.text.append(event.text)
+
+    def _advance(self, event: ToolRunning | Ended) -> None:
+        view = self._items.get(event.item)
+        if view is None:
+            return
+        if isinstance(event, ToolRunning):
+            view.running = event
+            return
+        view.ended = event
+        view.text.clear()

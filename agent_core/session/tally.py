@@ -1,0 +1,44 @@
+"""Tokens and money of a session, and how full its context is."""
+
+from agent_core.events import UsageReport
+from agent_core.messages import AssistantMessage, Usage
+
+
+class Tally:
+    """Adds up; the conductor writes, everybody reads reports."""
+
+    def __init__(self, total: Usage, context_used: int) -> None:
+        self._total = total
+        self._run = Usage()
+        self._context_used = context_used
+
+    def begin_run(self) -> None:
+        """Count a new run from zero."""
+        self._run = Usage()
+
+    def answered(self, message: AssistantMessage) -> None:
+        """Take an answer in."""
+        self.spent(message.usage)
+        self._context_used = message.usage.total or self._context_used
+
+    def spent(self, usage: Usage) -> None:
+        """Take in what was used beside the conversation, a summary for one."""
+        self._total = self._total.plus(usage)
+        self._run = self._run.plus(usage)
+
+    def compacted(self, context_used: int) -> None:
+        """Take in that the context is smaller now, by estimate."""
+        self._context_used = context_used
+
+    def of_run(self, context_size: int) -> UsageReport:
+        """Report the current or last run."""
+        return self._report(self._run, context_size)
+
+    def of_session(self, context_size: int) -> UsageReport:
+        """Report everything."""
+        return self._report(self._total, context_size)
+
+    def _report(self, tokens: Usage, context_size: int) -> UsageReport:
+        return UsageReport(
+            tokens=tokens, context_used=self._context_used, context_size=context_size
+        )

@@ -1,0 +1,62 @@
+"""The tools a session knows, and which of them the model sees."""
+
+from collections.abc import Mapping, Sequence
+
+from agent_core.kernel.errors import ToolSetInvalid
+from agent_core.providers import ToolDeclaration
+from agent_core.tools import Tool
+from agent_core.tools.presets import effective_set
+
+
+class Toolbox:
+    """A registry and an active set; the set may change between two requests."""
+
+    def __init__(self, tools: Sequence[Tool], *, active: str | Sequence[str]) -> None:
+        self._registry: dict[str, Tool] = {tool.spec.name: tool for tool in tools}
+        self._active = effective_set(active, tuple(self._registry))
+
+    @property
+    def active_names(self) -> tuple[str, ...]:
+        """The names of the active tools, in a stable order: the prompt stays cacheable."""
+        return self._active
+
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """The names of all tools."""
+        return tuple(self._registry)
+
+    def active(self) -> Mapping[str, Tool]:
+        """Give the active tools by name."""
+        return {name: self._registry[name] for name in self._active}
+
+    def activate(self, names: str | Sequence[str]) -> None:
+        """Choose the active tools: a preset, names, or `+name`/`-name`.
+
+        Raises:
+            ToolSetInvalid: Empty, or an unknown name; the set stays.
+        """
+        self._active = effective_set(names, tuple(self._registry))
+
+    def register(self, tool: Tool) -> None:
+        """Add a tool and activate it.
+
+        Raises:
+            ToolSetInvalid: The name is taken.
+        """
+        name = tool.spec.name
+        if name in self._registry:
+            message = f"a tool named {name!r} exists already; choose another name"
+            raise ToolSetInvalid(message)
+        self._registry[name] = tool
+        self._active = (*self._active, name)
+
+    def declarations(self) -> tuple[ToolDeclaration, ...]:
+        """Give the active tools as a model sees them."""
+        return tuple(
+            ToolDeclaration(
+                name=tool.spec.name,
+                description=tool.spec.description,
+                parameters=tool.spec.parameters,
+            )
+            for tool in self.active().values()
+        )

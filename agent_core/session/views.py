@@ -1,0 +1,171 @@
+"""The named views of a session: its models, its tools, and what can be known of it."""
+
+from collections.abc import Sequence
+
+from agent_core.events import (
+    ModelChanged,
+    PermissionMode,
+    QueueMode,
+    SessionConfig,
+    SessionConfigured,
+    ThinkingLevel,
+)
+from agent_core.messages import Message
+from agent_core.providers import ModelFacts
+from agent_core.session.changes import FileChange, Ledger
+from agent_core.session.drafts import model_entry, thinking_entry
+from agent_core.session.parts import Parts
+from agent_core.session.runs import Runs
+from agent_core.session.snapshot import SessionSnapshot
+from agent_core.tools import Tool
+from agent_core.transcript.entries import AnyEntry
+
+
+class ModelView:
+    """The choice of model and thinking level; changes count from the next request."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    @property
+    def current(self) -> ModelFacts | None:
+        """The model in force; None: there is none."""
+        model = self._parts.models.model
+        return model.facts if model else None
+
+    async def choose(self, ref: str) -> ModelFacts:
+        """Choose a model by its full name, `provider/id`.
+
+        Raises:
+            ModelUnknown: No such model, or no credentials for it; the choice stays.
+        """
+        parts = self._parts
+        facts = parts.models.choose(ref).facts
+        _ = await parts.recorder.keep(model_entry(facts.provider, facts.id))
+        self._tell(facts.ref)
+        return facts
+
+    async def think(self, level: ThinkingLevel) -> None:
+        """Choose how hard the model thinks."""
+        parts = self._parts
+        if level == parts.models.thinking:
+            return
+        parts.models.thinking = level
+        _ = await parts.recorder.keep(thinking_entry(level))
+        self._tell(parts.models.ref or "")
+
+    def _tell(self, ref: str) -> None:
+        voice = self._parts.voice
+        _ = voice.say(ModelChanged(model=ref, thinking=self._parts.models.thinking, source="set"))
+        _ = voice.say(SessionConfigured(config=self._parts.config()))
+
+
+class ToolView:
+    """The tools of a session; changes count from the next request."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    @property
+    def active(self) -> tuple[str, ...]:
+        """Names of the tools that the model sees."""
+        return self._parts.toolbox.active_names
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Names of all tools there are."""
+        return self._parts.toolbox.all_names
+
+    def activate(self, names: str | Sequence[str]) -> None:
+        """Choose the active tools: a preset, names, or `+name` and `-name`.
+
+        Raises:
+            ToolSetInvalid: Empty or unknown; the set stays.
+        """
+        self._parts.toolbox.activate(names)
+        self._tell()
+
+    def register(self, tool: Tool) -> None:
+        """Add a tool and activate it.
+
+        Raises:
+            ToolSetInvalid: The name is taken.
+        """
+        self._parts.toolbox.register(tool)
+        self._tell()
+
+    def _tell(self) -> None:
+        _ = self._parts.voice.say(SessionConfigured(config=self._parts.config()))
+
+
+class SessionView:
+    """What can be known of a session, and its switches."""
+
+    def __init__(self, parts: Parts, runs: Runs, ledger: Ledger) -> None:
+        self._parts = parts
+        self._runs = runs
+        self._ledger = ledger
+
+    @property
+    def config(self) -> SessionConfig:
+        """What is in force for the next request."""
+        return self._parts.config()
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation as the model sees it."""
+        return self._parts.recorder.context()
+
+    @property
+    def entries(self) -> tuple[AnyEntry, ...]:
+        """The entries of the current branch."""
+        return self._parts.recorder.path()
+
+    @property
+    def location(self) -> str | None:
+        """The session's file; None in memory, or before anything was said."""
+        return self._parts.recorder.location
+
+    @property
+    def changes(self) -> tuple[FileChange, ...]:
+        """What the current or last run changed."""
+        return self._ledger.changes()
+
+    def snapshot(self) -> SessionSnapshot:
+        """Give the picture of this moment; events after its `seq` continue it without a hole."""
+        parts = self._parts
+        voice = parts.voice
+        return SessionSnapshot(
+            session=parts.session,
+            seq=voice.feed.seq,
+            state=voice.state,
+            run=voice.picture.run,
+            queue=parts.inbox.items(),
+            paused=parts.inbox.paused,
+            config=parts.config(),
+            usage=parts.tally.of_session(parts.models.context_window),
+            changes=voice.picture.changes,
+            unsaved=parts.recorder.unsaved,
+        )
+
+    def configure(
+        self,
+        *,
+        mode: PermissionMode | None = None,
+        auto_compact: bool | None = None,
+        steering: QueueMode | None = None,
+        follow_up: QueueMode | None = None,
+    ) -> SessionConfig:
+        """Turn switches; None leaves one as it is."""
+        parts = self._parts
+        if mode is not None:
+            parts.place.policy.mode = mode
+        if auto_compact is not None:
+            parts.options.auto_compact = auto_compact
+        if steering is not None:
+            parts.inbox.steering_mode = steering
+        if follow_up is not None:
+            parts.inbox.follow_up_mode = follow_up
+        config = parts.config()
+        _ = parts.voice.say(SessionConfigured(config=config))
+        return config

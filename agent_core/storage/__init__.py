@@ -1,0 +1,5 @@
+"""Where sessions are kept."""
+
+from agent_core.storage.port import Opened, Recovery, SessionLog, SessionStore, SessionSummary
+
+__all__ = ["Opened", "Recovery", "SessionLog", "SessionStore", "SessionSummary"]

@@ -1,0 +1,102 @@
+"""Sessions that live as long as the process."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent_core.kernel import SessionId
+from agent_core.kernel.errors import SessionClosed, SessionLocked, SessionNotFound
+from agent_core.storage.held import begins_session
+from agent_core.storage.port import Opened, Recovery, SessionSummary
+from agent_core.storage.summary import Tally
+from agent_core.transcript.codec import entry_to_json
+from agent_core.transcript.entries import AnyEntry, Header
+
+
+@dataclass(slots=True, kw_only=True)
+class _Kept:
+    header: Header
+    entries: list[AnyEntry] = field(default_factory=list[AnyEntry])
+    is_begun: bool = False
+    is_open: bool = True
+
+
+class MemoryLog:
+    """A session in memory, opened for writing."""
+
+    def __init__(self, kept: _Kept) -> None:
+        self._kept = kept
+        self._is_closed = False
+
+    @property
+    def header(self) -> Header:
+        """The session's header."""
+        return self._kept.header
+
+    @property
+    def location(self) -> Path | None:
+        """None: there is no file."""
+        return None
+
+    async def append(self, entries: Sequence[AnyEntry]) -> None:
+        """Keep entries."""
+        if self._is_closed:
+            message = f"the session {self._kept.header.id!r} was closed: open it again to write"
+            raise SessionClosed(message)
+        self._kept.entries.extend(entries)
+        self._kept.is_begun = self._kept.is_begun or begins_session(entries)
+
+    async def sync(self) -> None:
+        """Do nothing: no power cut is survived."""
+
+    async def close(self) -> None:
+        """Let another open it."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._kept.is_open = False
+
+
+class MemoryStore:
+    """Keeps sessions in memory; like a file, one that nothing was said in cannot be found."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[SessionId, _Kept] = {}
+
+    async def create(self, header: Header) -> MemoryLog:
+        """Begin a session."""
+        kept = _Kept(header=header)
+        self._sessions[header.id] = kept
+        return MemoryLog(kept)
+
+    async def open(self, session: SessionId) -> Opened:
+        """Open a session for writing."""
+        kept = self._sessions.get(session)
+        if kept is None or not kept.is_begun:
+            message = f"there is no session {session!r}: list the sessions to see which there are"
+            raise SessionNotFound(message)
+        if kept.is_open:
+            message = f"the session {session!r} is open already: close it there first"
+            raise SessionLocked(message)
+        kept.is_open = True
+        return Opened(log=MemoryLog(kept), entries=tuple(kept.entries), recovery=Recovery())
+
+    async def latest(self, cwd: str) -> SessionId | None:
+        """Give the session of that folder with the newest last entry."""
+        found = await self.list(cwd)
+        return found[0].session if found else None
+
+    async def list(self, cwd: str | None = None) -> tuple[SessionSummary, ...]:
+        """Give the sessions, newest first."""
+        found = [
+            _summary(kept)
+            for kept in self._sessions.values()
+            if kept.is_begun and cwd in {None, kept.header.cwd}
+        ]
+        return tuple(sorted(found, key=lambda one: one.modified_ms, reverse=True))
+
+
+def _summary(kept: _Kept) -> SessionSummary:
+    tally = Tally(kept.header)
+    for entry in kept.entries:
+        tally.take(entry_to_json(entry))
+    return tally.summary(None)

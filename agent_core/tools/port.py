@@ -1,0 +1,101 @@
+"""What a tool is: a declaration, checked arguments, a run, a result for two readers."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from agent_core.kernel import Clock, JsonObject, JsonValue, ToolCallId
+from agent_core.messages import Text, UserContent
+from agent_core.workspace import Files, Processes, Workspace
+from agent_core.workspace.permission import ToolKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSpec:
+    """What models, policies and prompts know of a tool."""
+
+    name: str
+    description: str
+    parameters: JsonObject
+    """A JSON Schema of type object."""
+    kind: ToolKind
+    parallel_safe: bool = False
+    """It may run beside other safe calls of the same batch."""
+    snippet: str = ""
+    """One line for the system prompt."""
+    guidelines: tuple[str, ...] = ()
+    """Rules for the system prompt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """What one call may use; it belongs to that call alone."""
+
+    call: ToolCallId
+    workspace: Workspace
+    clock: Clock
+    output: Callable[[str], None]
+    """Show live output to front ends; never the model. Cheap, never waits."""
+    scratch: str
+    """A private folder for whole outputs of this session."""
+    options: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    """The settings of this tool (`bash.timeoutS`, `bash.prefix` …) without its prefix."""
+
+    @property
+    def files(self) -> Files:
+        """The workspace's files."""
+        return self.workspace.files
+
+    @property
+    def processes(self) -> Processes:
+        """The workspace's processes."""
+        return self.workspace.processes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """What a call gave: `content` for the model, `details` for the front end, never the other way round."""
+
+    content: tuple[UserContent, ...]
+    details: JsonValue = None
+    is_error: bool = False
+
+
+def text_result(text: str, *, details: JsonValue = None) -> ToolResult:
+    """Make a result of words."""
+    return ToolResult(content=(Text(text=text),), details=details)
+
+
+def error_result(text: str, *, details: JsonValue = None) -> ToolResult:
+    """Make a failed result of words that tell the model how to go on."""
+    return ToolResult(content=(Text(text=text),), details=details, is_error=True)
+
+
+class Tool(Protocol):
+    """Something a model can call."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What is known of it."""
+        ...
+
+    def title(self, arguments: JsonObject) -> str:
+        """Say in a few words what a call does, for people; must cope with missing or odd arguments."""
+        ...
+
+    def check(self, arguments: JsonObject) -> JsonObject:
+        """Coerce and check arguments; pure.
+
+        Raises:
+            ArgumentsInvalid: They do not fit; the text teaches the model.
+        """
+        ...
+
+    async def run(self, arguments: JsonObject, context: ToolContext) -> ToolResult:
+        """Do it. `arguments` are what `check` gave.
+
+        Raises:
+            TillerError: Its text becomes the error result. Cancellation must leave no process and no
+                half-written file behind.
+        """
+        ...

@@ -1,0 +1,60 @@
+"""Bounds and cleans what a tool gave back, whatever the tool did: pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from agent_core.kernel import JsonValue
+from agent_core.kernel.json import scrub
+from agent_core.kernel.truncation import DEFAULT_MAX_BYTES, byte_count, cut_bytes, format_size
+from agent_core.messages import Image, Text, UserContent
+from agent_core.tools.port import ToolResult
+
+NOTICE_BYTES = 4_096
+"""What a tool may add to the bounded text: its notices and its last line."""
+
+
+def shaped(result: ToolResult) -> ToolResult:
+    """Give a result whose words fit the bound and can be encoded.
+
+    Tools bound their own output in their own way; this holds for those that do not.
+    """
+    content = tuple(_scrubbed(part) for part in result.content)
+    total = sum(byte_count(part.text) for part in content if isinstance(part, Text))
+    if total > DEFAULT_MAX_BYTES + NOTICE_BYTES:
+        content = _cut(content, total=total)
+    return replace(result, content=content, details=_scrubbed_json(result.details))
+
+
+def _scrubbed(part: UserContent) -> UserContent:
+    if isinstance(part, Image):
+        return part
+    text = scrub(part.text)
+    return part if text == part.text else replace(part, text=text)
+
+
+def _cut(content: Sequence[UserContent], *, total: int) -> tuple[UserContent, ...]:
+    room = DEFAULT_MAX_BYTES
+    kept: list[UserContent] = []
+    for part in content:
+        if isinstance(part, Image):
+            kept.append(part)
+            continue
+        text = cut_bytes(part.text, room)
+        room -= byte_count(text)
+        if text:
+            kept.append(replace(part, text=text))
+    limit = format_size(DEFAULT_MAX_BYTES)
+    kept.append(
+        Text(text=f"\n\n[Output cut: the first {limit} of {format_size(total)} are shown.]")
+    )
+    return tuple(kept)
+
+
+def _scrubbed_json(value: JsonValue) -> JsonValue:
+    if isinstance(value, str):
+        return scrub(value)
+    if isinstance(value, Mapping):
+        return {scrub(key): _scrubbed_json(item) for key, item in value.items()}
+    if isinstance(value, Sequence):
+        return [_scrubbed_json(item) for item in value]
+    return value

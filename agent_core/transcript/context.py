@@ -1,0 +1,177 @@
+"""From a path of entries to what the model is shown: pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from agent_core.kernel import EntryId, JsonValue, json
+from agent_core.messages import (
+    AssistantMessage,
+    BashMessage,
+    BranchSummaryMessage,
+    CompactionSummaryMessage,
+    CustomMessage,
+    Message,
+    ToolResultMessage,
+    UserMessage,
+)
+from agent_core.messages.block_codec import decode_assistant_content, decode_user_content
+from agent_core.transcript.entries import (
+    AnyEntry,
+    BranchSummaryEntry,
+    CompactionEntry,
+    ContextEditEntry,
+    CustomEntry,
+    CustomMessageEntry,
+    LabelEntry,
+    MessageEntry,
+    ModelChange,
+    SessionNameEntry,
+    StoredMessage,
+    ThinkingChange,
+    UnknownEntry,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What the entries on a path come to."""
+
+    messages: tuple[Message, ...]
+    model: str | None
+    """`provider/id` of the last model set or heard; None when there was none."""
+    thinking: str | None
+    """The level set last, as it was written; None when it was never set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """An entry beside the message that the model sees in its place; None: it sees nothing."""
+
+    entry: AnyEntry
+    message: Message | None
+
+
+def build_context(path: Sequence[AnyEntry]) -> Context:
+    """Build what the model is shown from the entries between the root and the leaf.
+
+    The latest compaction on the path hides what it summarised; model and thinking level come from the whole path.
+    """
+    model: str | None = None
+    thinking: str | None = None
+    for entry in path:
+        match entry:
+            case ModelChange():
+                model = f"{entry.provider}/{entry.model}"
+            case MessageEntry(message=AssistantMessage() as said) if said.provider and said.model:
+                model = f"{said.provider}/{said.model}"
+            case ThinkingChange():
+                thinking = entry.level
+            case _:
+                pass
+    messages = tuple(placed.message for placed in project(path) if placed.message is not None)
+    return Context(messages=messages, model=model, thinking=thinking)
+
+
+def project(path: Sequence[AnyEntry]) -> tuple[Placed, ...]:
+    """Give the entries that the latest compaction leaves, in the model's order, with their messages."""
+    chosen = _after_compaction(path)
+    edits = {entry.target: entry for entry in chosen if isinstance(entry, ContextEditEntry)}
+    placed: list[Placed] = []
+    for place, entry in enumerate(chosen):
+        # An older compaction inside the part that was kept says nothing that the latest does not.
+        hidden = isinstance(entry, CompactionEntry) and place > 0
+        message = None if hidden else _edited(_message_of(entry), edits.get(entry.id))
+        placed.append(Placed(entry=entry, message=message))
+    return tuple(placed)
+
+
+def _after_compaction(path: Sequence[AnyEntry]) -> Sequence[AnyEntry]:
+    place = latest_compaction(path)
+    if place is None:
+        return path
+    compaction = path[place]
+    kept = place
+    if isinstance(compaction, CompactionEntry):
+        kept = _place_of(compaction.first_kept, path[:place])
+    return [compaction, *path[kept:place], *path[place + 1 :]]
+
+
+def latest_compaction(path: Sequence[AnyEntry]) -> int | None:
+    """Say where on the path the latest compaction stands."""
+    for place in range(len(path) - 1, -1, -1):
+        if isinstance(path[place], CompactionEntry):
+            return place
+    return None
+
+
+def _place_of(entry_id: EntryId, path: Sequence[AnyEntry]) -> int:
+    return next((place for place, entry in enumerate(path) if entry.id == entry_id), len(path))
+
+
+def _message_of(entry: AnyEntry) -> Message | None:
+    match entry:
+        case MessageEntry(message=BashMessage(exclude_from_context=True)):
+            return None
+        case MessageEntry():
+            return entry.message
+        case CustomMessageEntry():
+            return CustomMessage(
+                custom_type=entry.custom_type,
+                content=entry.content,
+                display=entry.display,
+                details=entry.details,
+                at_ms=entry.at_ms,
+            )
+        case BranchSummaryEntry() if entry.summary.strip():
+            return BranchSummaryMessage(
+                summary=entry.summary, from_id=entry.from_id, at_ms=entry.at_ms
+            )
+        case CompactionEntry():
+            return CompactionSummaryMessage(
+                summary=entry.summary, tokens_before=entry.tokens_before, at_ms=entry.at_ms
+            )
+        case _:
+            return _silent(entry)
+
+
+def _silent(
+    entry: BranchSummaryEntry
+    | ModelChange
+    | ThinkingChange
+    | CustomEntry
+    | LabelEntry
+    | SessionNameEntry
+    | ContextEditEntry
+    | UnknownEntry,
+) -> None:
+    """Name every entry that the model never sees, so that a new type must be thought about."""
+    match entry:
+        case BranchSummaryEntry() | ModelChange() | ThinkingChange() | CustomEntry():
+            return
+        case LabelEntry() | SessionNameEntry() | ContextEditEntry() | UnknownEntry():
+            return
+        case _:
+            assert_never(entry)
+
+
+def _edited(message: Message | None, edit: ContextEditEntry | None) -> Message | None:
+    if message is None or edit is None:
+        return message
+    if isinstance(message, StoredMessage | CustomMessage) and not isinstance(message, BashMessage):
+        return _replaced(message, edit.replacement)
+    return message
+
+
+def _replaced(
+    message: UserMessage | AssistantMessage | ToolResultMessage | CustomMessage,
+    replacement: JsonValue,
+) -> Message | None:
+    if replacement is None:
+        return None
+    if not isinstance(replacement, Mapping) or "content" not in replacement:
+        return message
+    content = json.decode(json.encode(replacement["content"]))
+    if isinstance(message, AssistantMessage):
+        return replace(message, content=decode_assistant_content(content)[0])
+    return replace(message, content=decode_user_content(content)[0])

@@ -1,0 +1,25 @@
+"""What compaction is about to do, as a value that both the loop and the compactor know."""
+
+from dataclasses import dataclass
+
+from agent_core.kernel import EntryId
+from agent_core.messages import Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionPreparation:
+    """A path of entries cut in two: what will be summarised, and where the kept part begins."""
+
+    messages: tuple[Message, ...]
+    """Whole turns to summarise; may be empty when only a turn is split."""
+    turn_prefix: tuple[Message, ...] = ()
+    """The beginning of the turn that the cut goes through: summarised on its own."""
+    first_kept: EntryId
+    tokens_before: int
+    """What the context held, as far as it is known or estimated."""
+    previous_summary: str | None = None
+    """The latest compaction's summary, to be brought up to date."""
+    read_files: tuple[str, ...] = ()
+    """Paths that were read and not changed in what is summarised, and before; sorted."""
+    modified_files: tuple[str, ...] = ()
+    """Paths that were written or edited; sorted."""

@@ -1,0 +1,112 @@
+"""The entries of one session as a tree in memory."""
+
+from collections.abc import Iterable
+
+from agent_core.kernel import EntryId, new_entry_id
+from agent_core.transcript.entries import AnyEntry, SessionNameEntry
+
+
+class Transcript:
+    """Entries by id, in the order in which they were written, with the leaf that the next one hangs from.
+
+    A parent that does not exist, or an entry that is its own parent, makes a root: files of other programs
+    and damaged files hold such things, and nothing here loops on them.
+    """
+
+    def __init__(self, entries: Iterable[AnyEntry] = ()) -> None:
+        self._by_id: dict[EntryId, AnyEntry] = {}
+        self._leaf: EntryId | None = None
+        self._path: list[AnyEntry] | None = []
+        """The path to the leaf; None when it must be walked anew."""
+        for entry in entries:
+            self.add(entry)
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __contains__(self, entry_id: object) -> bool:
+        return entry_id in self._by_id
+
+    @property
+    def entries(self) -> tuple[AnyEntry, ...]:
+        """All entries in the order of the file."""
+        return tuple(self._by_id.values())
+
+    @property
+    def leaf(self) -> EntryId | None:
+        """The entry that the next one will follow; None at the very beginning."""
+        return self._leaf
+
+    @property
+    def title(self) -> str | None:
+        """The session's name: what was set last, None when it was never set or cleared."""
+        names = (e.name for e in reversed(self._by_id.values()) if isinstance(e, SessionNameEntry))
+        return next(names, "").strip() or None
+
+    def get(self, entry_id: EntryId) -> AnyEntry | None:
+        """Give an entry, if there is one of that id."""
+        return self._by_id.get(entry_id)
+
+    def add(self, entry: AnyEntry) -> None:
+        """Take in an entry; it becomes the leaf.
+
+        Raises:
+            ValueError: An entry of that id is there already.
+        """
+        if entry.id in self._by_id:
+            message = f"the transcript has an entry {entry.id!r} already: draw another id"
+            raise ValueError(message)
+        self._by_id[entry.id] = entry
+        if self._path is not None and entry.parent == self._leaf:
+            self._path.append(entry)
+        else:
+            self._path = None
+        self._leaf = entry.id
+
+    def move(self, leaf: EntryId | None) -> None:
+        """Go to another entry, so that the next one branches off there; None begins anew.
+
+        Raises:
+            ValueError: There is no such entry.
+        """
+        if leaf is not None and leaf not in self._by_id:
+            message = f"the transcript has no entry {leaf!r} to go to"
+            raise ValueError(message)
+        self._leaf = leaf
+        self._path = None
+
+    def path(self, leaf: EntryId | None = None) -> tuple[AnyEntry, ...]:
+        """Give the entries from the root to an entry, to the present leaf when none is named.
+
+        Raises:
+            ValueError: There is no such entry.
+        """
+        if leaf is not None and leaf != self._leaf:
+            return tuple(self._walk(leaf))
+        if self._path is None:
+            self._path = [] if self._leaf is None else self._walk(self._leaf)
+        return tuple(self._path)
+
+    def children(self, parent: EntryId | None) -> tuple[AnyEntry, ...]:
+        """Give what follows an entry, oldest first; the roots for None."""
+        found = [entry for entry in self._by_id.values() if self._parent_of(entry) == parent]
+        return tuple(sorted(found, key=lambda entry: entry.at_ms))
+
+    def next_id(self, at_ms: int) -> EntryId:
+        """Draw an id that no entry has."""
+        return new_entry_id(self._by_id, at_ms=at_ms)
+
+    def _parent_of(self, entry: AnyEntry) -> EntryId | None:
+        known = entry.parent is not None and entry.parent != entry.id
+        return entry.parent if known and entry.parent in self._by_id else None
+
+    def _walk(self, leaf: EntryId) -> list[AnyEntry]:
+        entry = self._by_id.get(leaf)
+        if entry is None:
+            message = f"the transcript has no entry {leaf!r}"
+            raise ValueError(message)
+        found: dict[EntryId, AnyEntry] = {}
+        while entry is not None and entry.id not in found:
+            found[entry.id] = entry
+            entry = None if entry.parent is None else self._by_id.get(entry.parent)
+        return list(reversed(found.values()))

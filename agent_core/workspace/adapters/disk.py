@@ -1,0 +1,189 @@
+"""The files of a workspace on this machine's disk."""
+
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+
+from anyio import to_thread
+
+from agent_core.kernel.errors import FileMissing, PathRefused, StaleText
+from agent_core.workspace.adapters.disk_errors import missing, swapped, workspace_error
+from agent_core.workspace.adapters.disk_io import create, place_of, read_regular, replace
+from agent_core.workspace.adapters.path_locks import PathLocks
+from agent_core.workspace.paths import (
+    check_new_name,
+    is_inside,
+    meanings,
+    name_variants,
+    real_path,
+    refusal,
+    shown,
+)
+from agent_core.workspace.port import Access, FileBytes, FileStat, FileText, Written
+from agent_core.workspace.text import decode_text, encode_text, sha256_of
+
+
+class DiskFiles:
+    """Reads and writes below some folders. All users of one object share its one-writer-per-path rule."""
+
+    def __init__(
+        self, roots: Sequence[Path], home: Path, *, read_roots: Sequence[Path] = ()
+    ) -> None:
+        """Take the folders that may be used.
+
+        Args:
+            roots: Absolute and real; the first is where relative paths start.
+            home: What `~` means.
+            read_roots: Absolute and real; more folders that may be read, not written.
+        """
+        self._roots = tuple(roots)
+        self._readable = (*roots, *read_roots)
+        self._home = home
+        self._locks = PathLocks()
+
+    async def resolve(self, path: str, access: Access) -> Path:
+        """Find the real path that a model means."""
+        try:
+            return await to_thread.run_sync(self._resolve, path, access)
+        except (ValueError, OSError) as error:
+            message = (
+                f"{shown(path)} cannot be a path here ({error}); name a file inside the workspace"
+            )
+            raise PathRefused(message) from error
+
+    async def read(self, path: Path) -> FileText | FileBytes:
+        """Read a whole file."""
+        try:
+            return await to_thread.run_sync(self._read, path)
+        except OSError as error:
+            raise workspace_error(error, path) from error
+
+    async def write(self, path: Path, text: str, *, base: FileText | None) -> Written:
+        """Write a whole text atomically, if what is there is still `base`."""
+        async with self._locks.hold(path):
+            try:
+                return await to_thread.run_sync(self._write, path, text, base)
+            except OSError as error:
+                raise workspace_error(error, path) from error
+
+    async def stat(self, path: Path) -> FileStat:
+        """Say what a path is."""
+        try:
+            return await to_thread.run_sync(self._stat, path)
+        except OSError as error:
+            raise workspace_error(error, path) from error
+
+    # In a thread
+
+    def _resolve(self, path: str, access: Access) -> Path:
+        allowed = self._readable if access == "read" else self._roots
+        literal = meanings(path, root=self._roots[0], home=self._home)
+        found = [real_path(one) for one in literal]
+        inside = [one for one in found if is_inside(one, allowed)]
+        if not inside:
+            raise refusal(path, leads_to=found[-1], roots=allowed)
+        for one in inside:
+            if one.is_symlink():
+                raise swapped(one)
+            if os.path.lexists(one):
+                return one
+        if access == "read":
+            return _variant(literal[-1], allowed) or inside[-1]
+        target = _to_create(inside)
+        check_new_name(path, target)
+        return target
+
+    def _read(self, path: Path) -> FileText | FileBytes:
+        with place_of(path, root=self._root_of(path, "read"), make=False) as place:
+            data = read_regular(place)
+        return _content(path, data)
+
+    def _write(self, path: Path, text: str, base: FileText | None) -> Written:
+        root = self._root_of(path, "write")
+        if base is None:
+            data = encode_text(text, encoding="utf-8", bom=False)
+            with place_of(path, root=root, make=True) as place:
+                create(place, data)
+            return Written(
+                path=path, sha256=sha256_of(data), source="disk", saved=True, created=True
+            )
+        data = encode_text(text, encoding=base.encoding, bom=base.bom)
+        try:
+            with place_of(path, root=root, make=False) as place:
+                before = replace(place, data, expected_sha256=base.sha256)
+        except FileMissing as error:
+            message = f"{path} was deleted since it was read: nothing was written."
+            raise StaleText(message) from error
+        return Written(
+            path=path,
+            sha256=sha256_of(data),
+            source="disk",
+            saved=True,
+            created=False,
+            note=_about_links(before.st_nlink),
+        )
+
+    def _stat(self, path: Path) -> FileStat:
+        root = self._root_of(path, "read")
+        if path == root:
+            found = root.stat()
+        else:
+            with place_of(path, root=root, make=False) as place:
+                if (seen := place.look()) is None:
+                    raise missing(path)
+                found = seen
+        return FileStat(
+            path=path,
+            kind="file"
+            if stat.S_ISREG(found.st_mode)
+            else "folder"
+            if stat.S_ISDIR(found.st_mode)
+            else "other",
+            size=found.st_size,
+            mtime_ns=found.st_mtime_ns,
+        )
+
+    def _root_of(self, path: Path, access: Access) -> Path:
+        allowed = self._readable if access == "read" else self._roots
+        for root in sorted(allowed, key=lambda one: len(one.parts), reverse=True):
+            if path.is_relative_to(root):
+                return root
+        raise refusal(str(path), leads_to=path, roots=allowed)
+
+
+def _content(path: Path, data: bytes) -> FileText | FileBytes:
+    decoded = decode_text(data)
+    if decoded is None:
+        return FileBytes(path=path, data=data, sha256=sha256_of(data))
+    return FileText(
+        path=path,
+        text=decoded.text,
+        source="disk",
+        sha256=sha256_of(data),
+        encoding=decoded.encoding,
+        bom=decoded.bom,
+    )
+
+
+def _variant(path: Path, allowed: Sequence[Path]) -> Path | None:
+    for variant in name_variants(path):
+        real = real_path(variant)
+        if is_inside(real, allowed) and real.exists():
+            return real
+    return None
+
+
+def _to_create(inside: Sequence[Path]) -> Path:
+    """Choose between the literal and the usual meaning of a path: the literal only in a folder that is there."""
+    usual = inside[-1]
+    for one in inside[:-1]:
+        if one.parent != usual.parent and one.parent.is_dir():
+            return one
+    return usual
+
+
+def _about_links(links: int) -> str | None:
+    if links == 1:
+        return None
+    return f"The file had {links} hard links; only this name has the new text, the others keep the old one."

@@ -1,0 +1,34 @@
+"""One writer per real path: those who want to write the same file wait for one another."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+
+
+@dataclass(slots=True)
+class _Turn:
+    lock: anyio.Lock = field(default_factory=anyio.Lock)
+    users: int = 0
+
+
+class PathLocks:
+    """Locks by path, kept only while somebody holds or awaits them."""
+
+    def __init__(self) -> None:
+        self._turns: dict[Path, _Turn] = {}
+
+    @asynccontextmanager
+    async def hold(self, path: Path) -> AsyncGenerator[None]:
+        """Hold a path; others wait in the order in which they came."""
+        turn = self._turns.setdefault(path, _Turn())
+        turn.users += 1
+        try:
+            async with turn.lock:
+                yield
+        finally:
+            turn.users -= 1
+            if turn.users == 0:
+                del self._turns[path]

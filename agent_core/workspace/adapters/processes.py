@@ -1,0 +1,246 @@
+"""Processes on this machine: started in a session of their own, read without blocking, ended as a tree."""
+
+import errno
+import math
+import os
+import signal
+import subprocess
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+
+import anyio
+from anyio import lowlevel, to_thread
+
+from agent_core.kernel.errors import AccessRefused, FileMissing, WorkspaceError
+from agent_core.workspace.adapters.process_tree import MARK, Tree, end_tree
+from agent_core.workspace.port import Killed, ProcessEnd
+
+CHUNK_BYTES = 65_536
+REST_BYTES = 1_048_576
+"""How much of the output that nobody has read yet is kept when a process is ended."""
+
+
+class DiskProcesses:
+    """Starts processes on this machine."""
+
+    def __init__(self) -> None:
+        # Of its own: ending a process must not wait until slow reads of files let threads go.
+        self._threads = anyio.CapacityLimiter(math.inf)
+
+    async def start(
+        self, argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str]
+    ) -> "DiskProcess":
+        """Start a process in a group of its own, without input."""
+        return await to_thread.run_sync(self._start, argv, cwd, env, limiter=self._threads)
+
+    async def before_start(self) -> str | None:
+        """Do nothing: everything is on the disk already."""
+        await lowlevel.checkpoint()
+        return None
+
+    def _start(self, argv: tuple[str, ...], cwd: Path, env: Mapping[str, str]) -> "DiskProcess":
+        if not cwd.is_dir():
+            message = f"Working directory does not exist: {cwd}"
+            raise FileMissing(message)
+        mark = uuid.uuid4().hex
+        # A Tiller inside a Tiller keeps the outer mark: the outer one must find its processes too.
+        marked = {**env, MARK: f"{env[MARK]}:{mark}" if MARK in env else mark}
+        try:
+            reading, writing = os.pipe()
+            try:
+                popen = _spawn(argv, cwd=cwd, env=marked, output=writing)
+            except BaseException:
+                os.close(reading)
+                raise
+            finally:
+                os.close(writing)
+        except OSError as error:
+            raise _not_started(argv, error) from error
+        except ValueError as error:
+            message = (
+                f"the command cannot be passed on ({error}): leave out NUL and broken characters"
+            )
+            raise AccessRefused(message) from error
+        os.set_blocking(reading, False)
+        return DiskProcess(popen, mark=mark, output=reading, threads=self._threads)
+
+
+class DiskProcess:
+    """A running process with its descendants."""
+
+    def __init__(
+        self,
+        popen: "subprocess.Popen[bytes]",
+        *,
+        mark: str,
+        output: int,
+        threads: anyio.CapacityLimiter,
+    ) -> None:
+        self._popen = popen
+        self._mark = mark
+        self._output: int | None = output
+        self._rest = b""
+        self._threads = threads
+        self._ending = anyio.Lock()
+        self._waiting = anyio.Lock()
+        self._exit = _Exit(popen)
+
+    @property
+    def pid(self) -> int:
+        """The process id of its first process, also its process group."""
+        return self._popen.pid
+
+    async def read(self) -> bytes:
+        """Wait for output and give a chunk; empty when every writer has closed it."""
+        await lowlevel.checkpoint()
+        while self._output is not None:
+            try:
+                data = os.read(self._output, CHUNK_BYTES)
+            except BlockingIOError:
+                try:
+                    await anyio.wait_readable(self._output)
+                except anyio.ClosedResourceError:
+                    break  # it was ended meanwhile
+                continue
+            if not data:
+                self._close_output()
+            return data
+        rest, self._rest = self._rest, b""
+        return rest
+
+    async def wait(self) -> ProcessEnd:
+        """Wait for the first process to end; its children may live on."""
+        async with self._waiting:
+            return await self._exit.wait(self._threads)
+
+    async def end(self, *, grace_s: float) -> Killed:
+        """End the whole tree: asked first, killed after the grace. Once begun it is carried through."""
+        async with self._ending:
+            tree = Tree(first=self.pid, mark=self._mark, reaped=self._exit.reaped)
+            killed = await to_thread.run_sync(
+                lambda: end_tree(tree, grace_s=grace_s), limiter=self._threads
+            )
+            self._keep_rest()
+            self._exit.reap()
+            return killed
+
+    def _keep_rest(self) -> None:
+        """Take what lies in the pipe and close it: whoever still writes into it is told by the system."""
+        if self._output is None:
+            return
+        parts: list[bytes] = []
+        size = 0
+        while size < REST_BYTES:
+            try:
+                part = os.read(self._output, CHUNK_BYTES)
+            except BlockingIOError:
+                break
+            if not part:
+                break
+            parts.append(part)
+            size += len(part)
+        self._rest = b"".join(parts)
+        self._close_output()
+
+    def _close_output(self) -> None:
+        if self._output is not None:
+            anyio.notify_closing(self._output)
+            os.close(self._output)
+            self._output = None
+
+
+class _Exit:
+    """How the first process ends.
+
+    It is not reaped before the tree has been ended: until then its number, which is also that of its group and
+    session, cannot come to mean anything else.
+    """
+
+    def __init__(self, popen: "subprocess.Popen[bytes]") -> None:
+        self._popen = popen
+        self._end: ProcessEnd | None = None
+        self._pidfd = _open_pidfd(popen.pid)
+
+    @property
+    def reaped(self) -> bool:
+        """Whether the system has forgotten the process."""
+        return self._popen.returncode is not None
+
+    async def wait(self, threads: anyio.CapacityLimiter) -> ProcessEnd:
+        """Wait for the end; one at a time."""
+        await lowlevel.checkpoint()
+        while self._end is None:
+            if self._pidfd is None:
+                _ = await to_thread.run_sync(
+                    self._popen.wait, abandon_on_cancel=True, limiter=threads
+                )
+                self._end = _from_code(self._popen.returncode)
+                break
+            try:
+                await anyio.wait_readable(self._pidfd)
+            except anyio.ClosedResourceError:
+                continue  # it was reaped meanwhile, which sets the end
+            self._end = self._look()
+        return self._end
+
+    def reap(self) -> None:
+        """Let the system forget the process, if it is over."""
+        if self._popen.poll() is None:
+            return
+        if self._end is None:
+            self._end = _from_code(self._popen.returncode)
+        if self._pidfd is not None:
+            anyio.notify_closing(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = None
+
+    def _look(self) -> ProcessEnd | None:
+        seen = os.waitid(os.P_PID, self._popen.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if seen is None:
+            return None
+        if seen.si_code == os.CLD_EXITED:
+            return ProcessEnd(exit_code=seen.si_status)
+        return ProcessEnd(exit_code=None, signal=seen.si_status)
+
+
+def _spawn(
+    argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str], output: int
+) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(  # noqa: S603 - starting what the model asks for is the purpose; the policy judged it
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        cwd=cwd,
+        env=env,
+        start_new_session=True,
+    )
+
+
+def _open_pidfd(pid: int) -> int | None:
+    """Open a descriptor that can be waited for; None where the system has none."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return None
+
+
+def _from_code(code: int | None) -> ProcessEnd:
+    if code is not None and code < 0:
+        return ProcessEnd(exit_code=None, signal=signal.Signals(-code).value)
+    return ProcessEnd(exit_code=code)
+
+
+def _not_started(argv: tuple[str, ...], error: OSError) -> WorkspaceError:
+    code = errno.errorcode.get(error.errno or 0, str(error.errno))
+    match error.errno:
+        case errno.ENOENT:
+            return FileMissing(f"Program not found: {argv[0]} ({code})")
+        case errno.E2BIG:
+            size = sum(len(word) for word in argv)
+            return AccessRefused(
+                f"The command is too long ({size} characters, {code}): write it to a file and run that"
+            )
+        case _:
+            return AccessRefused(f"Cannot start {argv[0]}: {error.strerror} ({code})")

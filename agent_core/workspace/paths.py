@@ -1,0 +1,121 @@
+"""What a path in a model's words means, and which paths may be used: pure, but for `real_path`."""
+
+import os
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from agent_core.kernel.errors import PathRefused
+
+UNICODE_SPACES = re.compile("[\u00a0\u2000-\u200a\u202f\u205f\u3000]")
+HIDDEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ufeff]"
+)
+"""Control, direction and invisible characters: a name with them looks like another one."""
+SHELL_WORDS = re.compile(r"(~[^/]|\$[A-Z_][A-Z0-9_]*(/|$)|\$\{\w+\}|%\w+%)")
+"""What a shell would expand; nobody means a file of that name."""
+URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+://|data:)")
+AM_PM = re.compile(r" (?=[AP]M\b)", re.IGNORECASE)
+SHOWN_CHARS = 300
+
+
+def meanings(path: str, *, root: Path, home: Path) -> tuple[Path, ...]:
+    """Give the absolute paths that a model's words can mean, the most literal first; `..` is still in them.
+
+    A name that is really there goes before what Unicode spaces and a leading `@` are usually meant to be.
+
+    Args:
+        path: The words: absolute, relative to `root`, `~`, `@file`, `file://`.
+        root: Where relative paths start.
+        home: What `~` means.
+
+    Raises:
+        PathRefused: They can mean no path at all.
+    """
+    if "\0" in path or not path.strip():
+        message = f"{shown(path)} is no path: name a file inside the workspace"
+        raise PathRefused(message)
+    usual = UNICODE_SPACES.sub(" ", path).strip().removeprefix("@")
+    if not usual:
+        message = f"{shown(path)} is no path: name a file inside the workspace"
+        raise PathRefused(message)
+    if usual.lower().startswith("file://"):
+        return (_from_uri(usual),)
+    if usual == "~" or usual.startswith("~/"):
+        return (home / usual[2:],)
+    return tuple(dict.fromkeys(root / one for one in (path, path.removeprefix("@") or path, usual)))
+
+
+def name_variants(path: Path) -> Iterator[Path]:
+    """Give other spellings that macOS uses for a name: narrow space before AM/PM, NFD, curly apostrophe."""
+    text = str(path)
+    nfd = unicodedata.normalize("NFD", text)
+    spellings = (
+        AM_PM.sub("\u202f", text),
+        nfd,
+        text.replace("'", "\u2019"),
+        nfd.replace("'", "\u2019"),
+        AM_PM.sub("\u202f", text).replace("'", "\u2019"),
+        unicodedata.normalize("NFC", text),
+    )
+    for spelling in dict.fromkeys(spellings):
+        if spelling != text:
+            yield Path(spelling)
+
+
+def real_path(path: Path) -> Path:
+    """Follow links and `..` as the system does; the end of the path need not exist. Reads the disk."""
+    return Path(os.path.realpath(path))
+
+
+def is_inside(path: Path, roots: Sequence[Path]) -> bool:
+    """Tell whether a real path is one of the roots or below one."""
+    return any(path.is_relative_to(root) for root in roots)
+
+
+def refusal(path: str, *, leads_to: Path, roots: Sequence[Path]) -> PathRefused:
+    """Make the error for a path that leads outside."""
+    where = f" ({leads_to})" if str(leads_to) != path else ""
+    allowed = ", ".join(str(root) for root in roots)
+    advice = "Use a path inside, or tell the user what is needed from there."
+    return PathRefused(
+        f"{shown(path)} leads outside the workspace{where}: only paths inside {allowed} are allowed. {advice}"
+    )
+
+
+def check_new_name(path: str, target: Path) -> None:
+    """Refuse to create a file whose name is surely a mistake or a disguise.
+
+    Args:
+        path: The model's words.
+        target: The real path that would be created.
+
+    Raises:
+        PathRefused: It is a URI or waits for a shell to expand it, or it has characters that nobody sees.
+    """
+    why = ""
+    if HIDDEN.search(path) or HIDDEN.search(target.name):
+        why = "has control or invisible characters; choose a plain name"
+    elif URI.match(path) and not path.lower().startswith("file://"):
+        why = "is a URI, not a path; name a file inside the workspace"
+    elif SHELL_WORDS.match(path):
+        why = "is not expanded as a shell would do; write the path out"
+    if why:
+        message = f"{shown(path)} {why}"
+        raise PathRefused(message)
+
+
+def shown(path: str) -> str:
+    """Quote a path for a message, shortened; nothing in it can act on a terminal."""
+    return repr(path if len(path) <= SHOWN_CHARS else f"{path[:SHOWN_CHARS]}…")
+
+
+def _from_uri(uri: str) -> Path:
+    parts = urlsplit(uri)
+    path = unquote(parts.path)
+    if parts.netloc not in {"", "localhost"} or not path.startswith("/") or "\0" in path:
+        message = f"{shown(uri)} names no file on this machine; write file:///path or a plain path"
+        raise PathRefused(message)
+    return Path(path)

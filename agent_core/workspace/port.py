@@ -1,0 +1,197 @@
+"""The ports through which tools see files and start processes, wherever those are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+Source = Literal["buffer", "disk"]
+Access = Literal["read", "write"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileText:
+    """A text file as it is now, with what a later edit needs to be checked against it."""
+
+    path: Path
+    """Absolute, resolved."""
+    text: str
+    """Without a byte order mark; line endings as they are."""
+    source: Source
+    """Where the text came from: an editor's buffer (it may be unsaved) or the disk."""
+    sha256: str
+    """Of the bytes on disk, or of a buffer's text in UTF-8."""
+    encoding: str = "utf-8"
+    bom: bool = False
+    version: int | None = None
+    """The editor's version of the document; None on disk."""
+    dirty: bool = False
+    """A buffer that differs from the disk."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileBytes:
+    """A file that is no text."""
+
+    path: Path
+    data: bytes
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileStat:
+    """What a path is."""
+
+    path: Path
+    kind: Literal["file", "folder", "other"]
+    size: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A write that has been verified."""
+
+    path: Path
+    sha256: str
+    """Of what is there now."""
+    source: Source
+    """Where it landed."""
+    saved: bool
+    """Whether the disk holds it. False: it lies unsaved in the editor, and programs read the old file."""
+    created: bool
+    version: int | None = None
+    changed_by_user: bool = False
+    """The user typed elsewhere in the same document meanwhile; their text is kept."""
+    note: str | None = None
+    """One sentence for the model when there is something to know."""
+
+
+class Files(Protocol):
+    """The files of a workspace.
+
+    Every method raises a `WorkspaceError` whose text tells the model how to go on; nothing else, except
+    cancellation. One writer per real path: writes to one file queue up.
+    """
+
+    async def resolve(self, path: str, access: Access) -> Path:
+        """Turn what a model wrote (`~`, `@`, `file://`, relative) into a real path inside the roots.
+
+        For `read` an existing path is looked for, with the name variants of macOS; for `write` the target
+        may be missing.
+
+        Raises:
+            PathRefused: It leads outside the roots, also by a link or `..`.
+        """
+        ...
+
+    async def read(self, path: Path) -> FileText | FileBytes:
+        """Read a whole file: the editor's buffer when it is open there, else the disk.
+
+        Raises:
+            FileMissing: Nothing there.
+            NotAFile: A folder or device.
+            AccessRefused: The system says no.
+        """
+        ...
+
+    async def write(self, path: Path, text: str, *, base: FileText | None) -> Written:
+        """Write a whole text, if what is there is still `base`; missing parent folders are made.
+
+        The caller keeps line endings inside `text`; encoding and byte order mark are taken from `base`.
+
+        Args:
+            path: As `resolve` gave it.
+            text: The new text without a byte order mark.
+            base: What was read before; None: the file must not exist.
+
+        Raises:
+            StaleText: The file is not `base` any more; nothing was written.
+            EditRefused: The editor refused; its text is as it was.
+            EditUnverified: Nobody can say whether it landed.
+        """
+        ...
+
+    async def stat(self, path: Path) -> FileStat:
+        """Say what a path is.
+
+        Raises:
+            FileMissing: Nothing there.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessEnd:
+    """How a process ended."""
+
+    exit_code: int | None
+    """None when a signal ended it."""
+    signal: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Killed:
+    """What ending a process tree came to."""
+
+    pids: tuple[int, ...]
+    """Ended by us."""
+    survivors: tuple[int, ...]
+    """Still there after the last signal and the wait."""
+
+
+class Process(Protocol):
+    """A running process with its descendants; output and errors are one stream, in order."""
+
+    @property
+    def pid(self) -> int:
+        """The process id of its first process, also its process group."""
+        ...
+
+    async def read(self) -> bytes:
+        """Wait for output and give a chunk; empty when every writer has closed it."""
+        ...
+
+    async def wait(self) -> ProcessEnd:
+        """Wait for the first process to end; its children may live on."""
+        ...
+
+    async def end(self, *, grace_s: float) -> Killed:
+        """End the whole tree, `setsid` children included: asked first, killed after the grace. Idempotent."""
+        ...
+
+
+class Processes(Protocol):
+    """Starts processes inside the workspace."""
+
+    async def start(self, argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str]) -> Process:
+        """Start a process in a group of its own, without input.
+
+        `env` is the whole environment. The caller must `end` it, on every path out.
+
+        Raises:
+            FileMissing: The program or the folder is not there.
+            AccessRefused: It cannot be started.
+        """
+        ...
+
+    async def before_start(self) -> str | None:
+        """Get unsaved edits to the disk where possible; give a sentence for the model if the disk is stale."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workspace:
+    """Where a session works."""
+
+    roots: tuple[Path, ...]
+    """Absolute and resolved; the first is the primary one, where relative paths and commands start."""
+    files: Files
+    processes: Processes
+    env: Mapping[str, str]
+    """The whole environment for processes, less what is secret."""
+
+    @property
+    def root(self) -> Path:
+        """The primary root."""
+        return self.roots[0]

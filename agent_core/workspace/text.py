@@ -1,0 +1,86 @@
+"""Bytes to text and back so that nothing is lost: encoding, byte order mark, line endings, hash."""
+
+import codecs
+import hashlib
+from dataclasses import dataclass
+
+from agent_core.kernel.errors import NotText
+
+GUESS_LIMIT_BYTES = 16 * 1024 * 1024
+"""Up to this size an unknown encoding is guessed; a larger file counts as binary."""
+MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoded:
+    """Text, and how to turn it into the same bytes again."""
+
+    text: str
+    """Without a byte order mark."""
+    encoding: str
+    bom: bool
+
+
+def decode_text(data: bytes) -> Decoded | None:
+    """Read bytes as text: UTF-8, UTF-16 with its mark, else a guess; None when they are no text.
+
+    What comes back always encodes to the same bytes.
+    """
+    for mark, encoding in MARKS:
+        if data.startswith(mark):
+            return _strict(data[len(mark) :], encoding=encoding, bom=True)
+    if b"\0" in data:
+        return None
+    return _strict(data, encoding="utf-8", bom=False) or _guessed(data)
+
+
+def encode_text(text: str, *, encoding: str, bom: bool) -> bytes:
+    """Write text as bytes.
+
+    Raises:
+        NotText: The encoding has no bytes for some character; the text says which.
+    """
+    mark = b""
+    if bom:
+        mark = next((mark for mark, name in MARKS if name == encoding), b"")
+    try:
+        return mark + text.encode(encoding)
+    except UnicodeEncodeError as error:
+        bad = text[error.start]
+        message = (
+            f"the character {bad!r} cannot be written in the file's encoding {encoding}; "
+            "use characters of that encoding, or convert the file to UTF-8 first"
+        )
+        raise NotText(message) from error
+
+
+def sha256_of(data: bytes) -> str:
+    """Give the hash that preconditions are made of, in hex."""
+    return hashlib.sha256(data, usedforsecurity=False).hexdigest()
+
+
+def _strict(data: bytes, *, encoding: str, bom: bool) -> Decoded | None:
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text else Decoded(text=text, encoding=encoding, bom=bom)
+
+
+def _guessed(data: bytes) -> Decoded | None:
+    if len(data) > GUESS_LIMIT_BYTES:
+        return None
+    # Imported here: it takes a while, and most workspaces never need it.
+    import charset_normalizer  # noqa: PLC0415 - see above
+
+    best = charset_normalizer.from_bytes(data).best()
+    if best is None or best.encoding == "utf_8":
+        return None
+    decoded = _strict(data, encoding=best.encoding, bom=False)
+    if decoded is None or decoded.text.encode(best.encoding, "replace") != data:
+        return None
+    return decoded

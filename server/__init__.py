@@ -1,0 +1,1 @@
+"""The front ends of Tiller: what stands between the core and the editors, terminals and bots."""

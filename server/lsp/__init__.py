@@ -1,0 +1,1 @@
+"""The LSP front end: one hardened connection per editor, and the features spoken over it."""

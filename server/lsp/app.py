@@ -1,0 +1,81 @@
+"""The language server of one connection: what is registered before anything heavy is loaded."""
+
+import logging
+from functools import partial
+from typing import Any
+
+from lsprotocol import types
+
+from server.lsp.documents import Mirror
+from server.lsp.names import COMMANDS, METHODS, VERSION, server_capability
+from server.lsp.protocol import Connection
+from server.lsp.runtime import Runtime
+
+_log = logging.getLogger(__name__)
+
+
+class App:
+    """Answers one client. Documents are mirrored from the first message on, whether or not the agent is loaded."""
+
+    def __init__(self, runtime: Runtime, *, connection: Connection | None = None) -> None:
+        self.connection = connection or Connection("tiller", VERSION)
+        self.mirror = Mirror()
+        self._runtime = runtime
+        self._front: Any = None
+        self._register()
+
+    async def front(self) -> Any:
+        """Give the loaded half of this connection."""
+        host = await self._runtime.host()
+        if self._front is None:
+            self._front = host.connect(self.connection, self.mirror)
+            self.connection.on_close(self._front.detach)
+        return self._front
+
+    def _register(self) -> None:
+        connection = self.connection
+        for method in METHODS:
+            connection.add_agent_method(method, partial(self._call, method))
+        for command in COMMANDS:
+            connection.add_command(command, partial(self._command, command))
+        connection.amend_capabilities(self._amend)
+        mirror = self.mirror
+
+        @connection.feature(types.TEXT_DOCUMENT_DID_OPEN)
+        def did_open(params: types.DidOpenTextDocumentParams) -> None:
+            mirror.did_open(params)
+
+        @connection.feature(types.TEXT_DOCUMENT_DID_CHANGE)
+        def did_change(params: types.DidChangeTextDocumentParams) -> None:
+            mirror.did_change(params)
+
+        @connection.feature(types.TEXT_DOCUMENT_DID_SAVE)
+        def did_save(params: types.DidSaveTextDocumentParams) -> None:
+            mirror.did_save(params)
+
+        @connection.feature(types.TEXT_DOCUMENT_DID_CLOSE)
+        def did_close(params: types.DidCloseTextDocumentParams) -> None:
+            mirror.did_close(params)
+
+        @connection.feature(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)
+        def cancelled(params: types.WorkDoneProgressCancelParams) -> None:
+            connection.protocol.work_done.cancel(params.token)
+
+    def _amend(self, result: types.InitializeResult) -> None:
+        """Say what the agent can do, and start loading it: this answer goes out first."""
+        experimental = result.capabilities.experimental
+        known = dict(experimental) if isinstance(experimental, dict) else {}
+        result.capabilities.experimental = {**known, "agent": server_capability()}
+        encoding = result.capabilities.position_encoding
+        self.mirror.use_encoding(
+            str(encoding.value if hasattr(encoding, "value") else encoding or "utf-16")
+        )
+        self._runtime.warm_up()
+
+    async def _call(self, method: str, params: dict[str, Any]) -> object:
+        front = await self.front()
+        return await self._runtime.feature(method).run(front, params)
+
+    async def _command(self, command: str, arguments: tuple[Any, ...]) -> object:
+        front = await self.front()
+        return await front.command(command, arguments)

@@ -1,0 +1,47 @@
+"""What a client sends as content, turned into words and images for the session."""
+
+from collections.abc import Sequence
+
+from agent_core.messages import Image, Text, UserContent
+from server.lsp.rpc import INVALID_PARAMS, RpcError
+from server.lsp.wire import (
+    Block,
+    DiagnosticsBlock,
+    DiffBlock,
+    ImageBlock,
+    ResourceBlock,
+    SelectionBlock,
+    SkillBlock,
+    TextBlock,
+)
+
+
+def to_content(blocks: Sequence[Block]) -> tuple[UserContent, ...]:
+    """Turn blocks into what the model reads.
+
+    Raises:
+        RpcError: A block cannot be used; the text says which and why.
+    """
+    return tuple(_one(index, block) for index, block in enumerate(blocks))
+
+
+def _one(index: int, block: Block) -> UserContent:
+    match block:
+        case TextBlock(text=text):
+            return Text(text=text)
+        case ImageBlock(mime=mime, data=str(data)):
+            return Image(mime=mime, data=data)
+        case ResourceBlock(uri=uri, text=str(text)):
+            return Text(text=f'<resource uri="{uri}">\n{text}\n</resource>')
+        case ResourceBlock(uri=uri):
+            return Text(text=f"The user points at {uri}; read it when it matters.")
+        case SelectionBlock(uri=uri, text=text):
+            return Text(text=f'<selection uri="{uri}">\n{text}\n</selection>')
+        case DiagnosticsBlock(uri=uri, items=items):
+            lines = "\n".join(str(item) for item in items)
+            return Text(text=f'<diagnostics uri="{uri}">\n{lines}\n</diagnostics>')
+        case DiffBlock(patch=patch):
+            return Text(text=f"<diff>\n{patch}\n</diff>")
+        case ImageBlock() | SkillBlock():
+            message = f"content[{index}]: a block of type {block.type!r} cannot be used here; send its text or data"
+            raise RpcError(INVALID_PARAMS, message)

@@ -1,0 +1,20 @@
+"""What the server was started with: the one place of the front end that reads the environment."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerConfig:
+    """The environment of the process, as it was when it started."""
+
+    env: Mapping[str, str]
+    home: Path
+
+
+def from_environment() -> ServerConfig:
+    """Read the environment, once."""
+    env = dict(os.environ)  # noqa: TID251 - the one place
+    return ServerConfig(env=env, home=Path(env.get("HOME") or Path.home()))

@@ -1,0 +1,34 @@
+"""The core's errors as answers on the wire."""
+
+from agent_core.kernel.errors import (
+    ArgumentsInvalid,
+    ProviderError,
+    RunMismatch,
+    StaleText,
+    TillerError,
+    ToolSetInvalid,
+    UsageError,
+)
+from server.lsp.rpc import CONTENT_MODIFIED, INVALID_PARAMS, REQUEST_FAILED, RpcError
+
+
+def rpc_error(error: TillerError, **more: object) -> RpcError:
+    """Give the answer for an error; `more` goes into its data."""
+    data: dict[str, object] = {"kind": error.kind, "retryable": error.retryable, **more}
+    if isinstance(error, ProviderError):
+        data["kind"] = error.wire_kind
+        if error.status is not None:
+            data["httpStatus"] = error.status
+    return RpcError(_code(error), str(error), data)
+
+
+def _code(error: TillerError) -> int:
+    match error:
+        case RunMismatch() | StaleText():
+            return CONTENT_MODIFIED
+        case ToolSetInvalid() | ArgumentsInvalid():
+            return INVALID_PARAMS
+        case UsageError() if type(error) is UsageError:
+            return INVALID_PARAMS
+        case _:
+            return REQUEST_FAILED

@@ -1,0 +1,1 @@
+"""What each method does: one file each, strangers to one another."""

@@ -1,0 +1,52 @@
+"""`workspace/executeCommand`: the agent for clients that know no method of ours.
+
+A command answers at once (Helix gives up after 20 s); what it started is seen as work-done progress and as edits.
+"""
+
+from typing import Any
+
+from agent_core.kernel.errors import TillerError
+from server.lsp.failures import rpc_error
+from server.lsp.front import Front, bad
+from server.lsp.saying import say
+
+
+async def run(front: Front, name: str, arguments: tuple[Any, ...]) -> object:
+    """Run a command; all arguments may be left out but the words of `send` and `steer`."""
+    hosted = await front.hosted()
+    match name:
+        case "tiller.send":
+            return await _say(hosted, name, arguments, delivery="auto")
+        case "tiller.steer":
+            return await _say(hosted, name, arguments, delivery="steer")
+        case "tiller.stop":
+            result = await hosted.session.abort()
+            front.flush()
+            return {"status": result.status, "seq": result.seq}
+        case _:
+            return await _compact(front, hosted, arguments)
+
+
+async def _say(hosted: Any, name: str, arguments: tuple[Any, ...], *, delivery: str) -> object:
+    text = _text(arguments)
+    if not text:
+        raise bad(f"{name} takes the words to say as its argument, got {list(arguments)!r}")
+    return (await say(hosted, text, delivery=delivery)).answer()
+
+
+async def _compact(front: Front, hosted: Any, arguments: tuple[Any, ...]) -> object:
+    try:
+        receipt = await hosted.session.compact(_text(arguments) or None)
+    except TillerError as error:
+        raise rpc_error(error, session=hosted.session.id) from error
+    front.flush()
+    return {"compaction": receipt.compaction, "seq": receipt.seq, "why": receipt.why}
+
+
+def _text(arguments: tuple[Any, ...]) -> str:
+    """Give the words of an argument list: strings, or one object with `text`."""
+    match arguments:
+        case [{"text": str(text)}, *_]:
+            return text
+        case _:
+            return " ".join(one for one in arguments if isinstance(one, str)).strip()

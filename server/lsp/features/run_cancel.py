@@ -1,0 +1,39 @@
+"""`agent/run/cancel`: stop what goes on, and say truthfully what was stopped."""
+
+from typing import Any
+
+from agent_core.events.codec import block
+from agent_core.kernel import ItemId, RunId
+from server.lsp.front import Front, bad
+from server.lsp.rpc import REQUEST_FAILED, RpcError
+from server.lsp.wire import RunCancelParams, parse
+
+
+async def run(front: Front, params: dict[str, Any]) -> object:
+    """Cancel; answered after the last event of what was cancelled."""
+    asked = parse(RunCancelParams, params)
+    if asked.scope == "item" and asked.item is None:
+        raise bad("agent/run/cancel: item must be given with scope 'item'")
+    hosted = await front.hosted(asked.session)
+    result = await hosted.session.abort(
+        run=RunId(asked.run) if asked.run else None,
+        item=ItemId(asked.item) if asked.item and asked.scope == "item" else None,
+        queue=asked.queue or "keep",
+    )
+    front.flush()
+    survivors = [{"pid": pid, "cmd": command} for pid, command in result.survivors]
+    if result.timed_out:
+        message = "the run did not stop in time and was cut off; a new prompt may start"
+        data = {"kind": "CancelTimeout", "retryable": False, "run": result.run, "hint": survivors}
+        raise RpcError(REQUEST_FAILED, message, data)
+    return {
+        "status": result.status,
+        "seq": result.seq,
+        "killed": [
+            {"pid": pid, "cmd": ended.command}
+            for ended in result.ended
+            for pid in ended.killed.pids
+        ],
+        "survivors": survivors,
+        "returned": [[block(part) for part in item.content] for item in result.returned],
+    }

@@ -1,0 +1,36 @@
+"""`agent/session/configure`: change what is in force."""
+
+from typing import Any
+
+from agent_core.kernel.errors import TillerError
+from server.lsp import pictures
+from server.lsp.failures import rpc_error
+from server.lsp.front import Front
+from server.lsp.permission import check_mode
+from server.lsp.wire import ConfigureParams, parse
+
+
+async def run(front: Front, params: dict[str, Any]) -> object:
+    """Change it; in force from the next request to the model."""
+    asked = parse(ConfigureParams, params)
+    hosted = await front.hosted(asked.session)
+    session, change = hosted.session, asked.set
+    if change.mode is not None:
+        check_mode(change.mode, allowed=hosted.mode_limit)
+    try:
+        if change.model is not None:
+            await session.models.choose(change.model)
+        if change.thinking is not None:
+            await session.models.think(change.thinking)
+        if change.tools is not None:
+            session.tools.activate(change.tools)
+        config = session.info.configure(
+            mode=change.mode,
+            auto_compact=change.auto_compact,
+            steering=change.steering,
+            follow_up=change.follow_up,
+        )
+    except TillerError as error:
+        raise rpc_error(error, session=session.id) from error
+    front.flush()
+    return {"config": pictures.config(config), "effectiveFrom": "now"}

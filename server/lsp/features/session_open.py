@@ -1,0 +1,19 @@
+"""`agent/session/open`: choose the session of this connection."""
+
+from typing import Any
+
+from server.lsp.front import Front, bad
+from server.lsp.uris import path_of
+from server.lsp.wire import SessionOpenParams, parse
+
+
+async def run(front: Front, params: dict[str, Any]) -> object:
+    """Open a session and give its snapshot."""
+    asked = parse(SessionOpenParams, params)
+    root = None
+    if asked.folders:
+        root = path_of(str(asked.folders[0]))
+        if root is None:
+            raise bad(f"folders[0] must be a file URI, got {asked.folders[0]!r}")
+    hosted = await front.bind(asked.session or "latest", root=root)
+    return front.snapshot(hosted)

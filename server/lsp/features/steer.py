@@ -1,0 +1,22 @@
+"""`agent/steer`: say something inside the run that is going on."""
+
+from typing import Any
+
+from server.lsp.front import Front
+from server.lsp.saying import say
+from server.lsp.wire import SteerParams, parse
+
+
+async def run(front: Front, params: dict[str, Any]) -> object:
+    """Take the words in."""
+    asked = parse(SteerParams, params)
+    hosted = await front.hosted(asked.session)
+    receipt = await say(
+        hosted,
+        asked.content,
+        delivery="steer",
+        message_id=asked.message_id,
+        if_idle=asked.if_idle,
+        expected_run=asked.expected_run,
+    )
+    return receipt.answer()

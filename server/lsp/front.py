@@ -1,0 +1,201 @@
+"""The loaded half of a connection: which session it has, and what it gets to see of it."""
+
+import asyncio
+import importlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from agent_core.kernel import JsonValue, RunId
+from agent_core.kernel.errors import TillerError
+from agent_core.session import AgentSession
+from agent_core.session.changes import FileChange
+from server.lsp import pictures
+from server.lsp.documents import Mirror
+from server.lsp.editor import Editor
+from server.lsp.failures import rpc_error
+from server.lsp.progress import Subscription
+from server.lsp.protocol import Connection
+from server.lsp.rpc import INVALID_PARAMS, REQUEST_FAILED, RpcError
+from server.lsp.uris import path_of
+from server.lsp.wire import AgentOptions
+
+
+class Hosted(Protocol):
+    """A session that is loaded."""
+
+    session: AgentSession
+    root: Path
+    epoch: str
+
+
+class Sessions(Protocol):
+    """Where a connection gets its sessions."""
+
+    async def open(
+        self, root: Path, *, which: str, settings: Mapping[str, JsonValue], front: "Front"
+    ) -> Any:
+        """Give a session of a folder, attached to the connection."""
+        ...
+
+    def sessions(self) -> tuple[Any, ...]:
+        """Give what is loaded."""
+        ...
+
+    def detach(self, front: "Front") -> None:
+        """Forget a connection."""
+        ...
+
+
+class Front:
+    """What the features of one connection share."""
+
+    def __init__(
+        self, connection: Connection, mirror: Mirror, *, host: Sessions, home: Path
+    ) -> None:
+        self.connection = connection
+        self.host = host
+        self.options = AgentOptions.model_validate(_agent_options(connection))
+        self.editor = Editor.of(connection, mirror)
+        self.subscriptions: dict[int | str, Subscription] = {}
+        self._home = home
+        self._hosted: Hosted | None = None
+        self._binding = asyncio.Lock()
+
+    async def hosted(self, session: str | None = None) -> Any:
+        """Give the session that a request means: by id, else the one of this connection, opened on demand.
+
+        Raises:
+            RpcError: There is none of that id, or no folder to open one in.
+        """
+        bound = self._hosted
+        if bound is not None and session in {None, bound.session.id}:
+            return bound
+        async with self._binding:
+            if self._hosted is not None and session in {None, self._hosted.session.id}:
+                return self._hosted
+            return await self.bind(session or self._default(), root=None)
+
+    async def bind(self, which: str, *, root: Path | None) -> Any:
+        """Open a session and make it the one of this connection.
+
+        Raises:
+            RpcError: It cannot be opened.
+        """
+        try:
+            hosted = await self.host.open(
+                root or self.root(), which=which, settings=self._settings(), front=self
+            )
+        except TillerError as error:
+            raise rpc_error(error) from error
+        self._hosted = hosted
+        return hosted
+
+    def root(self) -> Path:
+        """Give the folder that the client opened first.
+
+        Raises:
+            RpcError: It opened none.
+        """
+        params = self.connection.client_params
+        folders = params.get("workspaceFolders") or []
+        first = folders[0].get("uri") if folders and isinstance(folders[0], dict) else None
+        for uri in (first, params.get("rootUri")):
+            path = path_of(uri) if isinstance(uri, str) else None
+            if path is not None:
+                return path
+        legacy = params.get("rootPath")
+        if isinstance(legacy, str) and legacy:
+            return Path(legacy)
+        message = "no folder is open, so there is no workspace to work in; open a folder or give `folders`"
+        raise RpcError(REQUEST_FAILED, message, {"kind": "RootNotAllowed", "retryable": False})
+
+    def subscribe(
+        self, hosted: Hosted, token: int | str, *, detail: str, flush_ms: int | None
+    ) -> Subscription:
+        """Begin to send a session's events on a token; an older subscription of that token ends."""
+        older = self.subscriptions.pop(token, None)
+        if older is not None:
+            older.close()
+        subscription = Subscription(
+            self.connection,
+            hosted.session,
+            token=token,
+            epoch=hosted.epoch,
+            detail=detail,
+            flush_ms=flush_ms,
+        )
+        self.subscriptions[token] = subscription
+        return subscription
+
+    def flush(self) -> None:
+        """Send what was told so far before the answer that comes next."""
+        for subscription in self.subscriptions.values():
+            subscription.flush_now()
+
+    def snapshot(self, hosted: Hosted) -> dict[str, JsonValue]:
+        """Give the picture of a session as this client gets it."""
+        return pictures.snapshot(
+            hosted.session.info.snapshot(),
+            epoch=hosted.epoch,
+            roots=(hosted.root,),
+            clients=[{"role": "editor", "name": self.editor.name}],
+        )
+
+    async def result(self, hosted: Hosted, run: RunId) -> dict[str, JsonValue]:
+        """Wait for a run and give what it came to."""
+        outcome = await hosted.session.wait(run)
+        if outcome is None:
+            message = f"run {run!r} is not known any more; read the session instead"
+            raise RpcError(REQUEST_FAILED, message, {"kind": "RunNotActive", "retryable": False})
+        return pictures.result(outcome, _change_set(run, hosted.session.info.changes))
+
+    async def command(self, name: str, arguments: tuple[Any, ...]) -> object:
+        """Run a command of `workspace/executeCommand`."""
+        module = importlib.import_module("server.lsp.features.commands")
+        return await module.run(self, name, arguments)
+
+    async def detach(self) -> None:
+        """The client has left: its subscriptions end, its sessions and their runs go on."""
+        for subscription in self.subscriptions.values():
+            subscription.close()
+        self.host.detach(self)
+
+    def _default(self) -> str:
+        chosen = self.options.session.open if self.options.session else None
+        return "new" if chosen == "new" else "latest"
+
+    def _settings(self) -> Mapping[str, JsonValue]:
+        """Give what the editor's configuration says, as a layer of settings."""
+        permission = self.options.permission
+        mode = permission.mode if permission else None
+        return {"permission": {"mode": mode}} if mode else {}
+
+
+def _agent_options(connection: Connection) -> Mapping[str, Any]:
+    given = connection.client_params.get("initializationOptions")
+    agent = given.get("agent") if isinstance(given, dict) else None
+    return agent if isinstance(agent, dict) else {}
+
+
+def _change_set(run: RunId, changes: tuple[FileChange, ...]) -> dict[str, JsonValue]:
+    files: list[JsonValue] = []
+    for change in changes:
+        hashes: dict[str, JsonValue] = {"after": change.sha256_after}
+        if change.sha256_before is not None:
+            hashes["before"] = change.sha256_before
+        files.append(
+            {
+                "uri": change.path.as_uri(),
+                "op": change.op,
+                "sha256": hashes,
+                "state": "onDisk" if change.saved else "unsaved",
+                "hunks": [],
+            }
+        )
+    return {"id": run, "base": run, "files": files}
+
+
+def bad(message: str) -> RpcError:
+    """Make the answer for params that cannot be used."""
+    return RpcError(INVALID_PARAMS, message)

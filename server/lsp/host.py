@@ -1,0 +1,159 @@
+"""All sessions of the process, by workspace: the one root task that holds them."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+from anyio.abc import TaskGroup, TaskStatus
+
+from agent_core.assembly import SessionRequest, open_session
+from agent_core.kernel import JsonValue, SessionId, SystemClock, uuid7
+from agent_core.kernel.errors import WorkspaceMissing
+from agent_core.resources.paths import app_paths
+from agent_core.session import AgentSession
+from agent_core.workspace.adapters.disk import DiskFiles
+from agent_core.workspace.adapters.processes import DiskProcesses
+from server.lsp.config import ServerConfig
+from server.lsp.documents import Mirror
+from server.lsp.edits import EditorFiles, EditorProcesses
+from server.lsp.front import Front
+from server.lsp.protocol import Connection
+
+CLOSE_S = 10.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class Hosted:
+    """A session that is loaded, and the editors through which it sees the workspace."""
+
+    session: AgentSession
+    root: Path
+    files: EditorFiles
+    epoch: str
+    fronts: list[Front] = field(default_factory=list)
+    closing: anyio.Event = field(default_factory=anyio.Event)
+
+
+class Host:
+    """Opens sessions, shares each between the connections that ask for it, and settles them at the end."""
+
+    def __init__(self, config: ServerConfig) -> None:
+        self._config = config
+        self._clock = SystemClock()
+        self._group: TaskGroup | None = None
+        self._ready = asyncio.Event()
+        self._over = anyio.Event()
+        self._open: dict[SessionId, Hosted] = {}
+        self._opening = anyio.Lock()
+
+    async def run(self) -> None:
+        """Hold all sessions until `close`."""
+        try:
+            async with anyio.create_task_group() as group:
+                self._group = group
+                self._ready.set()
+                await self._over.wait()
+                for hosted in self._open.values():
+                    hosted.closing.set()
+        finally:
+            self._ready.set()
+
+    async def ready(self) -> None:
+        """Wait until sessions can be opened."""
+        await self._ready.wait()
+
+    async def close(self) -> None:
+        """Settle all sessions; `run` ends when they are."""
+        self._over.set()
+
+    def connect(self, connection: Connection, mirror: Mirror) -> Front:
+        """Make the loaded half of a connection."""
+        return Front(connection, mirror, host=self, home=self._config.home)
+
+    def sessions(self) -> tuple[Hosted, ...]:
+        """Give what is loaded."""
+        return tuple(self._open.values())
+
+    async def open(
+        self, root: Path, *, which: str, settings: Mapping[str, JsonValue], front: Front
+    ) -> Hosted:
+        """Give a session of a folder: one by id, the `latest`, or a `new` one.
+
+        Raises:
+            TillerError: It cannot be opened; the text says why.
+        """
+        real = await anyio.to_thread.run_sync(_folder, root)
+        async with self._opening:
+            hosted = self._loaded(real, which)
+            if hosted is None:
+                hosted = await self._load(real, which, settings)
+                self._open[hosted.session.id] = hosted
+        if front not in hosted.fronts:
+            hosted.fronts.append(front)
+            hosted.files.attach(front.editor)
+        return hosted
+
+    def detach(self, front: Front) -> None:
+        """Forget a connection; its sessions and their runs go on."""
+        for hosted in self._open.values():
+            if front in hosted.fronts:
+                hosted.fronts.remove(front)
+                hosted.files.detach(front.editor)
+
+    def _loaded(self, root: Path, which: str) -> Hosted | None:
+        if which == "new":
+            return None
+        if which != "latest":
+            return self._open.get(SessionId(which))
+        here = [one for one in self._open.values() if one.root == root]
+        return here[-1] if here else None
+
+    async def _load(self, root: Path, which: str, settings: Mapping[str, JsonValue]) -> Hosted:
+        paths = app_paths(self._config.env)
+        disk = DiskFiles(roots=(root,), home=self._config.home)
+        files = EditorFiles(disk)
+        request = SessionRequest(
+            workspace=root,
+            session=which,
+            env=self._config.env,
+            paths=paths,
+            files=files,
+            processes=EditorProcesses(DiskProcesses(), files),
+            settings=settings,
+        )
+        assert self._group is not None
+        return await self._group.start(self._hold, request, files)
+
+    async def _hold(
+        self,
+        request: SessionRequest,
+        files: EditorFiles,
+        *,
+        task_status: TaskStatus[Hosted],
+    ) -> None:
+        """Hold one session for as long as it is loaded."""
+        async with open_session(request) as session:
+            hosted = Hosted(
+                session=session,
+                root=request.workspace,
+                files=files,
+                epoch=uuid7(self._clock.now_ms()),
+            )
+            task_status.started(hosted)
+            try:
+                await hosted.closing.wait()
+            finally:
+                _ = self._open.pop(session.id, None)
+
+
+def _folder(root: Path) -> Path:
+    real = root.resolve()
+    if not real.is_dir():
+        message = f"the workspace {str(root)!r} is not a folder; open one that exists"
+        raise WorkspaceMissing(message)
+    return real

@@ -1,0 +1,80 @@
+"""Which methods and commands there are, and which feature answers each: names only, nothing is loaded."""
+
+from collections.abc import Mapping
+from typing import Final
+
+METHODS: Final[Mapping[str, str]] = {
+    "agent/session/open": "session_open",
+    "agent/session/configure": "session_configure",
+    "agent/subscribe": "subscribe",
+    "agent/prompt": "prompt",
+    "agent/steer": "steer",
+    "agent/followUp": "follow_up",
+    "agent/run/cancel": "run_cancel",
+    "agent/compact": "compact",
+    "agent/status": "status",
+}
+
+COMMANDS: Final[tuple[str, ...]] = (
+    "tiller.send",
+    "tiller.stop",
+    "tiller.steer",
+    "tiller.compact",
+)
+
+VERSION: Final = "0.1.0"
+PROTOCOL: Final = "1.0"
+LEVEL: Final = 1
+MAX_FRAME_BYTES: Final = 32 * 1024 * 1024
+MAX_PROMPT_BYTES: Final = 8 * 1024 * 1024
+QUEUE: Final = 32
+EVENTS: Final[tuple[str, ...]] = (
+    "session.state",
+    "session.config",
+    "session.usage",
+    "run.started",
+    "run.ended",
+    "turn.started",
+    "turn.ended",
+    "message.started",
+    "message.delta",
+    "message.ended",
+    "thought.started",
+    "thought.delta",
+    "thought.ended",
+    "tool.started",
+    "tool.input.delta",
+    "tool.running",
+    "tool.output.delta",
+    "tool.ended",
+    "edit.applied",
+    "edit.conflict",
+    "edit.rejected",
+    "changes.updated",
+    "queue.changed",
+    "compaction.started",
+    "compaction.ended",
+    "retry.started",
+    "retry.ended",
+    "model.changed",
+    "notice",
+    "error",
+    "extension.error",
+)
+"""What this server can send; a test holds it against the core's own table."""
+
+
+def server_capability() -> dict[str, object]:
+    """Give what the answer to `initialize` says of the agent."""
+    return {
+        "v": LEVEL,
+        "protocol": PROTOCOL,
+        "server": {"name": "tiller", "version": VERSION},
+        "methods": list(METHODS),
+        "events": list(EVENTS),
+        "limits": {
+            "maxFrameBytes": MAX_FRAME_BYTES,
+            "maxPromptBytes": MAX_PROMPT_BYTES,
+            "queue": QUEUE,
+        },
+    }

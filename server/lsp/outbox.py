@@ -1,0 +1,208 @@
+"""The bounded, non-blocking way out of a connection."""
+
+import asyncio
+import enum
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from server.lsp.frames import frame
+
+HIGH_WATER_BYTES: Final = 1024 * 1024
+HIGH_WATER_FRAMES: Final = 512
+MAX_STATE_BYTES: Final = 3 * 1024 * 1024
+MAX_CONTROL_BYTES: Final = 8 * 1024 * 1024
+
+_BATCH_BYTES: Final = 64 * 1024
+_SLICE_BYTES: Final = 256 * 1024
+
+_log = logging.getLogger(__name__)
+
+
+class Lane(enum.Enum):
+    """What a message is to a client that reads slowly."""
+
+    CONTROL = "control"
+    """Responses, requests of ours, cancellations: never refused."""
+    STATE = "state"
+    """What has happened: refused only when nobody has read for a long while."""
+    DELTA = "delta"
+    """What can be merged and sent later: refused above the high-water mark."""
+
+
+class Sink(Protocol):
+    """Where bytes go. An `asyncio.StreamWriter` is one."""
+
+    def write(self, data: bytes, /) -> None:
+        """Take bytes without waiting."""
+        ...
+
+    async def drain(self) -> None:
+        """Wait until there is room for more; raises OSError when the other side is gone."""
+        ...
+
+    def close(self) -> None:
+        """Close once everything taken has gone out."""
+        ...
+
+
+class Outbox:
+    """Queues messages for one client and writes them from a task of its own.
+
+    Lanes decide who gets in, never who goes first: what got in leaves in the order of `put`.
+    That a response never overtakes the events it must follow, nor a run's first event the answer
+    that announced it, then needs no bookkeeping. The price is that an answer may stand
+    behind one high-water mark of deltas, which a client that reads at all takes in no time.
+
+    Owned by one event loop; no method may be called from another thread.
+    """
+
+    def __init__(self, *, on_overflow: Callable[[], None]) -> None:
+        """Start empty.
+
+        Args:
+            on_overflow: Called once, when so many control messages wait that the client must
+                be given up.
+        """
+        self._queue: deque[tuple[bytes, Lane]] = deque()
+        self._on_overflow = on_overflow
+        self._bytes = 0
+        self._frames = 0
+        self._control_bytes = 0
+        self._moved_at = 0.0
+        self._wake = asyncio.Event()
+        self._room = asyncio.Event()
+        self._state: _State = _State.OPEN
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes of the messages that are not written yet."""
+        return self._bytes
+
+    @property
+    def pending_frames(self) -> int:
+        """Number of messages that are not written yet."""
+        return self._frames
+
+    def put(self, body: bytes, lane: Lane) -> bool:
+        """Queue an encoded message; say whether it was taken.
+
+        Never waits and never raises. A refused message is the caller's to merge with later
+        ones and to offer again after `wait_writable`; a closed outbox refuses everything.
+        """
+        if self._state is not _State.OPEN or not self._admits(lane):
+            return False
+        if self._frames == 0:
+            self._moved_at = asyncio.get_running_loop().time()
+        self._queue.append((body, lane))
+        self._count(len(body), lane, frames=1)
+        self._wake.set()
+        return True
+
+    def writable(self) -> bool:
+        """Whether a message of any lane would be taken now."""
+        return self._state is _State.OPEN and not self._is_above_mark()
+
+    async def wait_writable(self) -> None:
+        """Wait until `writable`.
+
+        Raises:
+            ConnectionError: The outbox has been closed.
+        """
+        while not self.writable():
+            if self._state is not _State.OPEN:
+                raise ConnectionError("the connection is closed")
+            self._room.clear()
+            await self._room.wait()
+
+    def stalled_s(self) -> float:
+        """Seconds for which the client has taken nothing although something waits for it."""
+        if self._frames == 0:
+            return 0.0
+        return asyncio.get_running_loop().time() - self._moved_at
+
+    async def drain_to(self, sink: Sink) -> None:
+        """Write to the sink until `finish` or `close`. One task runs this, once.
+
+        Raises:
+            OSError: The other side is gone. The outbox is closed then.
+        """
+        try:
+            while batch := await self._next_batch():
+                await self._write(sink, b"".join(frame(body) for body, _ in batch))
+                for body, lane in batch:
+                    self._count(-len(body), lane, frames=-1)
+                if not self._is_above_mark():
+                    self._room.set()
+        finally:
+            self.close()
+
+    def finish(self) -> None:
+        """Take no more; `drain_to` returns when what is queued has been written."""
+        if self._state is _State.OPEN:
+            self._state = _State.FINISHING
+        self._wake.set()
+        self._room.set()
+
+    def close(self) -> None:
+        """Take no more and forget what is queued."""
+        self._state = _State.CLOSED
+        self._queue.clear()
+        self._bytes = self._frames = self._control_bytes = 0
+        self._wake.set()
+        self._room.set()
+
+    def _is_above_mark(self) -> bool:
+        return self._bytes >= HIGH_WATER_BYTES or self._frames >= HIGH_WATER_FRAMES
+
+    def _admits(self, lane: Lane) -> bool:
+        # The message itself does not count: one big answer to a client that reads must pass.
+        match lane:
+            case Lane.DELTA:
+                return not self._is_above_mark()
+            case Lane.STATE:
+                return self._bytes < MAX_STATE_BYTES
+            case Lane.CONTROL:
+                if self._control_bytes < MAX_CONTROL_BYTES:
+                    return True
+                _log.error(
+                    "Giving up a client that does not read: %d bytes of answers wait for it.",
+                    self._control_bytes,
+                )
+                self.close()
+                self._on_overflow()
+                return False
+
+    def _count(self, size: int, lane: Lane, *, frames: int) -> None:
+        if self._state is _State.CLOSED:
+            return
+        self._bytes += size
+        self._frames += frames
+        if lane is Lane.CONTROL:
+            self._control_bytes += size
+
+    async def _next_batch(self) -> list[tuple[bytes, Lane]]:
+        """Take some messages off the queue; none when it is over."""
+        while not self._queue and self._state is _State.OPEN:
+            self._wake.clear()
+            await self._wake.wait()
+        batch: list[tuple[bytes, Lane]] = []
+        size = 0
+        while self._queue and size < _BATCH_BYTES:
+            batch.append(self._queue.popleft())
+            size += len(batch[-1][0])
+        return batch
+
+    async def _write(self, sink: Sink, data: bytes) -> None:
+        # In slices, so that the transport never holds a second copy of a large message.
+        for start in range(0, len(data), _SLICE_BYTES):
+            sink.write(data[start : start + _SLICE_BYTES])
+            await sink.drain()
+            self._moved_at = asyncio.get_running_loop().time()
+
+
+class _State(enum.Enum):
+    OPEN = "open"
+    FINISHING = "finishing"
+    CLOSED = "closed"

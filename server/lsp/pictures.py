@@ -1,0 +1,148 @@
+"""Snapshots, results and events of the core in the form of the wire."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from agent_core.events import (
+    ChangeCounts,
+    MessageEnded,
+    RunResult,
+    SessionConfig,
+    Stamped,
+    ThoughtEnded,
+    ToolEnded,
+    ToolStarted,
+)
+from agent_core.events.codec import block, cost, encode, queue_item, usage, value
+from agent_core.kernel import JsonValue, rfc3339
+from agent_core.messages import Text
+from agent_core.session import ItemView, SessionSnapshot
+
+EDIT = "edit."
+
+
+def event(stamped: Stamped) -> dict[str, JsonValue]:
+    """Give an event with URIs in the place of paths."""
+    out = encode(stamped)
+    kind = out["type"]
+    if isinstance(kind, str) and kind.startswith(EDIT):
+        out["documents"] = [_with_uri(one) for one in _list(out.get("documents"))]
+    return out
+
+
+def config(one: SessionConfig) -> JsonValue:
+    """Give what is in force."""
+    return value(one)
+
+
+def snapshot(
+    one: SessionSnapshot, *, epoch: str, roots: tuple[Path, ...], clients: list[JsonValue]
+) -> dict[str, JsonValue]:
+    """Give the picture that a client starts from."""
+    out: dict[str, JsonValue] = {
+        "session": one.session,
+        "epoch": epoch,
+        "seq": one.seq,
+        "state": one.state,
+        "queue": [queue_item(item) for item in one.queue],
+        "pending": [],
+        "config": config(one.config),
+        "usage": usage(one.usage),
+        "roots": [
+            {"uri": root.as_uri(), "name": root.name, "primary": index == 0, "trusted": False}
+            for index, root in enumerate(roots)
+        ],
+        "trust": [],
+        "changes": counts(one.changes),
+        "checkpoints": {"count": 0},
+        "clients": clients,
+        "history": {"cursor": str(one.seq)},
+    }
+    if one.run is not None:
+        out["run"] = {
+            "id": one.run.run,
+            "startedAt": rfc3339(one.run.started_ms),
+            "items": [item(view) for view in one.run.items],
+        }
+    return out
+
+
+def counts(changes: ChangeCounts) -> dict[str, JsonValue]:
+    """Give how much was changed."""
+    return {
+        "files": changes.files,
+        "additions": changes.additions,
+        "deletions": changes.deletions,
+        "unreviewed": changes.unreviewed,
+    }
+
+
+def item(view: ItemView) -> dict[str, JsonValue]:
+    """Give an item of a run: its ended event, or what has come so far."""
+    out: dict[str, JsonValue] = {"item": view.item, "kind": view.kind}
+    match view.ended:
+        case MessageEnded(role=role, content=content, stop_reason=stop):
+            out |= {"role": role, "content": [block(part) for part in content]}
+            if stop is not None:
+                out["stopReason"] = stop
+        case ThoughtEnded(text=text):
+            out["text"] = text
+        case ToolEnded() as ended:
+            out |= {
+                "call": ended.call,
+                "name": ended.name,
+                "status": ended.status,
+                "content": [block(part) for part in ended.content],
+                "details": ended.details,
+            }
+            if ended.duration_ms is not None:
+                out["durationMs"] = ended.duration_ms
+        case None:
+            out |= _unfinished(view)
+    return out
+
+
+def result(one: RunResult, changes: JsonValue) -> dict[str, JsonValue]:
+    """Give what a run came to."""
+    out: dict[str, JsonValue] = {
+        "run": one.run,
+        "status": one.status,
+        "usage": usage(one.usage),
+        "changes": changes,
+    }
+    if one.text:
+        out["message"] = one.text
+    money = cost(one.usage.tokens)
+    if money is not None:
+        out["cost"] = money
+    if one.error is not None:
+        out["error"] = value(one.error)
+    return out
+
+
+def _unfinished(view: ItemView) -> dict[str, JsonValue]:
+    started = view.started
+    if isinstance(started, ToolStarted):
+        out: dict[str, JsonValue] = {
+            "call": started.call,
+            "name": started.name,
+            "content": [block(Text(text=view.text_so_far))] if view.text else [],
+        }
+        if view.running is not None:
+            out["input"] = value(view.running.input)
+        return out
+    if view.kind == "thought":
+        return {"text": view.text_so_far}
+    return {"role": "assistant", "content": [block(Text(text=view.text_so_far))]}
+
+
+def _with_uri(one: JsonValue) -> JsonValue:
+    if not isinstance(one, Mapping):
+        return one
+    rest = {key: item_ for key, item_ in one.items() if key != "path"}
+    path = one.get("path")
+    return {"uri": Path(path).as_uri(), **rest} if isinstance(path, str) else rest
+
+
+def _list(one: JsonValue) -> list[JsonValue]:
+    return [*one] if isinstance(one, list) else []

@@ -1,0 +1,163 @@
+"""Words from a client into a session, and the wait for what becomes of them."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent_core.events import RunEnded
+from agent_core.kernel import MessageId, RunId
+from agent_core.kernel.errors import TillerError
+from agent_core.messages import Text, UserContent
+from agent_core.session import Receipt
+from server.lsp.blocks import to_content
+from server.lsp.failures import rpc_error
+from server.lsp.front import Front
+from server.lsp.progress import Subscription
+from server.lsp.wire import Block
+from server.lsp.work_done import ProgressToken, WorkDone
+from server.lsp.work_line import WorkLine
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Words that are safe, with what the client is told of them."""
+
+    receipt: Receipt
+    message_id: str | None
+
+    @property
+    def run(self) -> RunId | None:
+        """The run that they began or joined."""
+        return self.receipt.run
+
+    def answer(self) -> dict[str, Any]:
+        """Give the acknowledgement."""
+        out: dict[str, Any] = {"accepted": self.receipt.accepted, "seq": self.receipt.seq}
+        if self.receipt.run is not None:
+            out["run"] = self.receipt.run
+        if self.receipt.queue_id is not None:
+            out["queueId"] = self.receipt.queue_id
+        if self.message_id is not None:
+            out["messageId"] = self.message_id
+        return out
+
+
+async def say(
+    hosted: Any,
+    content: Sequence[Block] | str,
+    *,
+    delivery: str,
+    message_id: str | None = None,
+    if_idle: str | None = None,
+    expected_run: str | None = None,
+) -> Taken:
+    """Put words into a session.
+
+    Raises:
+        RpcError: They were not taken; nothing of them is kept.
+    """
+    words: Sequence[UserContent] = (
+        (Text(text=content),) if isinstance(content, str) else to_content(content)
+    )
+    session = hosted.session
+    try:
+        receipt = await session.prompt(
+            words,
+            delivery=delivery,
+            message_id=MessageId(message_id) if message_id else None,
+            if_idle=if_idle or "start",
+            expected_run=RunId(expected_run) if expected_run else None,
+        )
+    except TillerError as error:
+        snapshot = session.info.snapshot()
+        actual = snapshot.run.run if snapshot.run else None
+        raise rpc_error(error, session=session.id, expected=expected_run, actual=actual) from error
+    return Taken(receipt, message_id)
+
+
+async def wait_for(
+    front: Front,
+    hosted: Any,
+    run: RunId,
+    *,
+    work_done: ProgressToken | None = None,
+    partial: ProgressToken | None = None,
+) -> dict[str, Any]:
+    """Wait for a run's end and give its result; a client that cancels the request cancels the run."""
+    async with asyncio.TaskGroup() as tasks:
+        ends = [
+            *_follow_events(front, hosted, run, partial, tasks),
+            *_follow_line(front, hosted, run, work_done, tasks),
+        ]
+        try:
+            result = await front.result(hosted, run)
+        except asyncio.CancelledError:
+            if front.connection.is_closing:
+                raise
+            _ = await hosted.session.abort(run=run)
+            result = await front.result(hosted, run)
+        finally:
+            for end in ends:
+                end()
+    front.flush()
+    return result
+
+
+def _follow_events(
+    front: Front,
+    hosted: Any,
+    run: RunId,
+    token: ProgressToken | None,
+    tasks: asyncio.TaskGroup,
+) -> list[Callable[[], None]]:
+    if token is None:
+        return []
+    subscription = Subscription(
+        front.connection, hosted.session, token=token, epoch=hosted.epoch, run=run
+    )
+    _ = tasks.create_task(subscription.run())
+
+    def end() -> None:
+        subscription.flush_now()
+        subscription.close()
+
+    return [end]
+
+
+def _follow_line(
+    front: Front,
+    hosted: Any,
+    run: RunId,
+    token: ProgressToken | None,
+    tasks: asyncio.TaskGroup,
+) -> list[Callable[[], None]]:
+    if token is None:
+        return []
+    line = front.connection.protocol.work_done.open(
+        token, on_cancel=lambda: cancel_soon(hosted, run, tasks)
+    )
+    following = tasks.create_task(follow(hosted, run, line))
+    return [lambda: None if following.done() else None]
+
+
+def cancel_soon(hosted: Any, run: RunId, tasks: asyncio.TaskGroup) -> None:
+    """Cancel a run because its user pressed stop on the progress line."""
+    _ = tasks.create_task(hosted.session.abort(run=run))
+
+
+async def follow(hosted: Any, run: RunId, progress: WorkDone) -> None:
+    """Show a run as one line of progress until it has ended."""
+    reader = hosted.session.subscribe()
+    line = WorkLine(progress)
+    try:
+        line.begin()
+        while not reader.closed:
+            await line.due(reader)
+            for stamped in reader.take_now():
+                line.see(stamped.event)
+                if isinstance(stamped.event, RunEnded) and stamped.event.run == run:
+                    return
+    finally:
+        reader.close()
+        line.end()

@@ -1,0 +1,115 @@
+"""A run as one line of work-done progress: what it does, how full its context is, what it has cost."""
+
+import asyncio
+from typing import Final
+
+from agent_core.events import (
+    ChangesUpdated,
+    CompactionStarted,
+    Event,
+    Reader,
+    RetryStarted,
+    RunEnded,
+    SessionUsage,
+    ThoughtStarted,
+    ToolEnded,
+    ToolRunning,
+    ToolStarted,
+    UsageReport,
+)
+from agent_core.events.values import ChangeCounts
+from server.lsp.work_done import WorkDone
+
+REPORT_EVERY_S: Final = 0.5
+TITLE: Final = "Tiller"
+KILO: Final = 1000
+
+
+class WorkLine:
+    """Turns events into at most two short reports a second, and only when the text changed."""
+
+    def __init__(self, progress: WorkDone) -> None:
+        self._progress = progress
+        self._doing = "thinking"
+        self._tools = 0
+        self._changes = ChangeCounts()
+        self._usage: UsageReport | None = None
+        self._shown = ""
+        self._end = "stopped"
+
+    def begin(self) -> None:
+        """Show the line."""
+        self._progress.begin(TITLE, message="thinking", cancellable=True)
+
+    def end(self) -> None:
+        """Take the line away, with what it came to."""
+        self._progress.end(self._end)
+
+    async def due(self, reader: Reader) -> None:
+        """Wait for something to show, and not more often than is fit to read."""
+        await reader.wait()
+        text = self._text()
+        if text != self._shown:
+            self._shown = text
+            self._progress.report(text)
+        if not reader.closed:
+            try:
+                async with asyncio.timeout(REPORT_EVERY_S):
+                    await reader.wait_closed()
+            except TimeoutError:
+                pass
+
+    def see(self, event: Event) -> None:
+        """Take an event in."""
+        match event:
+            case ToolStarted(title=title) | ToolRunning(title=title):
+                self._doing = title
+            case ToolEnded():
+                self._tools += 1
+                self._doing = "thinking"
+            case ThoughtStarted():
+                self._doing = "thinking"
+            case ChangesUpdated(files=files, additions=plus, deletions=minus):
+                self._changes = ChangeCounts(files=files, additions=plus, deletions=minus)
+            case SessionUsage(usage=usage):
+                self._usage = usage
+            case RetryStarted(attempt=attempt, delay_ms=delay_ms):
+                self._doing = f"retry {attempt} in {delay_ms / KILO:.0f} s"
+            case CompactionStarted():
+                self._doing = "compacting"
+            case RunEnded():
+                self._end = _outcome(event)
+            case _:
+                pass
+
+    def _text(self) -> str:
+        parts = [self._doing]
+        if self._tools:
+            parts.append(f"{self._tools} calls")
+        if self._changes.files:
+            parts.append(_files(self._changes))
+        if self._usage is not None and self._usage.context_size:
+            parts.append(f"context {100 * self._usage.context_used // self._usage.context_size} %")
+            parts.extend(_money(self._usage))
+        return " · ".join(parts)
+
+
+def _outcome(event: RunEnded) -> str:
+    head = "done" if event.status == "completed" else event.status
+    if event.error is not None:
+        head = f"{head}: {event.error.message}"
+    parts = [head]
+    if event.changes.files:
+        parts.append(_files(event.changes))
+    tokens = event.usage.tokens
+    if tokens.total:
+        parts.append(f"{tokens.total / KILO:.1f}k tok")
+    return " · ".join([*parts, *_money(event.usage)])
+
+
+def _files(changes: ChangeCounts) -> str:
+    return f"{changes.files} files +{changes.additions} −{changes.deletions}"  # noqa: RUF001 - a true minus
+
+
+def _money(usage: UsageReport) -> list[str]:
+    return [] if usage.tokens.cost is None else [f"${usage.tokens.cost.total:.2f}"]

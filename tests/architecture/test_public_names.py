@@ -1,0 +1,29 @@
+"""What a script may import from agent_core changes only on purpose."""
+
+import ast
+
+import agent_core
+from tests.support.sources import CODE, sources
+
+PUBLIC = ("create_session",)
+
+
+def test_agent_core_exports_exactly_these_names() -> None:
+    assert tuple(agent_core.__all__) == tuple(sorted(PUBLIC))
+
+
+def test_every_exported_name_is_there_and_documented() -> None:
+    missing = [name for name in PUBLIC if not hasattr(agent_core, name)]
+    silent = [
+        name for name in PUBLIC if not (getattr(agent_core, name, None).__doc__ or "").strip()
+    ]
+    assert (missing, silent) == ([], [])
+
+
+def test_every_module_opens_with_what_it_is_for() -> None:
+    silent = [
+        source.path
+        for source in sources(*CODE)
+        if source.text.strip() and not ast.get_docstring(source.tree)
+    ]
+    assert silent == []

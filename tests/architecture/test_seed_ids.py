@@ -1,0 +1,140 @@
+"""Every test that seed_ids.toml promises exists, and the guard that watches over it in a run does fail."""
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.seed_ids import load_seed_ids
+from tests.support.shared import ROOT
+
+NODE_ID = re.compile(r"(?P<file>tests/[\w./-]+\.py)::(?P<names>[\w:]+)(?P<parameters>\[.+\])?")
+SEED_ID = re.compile(r"[A-Z]\.\d+ \d+\.\d+[a-z]?")
+
+SUITE = """
+import pytest
+
+def test_passes(): pass
+
+@pytest.mark.skip(reason="no time")
+def test_skipped(): pass
+
+@pytest.mark.xfail(reason="known", strict=False)
+def test_excused(): assert False
+
+@pytest.mark.parametrize("n", ["a", "b"])
+def test_each(n): pass
+"""
+CONFTEST = """
+from tests.support.seed_ids import guard_for
+
+def pytest_configure(config):
+    config.pluginmanager.register(guard_for(config, {listed!r}))
+"""
+
+
+def test_every_listed_test_exists() -> None:
+    problems = [
+        f"{seed_id}: {problem}"
+        for seed_id, node_ids in load_seed_ids().items()
+        for problem in _problems(seed_id, node_ids)
+    ]
+    assert problems == []
+
+
+@pytest.mark.parametrize(
+    ("node_id", "problem"),
+    [
+        ("tests/architecture/test_seed_ids.py::test_every_listed_test_exists", None),
+        ("tests/architecture/test_seed_ids.py::test_nothing_of_the_kind", "has no such test"),
+        ("tests/architecture/test_seed_ids.py::test_every_listed_test_exists[a]", "no parameters"),
+        ("tests/architecture/test_nowhere.py::test_x", "no such file"),
+        ("tests/architecture/test_seed_ids.py", "not a node id"),
+    ],
+)
+def test_a_test_that_is_not_there_is_noticed(node_id: str, problem: str | None) -> None:
+    found = list(_problems("J.1 1.1", (node_id,)))
+    assert len(found) == (problem is not None)
+    assert problem is None or problem in found[0]
+
+
+def test_an_id_without_tests_or_of_another_form_is_noticed() -> None:
+    assert len(list(_problems("J.1 1.1", ()))) == 1
+    assert len(list(_problems("whatever", ("tests/conftest.py::load_profile",)))) == 2
+
+
+@pytest.mark.parametrize(
+    ("listed", "chosen", "fails_with"),
+    [
+        (["test_passes", "test_each", "test_each[a]"], [], None),
+        (["test_skipped"], [], "was skipped (Skipped: no time)"),
+        (["test_excused"], [], "was skipped (known)"),
+        (["test_each[c]"], [], "was not collected"),
+        (["test_each[c]", "test_passes"], ["-k", "passes"], None),
+    ],
+)
+def test_a_session_fails_when_a_listed_test_was_skipped_or_missing(
+    tmp_path: Path,
+    child_env: dict[str, str],
+    listed: list[str],
+    chosen: list[str],
+    fails_with: str | None,
+) -> None:
+    (tmp_path / "test_it.py").write_text(SUITE, encoding="utf-8")
+    node_ids = [f"test_it.py::{name}" for name in listed]
+    conftest = CONFTEST.format(listed={"J.1 1.1": tuple(node_ids)})
+    (tmp_path / "conftest.py").write_text(conftest, encoding="utf-8")
+    (tmp_path / "pytest.toml").write_text(f"[pytest]\npythonpath = ['{ROOT}']\n", encoding="utf-8")
+    done = _pytest(tmp_path, *chosen, env=child_env)
+    output = done.stdout + done.stderr
+    assert (done.returncode, bool(fails_with) and fails_with in output) == (
+        (1, True) if fails_with else (0, False)
+    ), output
+
+
+def _pytest(cwd: Path, *arguments: str, env: dict[str, str]):
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:randomly", *arguments],
+        cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+
+def _problems(seed_id: str, node_ids: tuple[str, ...]) -> Iterator[str]:
+    if not SEED_ID.fullmatch(seed_id):
+        yield f"{seed_id!r} is not of the form 'J.1 2.3'"
+    if not node_ids:
+        yield "names no test: leave the id out until one covers it"
+    for node_id in node_ids:
+        match = NODE_ID.fullmatch(node_id)
+        if match is None:
+            yield f"{node_id!r} is not a node id"
+        elif not (ROOT / match["file"]).is_file():
+            yield f"{node_id}: no such file"
+        else:
+            tree = ast.parse((ROOT / match["file"]).read_text(encoding="utf-8"))
+            yield from _missing(tree, node_id, names=match["names"], parameters=match["parameters"])
+
+
+def _missing(
+    tree: ast.Module, node_id: str, *, names: str, parameters: str | None
+) -> Iterator[str]:
+    decorators: list[str] = []
+    scope: ast.AST = tree
+    for name in names.split("::"):
+        found = [
+            node
+            for node in ast.iter_child_nodes(scope)
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+            and node.name == name
+        ]
+        if not found:
+            yield f"{node_id}: the file has no such test"
+            return
+        scope = found[0]
+        decorators.extend(ast.unparse(decorator) for decorator in found[0].decorator_list)
+    if parameters and not any("parametrize" in decorator for decorator in decorators):
+        yield f"{node_id}: the test has no parameters"

@@ -1,0 +1,105 @@
+"""Gives every test the same ground: backend, guard against blocking calls, an environment of its own."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+from blockbuster import blockbuster_ctx
+from hypothesis import HealthCheck, settings
+
+from tests.support.isolation import COVERAGE_VARIABLE, TillerDirs, foreign_names, isolated
+from tests.support.seed_ids import guard_for
+from tests.support.shared import shared_path
+from tests.support.sizes import is_campaign
+
+# A busy machine is slow without being wrong, so no example has a deadline.
+for _name, _examples in (("ci", 50), ("campaign", 2000)):
+    settings.register_profile(
+        _name,
+        max_examples=_examples,
+        deadline=None,
+        print_blob=True,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the size, and let the controlling process watch over the listed tests."""
+    settings.load_profile("campaign" if is_campaign() else "ci")
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(guard_for(config), "seed-ids")
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """Run async tests on the loop that the server runs on."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_blocks() -> Iterator[None]:
+    """Fail a call from agent_core that would block the event loop's thread."""
+    with blockbuster_ctx("agent_core"):
+        yield
+
+
+@pytest.fixture(scope="session")
+def _short_base() -> Iterator[Path]:
+    # pytest's own temporary folders are too deep for the path of a unix socket.
+    base = Path(tempfile.mkdtemp(prefix="tl-"))
+    yield base
+    shutil.rmtree(base, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def _numbers() -> Iterator[int]:
+    return count(1)
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(
+    monkeypatch: pytest.MonkeyPatch, _short_base: Path, _numbers: Iterator[int]
+) -> TillerDirs:
+    """Hide the developer's keys and settings from the test and from every process it starts."""
+    dirs = TillerDirs.below(_short_base / str(next(_numbers)))
+    for name in foreign_names(os.environ):  # noqa: TID251 - this is what keeps it from the tests
+        monkeypatch.delenv(name)
+    for name, value in dirs.variables().items():
+        monkeypatch.setenv(name, value)
+    return dirs
+
+
+@pytest.fixture
+def tiller_dirs(_own_environment: TillerDirs) -> TillerDirs:
+    """Return the test's own configuration, data, runtime and home folders, made."""
+    _own_environment.make()
+    return _own_environment
+
+
+@pytest.fixture
+def child_env(_own_environment: TillerDirs) -> dict[str, str]:
+    """Return the environment for a process that the test starts."""
+    return isolated(os.environ, dirs=_own_environment)  # noqa: TID251 - handed on, not read
+
+
+@pytest.fixture(scope="session")
+def _coverage_of_children() -> str | None:
+    return os.environ.get(COVERAGE_VARIABLE)  # noqa: TID251 - read before a test hides it
+
+
+@pytest.fixture
+def covered_env(_coverage_of_children: str | None, child_env: dict[str, str]) -> dict[str, str]:
+    """Return `child_env` for a process whose lines count. Not for tests that measure time."""
+    if _coverage_of_children is None:
+        return child_env
+    return child_env | {COVERAGE_VARIABLE: _coverage_of_children}
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Return the folder of reference data; skips without it."""
+    return shared_path()

@@ -1,0 +1,182 @@
+"""Events as JSON: every event has a name and a form that the wire's own shapes accept."""
+
+import typing
+from pathlib import Path
+
+import pytest
+
+from agent_core.events import (
+    ChangeCounts,
+    ChangesUpdated,
+    CompactionEnded,
+    CompactionStarted,
+    DocumentChange,
+    EditApplied,
+    EditConflict,
+    EditRejected,
+    ErrorRaised,
+    Event,
+    ExtensionError,
+    Failure,
+    MessageDelta,
+    MessageEnded,
+    MessageStarted,
+    ModelChanged,
+    Notice,
+    QueueChanged,
+    QueueItem,
+    RetryEnded,
+    RetryStarted,
+    RunEnded,
+    RunStarted,
+    SessionConfig,
+    SessionConfigured,
+    SessionState,
+    SessionUsage,
+    Stamped,
+    ThoughtDelta,
+    ThoughtEnded,
+    ThoughtStarted,
+    ToolEnded,
+    ToolInputDelta,
+    ToolOutputDelta,
+    ToolRunning,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+    UsageReport,
+)
+from agent_core.events.codec import NAMES, encode
+from agent_core.kernel import EntryId, ItemId, MessageId, QueueId, RunId, ToolCallId, TurnId
+from agent_core.messages import Cost, Image, Text, Usage
+from server.lsp import pictures
+from server.lsp.names import EVENTS as ANNOUNCED
+from server.lsp.wire.events import check_event
+
+RUN, TURN, ITEM, CALL = RunId("r"), TurnId("t"), ItemId("i"), ToolCallId("c")
+USAGE = UsageReport(
+    tokens=Usage(input=10, output=5, reasoning=2, cost=Cost(input=0.25)),
+    context_used=15,
+    context_size=1000,
+)
+FAILURE = Failure(kind="RateLimited", message="slow down", retryable=True, retry_after_ms=1000)
+COUNTS = ChangeCounts(files=1, additions=2, deletions=3, unreviewed=1)
+DOCUMENTS = (DocumentChange(path=Path("/w/a.py"), status="applied", saved=True, sha256="ab"),)
+
+SAMPLES: tuple[Event, ...] = (
+    SessionState(state="running"),
+    SessionConfigured(
+        config=SessionConfig(
+            model="p/m",
+            thinking="low",
+            mode="ask",
+            auto_compact=True,
+            steering="all",
+            follow_up="one-at-a-time",
+            tools=("read",),
+        )
+    ),
+    SessionUsage(usage=USAGE),
+    RunStarted(run=RUN, message_id=MessageId("m"), model="p/m"),
+    RunEnded(run=RUN, status="failed", usage=USAGE, changes=COUNTS, error=FAILURE),
+    TurnStarted(run=RUN, turn=TURN, index=0),
+    TurnEnded(run=RUN, turn=TURN, index=0, stop_reason="tool_use", usage=USAGE),
+    MessageStarted(run=RUN, turn=TURN, item=ITEM, role="assistant", model="p/m"),
+    MessageDelta(run=RUN, turn=TURN, item=ITEM, text="x"),
+    MessageEnded(
+        run=RUN,
+        turn=None,
+        item=ITEM,
+        role="user",
+        content=(Text(text="x"), Image(mime="image/png", data="AA==")),
+        delivery="steer",
+        message_id=MessageId("m"),
+        entry=EntryId("e"),
+    ),
+    ThoughtStarted(run=RUN, turn=TURN, item=ITEM),
+    ThoughtDelta(run=RUN, turn=TURN, item=ITEM, text="x"),
+    ThoughtEnded(run=RUN, turn=TURN, item=ITEM, text="x"),
+    ToolStarted(run=RUN, turn=TURN, item=ITEM, call=CALL, name="read", title="read a.py"),
+    ToolInputDelta(run=RUN, turn=TURN, item=ITEM, text="{"),
+    ToolRunning(run=RUN, turn=TURN, item=ITEM, title="read a.py", input={"path": "a.py"}),
+    ToolOutputDelta(run=RUN, turn=TURN, item=ITEM, text="x"),
+    ToolEnded(
+        run=RUN,
+        turn=TURN,
+        item=ITEM,
+        call=CALL,
+        name="read",
+        status="ok",
+        content=(Text(text="x"),),
+        details={"path": "a.py"},
+        duration_ms=3,
+    ),
+    EditApplied(run=RUN, edit="e", call=CALL, documents=DOCUMENTS),
+    EditConflict(run=RUN, edit="e", call=CALL, documents=DOCUMENTS),
+    EditRejected(run=RUN, edit="e", call=CALL, documents=DOCUMENTS),
+    ChangesUpdated(run=RUN, files=1, additions=2, deletions=3, unreviewed=1),
+    QueueChanged(
+        queue=(
+            QueueItem(
+                queue_id=QueueId("q"), delivery="steer", content=(Text(text="x"),), at_ms=1000
+            ),
+        ),
+        paused=True,
+    ),
+    CompactionStarted(run=None, reason="manual"),
+    CompactionEnded(
+        run=RUN,
+        reason="threshold",
+        summary="s",
+        tokens_before=10,
+        tokens_after=5,
+        aborted=False,
+        will_retry=False,
+    ),
+    RetryStarted(run=RUN, attempt=1, max_attempts=3, delay_ms=2000, error=FAILURE),
+    RetryEnded(run=RUN, success=False, attempt=3, error=FAILURE),
+    ModelChanged(model="p/m", thinking="off", source="set"),
+    Notice(level="warning", text="x"),
+    ErrorRaised(run=None, error=FAILURE),
+    ExtensionError(extension="h", event="context", error="boom"),
+)
+
+
+def test_there_is_a_sample_and_a_name_for_every_event_of_the_union() -> None:
+    union = set(typing.get_args(Event))
+    assert {type(one) for one in SAMPLES} == union
+    assert set(NAMES) == union
+    assert len(set(NAMES.values())) == len(union)
+
+
+def test_the_server_announces_exactly_the_events_there_are() -> None:
+    assert set(ANNOUNCED) == set(NAMES.values())
+
+
+@pytest.mark.parametrize("event", SAMPLES, ids=[NAMES[type(one)] for one in SAMPLES])
+def test_every_event_fits_the_shapes_of_the_wire(event: Event) -> None:
+    wire = pictures.event(Stamped(seq=7, first=7, at_ms=1_795_000_000_123, event=event))
+    assert wire["seq"] == 7
+    assert wire["at"] == "2026-11-18T11:06:40.123Z"
+    check_event(wire)
+
+
+def test_a_merged_delta_tells_where_its_range_begins() -> None:
+    event = MessageDelta(run=RUN, turn=TURN, item=ITEM, text="abc")
+    assert encode(Stamped(seq=9, first=5, at_ms=0, event=event)) == {
+        "seq": 9,
+        "from": 5,
+        "at": "1970-01-01T00:00:00.000Z",
+        "type": "message.delta",
+        "run": "r",
+        "turn": "t",
+        "item": "i",
+        "text": "abc",
+    }
+
+
+def test_paths_stay_paths_for_front_ends_without_uris() -> None:
+    event = EditApplied(run=RUN, edit="e", call=CALL, documents=DOCUMENTS)
+    assert encode(Stamped(seq=1, first=1, at_ms=0, event=event))["documents"] == [
+        {"path": "/w/a.py", "status": "applied", "saved": True, "sha256": "ab"}
+    ]

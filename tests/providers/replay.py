@@ -1,0 +1,194 @@
+"""The replay server of the recorded traffic, as a process, and the check of what an adapter made of it."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from agent_core.kernel import SystemClock
+from agent_core.kernel.errors import ProviderError
+from agent_core.messages import AssistantMessage, Text, Thinking, UserMessage
+from agent_core.providers import (
+    Answer,
+    Api,
+    Model,
+    ModelFacts,
+    ModelRequest,
+    Part,
+    TextDelta,
+    ThinkingDelta,
+)
+from agent_core.providers.access import Grant
+from agent_core.providers.adapters.anthropic_messages import AnthropicMessages
+from agent_core.providers.adapters.openai_completions import OpenAICompletions
+from agent_core.providers.http import HttpPool, StreamLimits
+
+APIS: dict[str, Api] = {
+    "openai-chat": "openai-completions",
+    "anthropic-messages": "anthropic-messages",
+}
+HELLO = ModelRequest(
+    system="Be brief.", messages=(UserMessage(content=(Text(text="Hello"),), at_ms=0),)
+)
+
+
+class OpenDoor:
+    """Lets every request in with a key that must never show."""
+
+    async def grant(self) -> Grant:
+        return Grant(key="sk-test-very-secret")
+
+
+@dataclass
+class Case:
+    """One recorded exchange."""
+
+    name: str
+    api: Api
+    streaming: bool
+    status: int
+    meta: dict[str, Any]
+
+    @property
+    def expected(self) -> dict[str, Any]:
+        return self.meta["expected"]
+
+    @property
+    def size(self) -> int:
+        return self.meta["response"]["bytes"]
+
+
+@dataclass
+class Outcome:
+    """What came of a call."""
+
+    parts: list[Part]
+    message: AssistantMessage | None = None
+    error: ProviderError | None = None
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.parts if isinstance(part, TextDelta))
+
+    @property
+    def thinking(self) -> str:
+        return "".join(part.text for part in self.parts if isinstance(part, ThinkingDelta))
+
+
+def load_cases(shared: Path) -> list[Case]:
+    cases = []
+    for path in sorted((shared / "data/provider-traffic").glob("*/*.meta.json")):
+        meta = json.loads(path.read_text(encoding="utf-8"))
+        if meta["api"] in APIS:
+            cases.append(
+                Case(
+                    name=meta["case"],
+                    api=APIS[meta["api"]],
+                    streaming=meta["streaming"],
+                    status=meta["response"]["status"],
+                    meta=meta,
+                )
+            )
+    return cases
+
+
+@contextmanager
+def replay_server(shared: Path) -> Iterator[str]:
+    """Run the server; gives its base URL."""
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            str(shared / "tools/replay_server.py"),
+            "--cases",
+            str(shared / "data/provider-traffic"),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={"PATH": os.defpath},
+    )
+    assert process.stdout is not None
+    try:
+        yield f"http://127.0.0.1:{json.loads(process.stdout.readline())['port']}"
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def checker(shared: Path) -> Any:
+    spec = importlib.util.spec_from_file_location("check", shared / "tools/check_expected.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.compare
+
+
+def pool(*, first_byte_s: float = 20.0, idle_s: float = 20.0) -> HttpPool:
+    return HttpPool(
+        clock=SystemClock(), limits=StreamLimits(first_byte_s=first_byte_s, idle_s=idle_s)
+    )
+
+
+def model_at(url: str, api: Api, connections: HttpPool, **more: Any) -> Model:
+    facts = ModelFacts(
+        **{
+            "provider": "lab",
+            "id": "m",
+            "api": api,
+            "name": "M",
+            "context_window": 200_000,
+            "max_tokens": 8_192,
+            "base_url": url,
+        }
+        | more
+    )
+    kinds = {"openai-completions": OpenAICompletions, "anthropic-messages": AnthropicMessages}
+    return kinds[api](facts, access=OpenDoor(), pool=connections)
+
+
+async def ask(model: Model, request: ModelRequest = HELLO) -> Outcome:
+    outcome = Outcome(parts=[])
+    try:
+        with anyio.fail_after(15):
+            async with model.stream(request) as parts:
+                async for part in parts:
+                    if isinstance(part, Answer):
+                        outcome.message = part.message
+                    else:
+                        outcome.parts.append(part)
+    except ProviderError as error:
+        outcome.error = error
+    return outcome
+
+
+def as_expected(outcome: Outcome) -> dict[str, Any]:
+    """Give an outcome in the words of the recordings' check."""
+    message = outcome.message
+    made: dict[str, Any] = {"text": outcome.text, "reasoning": outcome.thinking}
+    if outcome.error is not None:
+        error = outcome.error
+        made["error"] = {
+            "kind": error.reason,
+            "status": error.status,
+            "retry_after_s": error.retry_after_s,
+        }
+    if message is not None:
+        made["text"] = message.text
+        made["reasoning"] = "".join(
+            part.text for part in message.content if isinstance(part, Thinking)
+        )
+        made["stop_reason_raw"] = message.raw_stop_reason
+        made["tool_calls"] = [
+            {"id": call.id, "name": call.name, "arguments": dict(call.arguments)}
+            for call in message.tool_calls
+        ]
+    return made

@@ -1,0 +1,243 @@
+"""The vocabulary as a whole: its tables, its names, what reading and writing promise."""
+
+import ast
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from server.lsp import wire
+from server.lsp.rpc import INVALID_PARAMS, RpcError
+from server.lsp.wire import (
+    ERROR_KINDS,
+    EVENTS,
+    METHODS,
+    AgentClientCaps,
+    ConfigChange,
+    ErrorData,
+    KilledProcess,
+    PromptAccepted,
+    PromptParams,
+    RunCancelResult,
+    SessionInfo,
+    SessionLabelParams,
+    SessionTitleChanged,
+    StatusParams,
+    TextBlock,
+    dump,
+    merge_capabilities,
+    parse,
+    prepare,
+)
+from server.lsp.wire.errors import ERROR_MEANINGS
+
+PACKAGE = Path(wire.__file__).parent
+NAMES: dict[str, str] = vars(wire)["_NAMES"]
+
+ASKED = """
+agent/session/open agent/session/list agent/session/read agent/session/configure agent/session/fork
+agent/session/close agent/session/delete agent/session/export agent/subscribe agent/prompt
+agent/queue/update agent/run/cancel agent/run/retry agent/compact agent/changes/list
+agent/changes/resolve agent/checkpoint/list agent/checkpoint/preview agent/checkpoint/restore
+agent/permission/respond agent/permission/rules agent/question/respond agent/tools/register
+agent/status agent/steer agent/followUp agent/session/tree agent/session/navigate
+agent/session/label agent/session/rename agent/session/stats agent/model/list agent/model/cycle
+agent/thinking/cycle agent/bash agent/command/list agent/command/complete agent/resources/reload
+agent/review agent/auth/status agent/auth/login agent/auth/logout
+"""
+TOLD = "agent/ack agent/editorContext agent/trust"
+ASKING = """
+agent/permission agent/question agent/edit/apply agent/documents/save agent/documents/read
+agent/diagnostics agent/lsp/request
+"""
+TELLING = "agent/changes/show"
+
+
+def test_every_method_of_the_protocol_is_in_the_table_and_no_other() -> None:
+    found = {(name, method.kind, method.direction) for name, method in METHODS.items()}
+    assert found == {
+        (name, kind, direction)
+        for names, kind, direction in (
+            (ASKED, "request", "client→server"),
+            (TOLD, "notification", "client→server"),
+            (ASKING, "request", "server→client"),
+            (TELLING, "notification", "server→client"),
+        )
+        for name in names.split()
+    }
+
+
+def test_a_method_without_needs_takes_empty_params() -> None:
+    assert parse(StatusParams, None) == parse(StatusParams, {}) == StatusParams()
+
+
+def test_error_kinds_are_the_closed_list() -> None:
+    assert set(ERROR_MEANINGS) == set(ERROR_KINDS)
+    assert len(ERROR_KINDS) == len(set(ERROR_KINDS)) == 26
+    with pytest.raises(RpcError, match="kind must be one of"):
+        parse(ErrorData, {"kind": "_mine", "retryable": False})
+
+
+def test_each_name_is_found_where_the_package_says() -> None:
+    declared = {
+        path.stem: set(importlib.import_module(f"server.lsp.wire.{path.stem}").__all__)
+        for path in PACKAGE.glob("*.py")
+        if path.stem not in {"__init__", "schema", "tables"}
+    }
+    listed = {module: set(names.split()) for module, names in NAMES.items()}
+    assert listed == declared
+    assert set(dir(wire)) == {name for names in declared.values() for name in names}
+    for name in dir(wire):
+        assert getattr(wire, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = wire.Nothing  # pyright: ignore[reportAttributeAccessIssue] - that is the claim
+
+
+def test_the_stub_names_the_same_modules() -> None:
+    stub = ast.parse((PACKAGE / "__init__.pyi").read_text(encoding="utf-8"))
+    modules = [node.module for node in stub.body if isinstance(node, ast.ImportFrom)]
+    assert modules == sorted(f"server.lsp.wire.{module}" for module in NAMES)
+
+
+def test_importing_the_package_loads_no_shape() -> None:
+    code = (
+        "import sys, server.lsp.wire\n"
+        "loaded = [n for n in sys.modules if n.startswith('server.lsp.wire.') or n == 'pydantic']\n"
+        "sys.exit(str(loaded) if loaded else 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=PACKAGE.parents[2],
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_prompting_loads_neither_events_nor_tables() -> None:
+    code = (
+        "import sys\n"
+        "from server.lsp.wire import PromptParams, parse, dump\n"
+        "heavy = {'run_events', 'session_events', 'events', 'methods', 'catalogue', 'sessions'}\n"
+        "loaded = [n for n in heavy if f'server.lsp.wire.{n}' in sys.modules]\n"
+        "sys.exit(str(loaded) if loaded else 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=PACKAGE.parents[2],
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_unknown_fields_are_ignored_and_snake_case_is_unknown() -> None:
+    read = parse(PromptParams, {"content": "x", "message_id": "m", "if_idle": "hold", "zzz": [1]})
+    assert read == PromptParams(content=[TextBlock(text="x")])
+
+
+def test_words_of_vendors_are_kept() -> None:
+    read = parse(PromptParams, {"content": "x", "delivery": "_whisper"})
+    assert read.delivery == "_whisper"
+    assert dump(read)["delivery"] == "_whisper"
+
+
+def test_null_for_an_optional_field_is_the_same_as_leaving_it_out() -> None:
+    assert parse(PromptParams, {"content": "x", "session": None, "wait": None}) == parse(
+        PromptParams, {"content": "x"}
+    )
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "hello",
+        ["hello"],
+        {"type": "text", "text": "hello"},
+        [{"type": "text", "text": "hello"}],
+    ],
+    ids=["bare", "list of bare", "one block", "list of blocks"],
+)
+def test_bare_words_become_a_text_block(content: object) -> None:
+    assert parse(PromptParams, {"content": content}).content == [TextBlock(text="hello")]
+
+
+def test_what_may_be_left_out_is_not_written() -> None:
+    assert dump(PromptAccepted(accepted="queued", queue_id="q1", seq=4)) == {
+        "accepted": "queued",
+        "queueId": "q1",
+        "seq": 4,
+    }
+
+
+def test_null_is_written_where_it_means_clear() -> None:
+    assert dump(SessionTitleChanged(seq=1, at="2026-01-02T03:04:05.678Z", title=None)) == {
+        "seq": 1,
+        "at": "2026-01-02T03:04:05.678Z",
+        "type": "session.title",
+        "title": None,
+    }
+    assert dump(parse(SessionLabelParams, {"entry": "e", "label": None})) == {
+        "entry": "e",
+        "label": None,
+    }
+    assert dump(parse(ConfigChange, {"budgets": None, "model": None})) == {"budgets": None}
+
+
+def test_nested_shapes_are_written_whole() -> None:
+    result = RunCancelResult(
+        status="cancelled",
+        seq=9,
+        killed=[KilledProcess(pid=7, cmd="sleep 600")],
+        survivors=[],
+        returned=[[TextBlock(text="later")]],
+    )
+    assert dump(result) == {
+        "status": "cancelled",
+        "seq": 9,
+        "killed": [{"pid": 7, "cmd": "sleep 600"}],
+        "survivors": [],
+        "returned": [[{"type": "text", "text": "later"}]],
+    }
+
+
+def test_shapes_cannot_be_changed() -> None:
+    read = parse(PromptParams, {"content": "x"})
+    with pytest.raises(ValueError, match="frozen"):
+        read.session = "s"
+
+
+def test_capabilities_are_joined_and_experimental_wins() -> None:
+    joined = merge_capabilities(
+        {"v": 1, "edit": {"save": {}}, "events": {"detail": ["full"]}},
+        {"v": 0, "edit": {"preconditions": {}}, "notice": {}, "events": {"detail": ["status"]}},
+    )
+    assert joined == {
+        "v": 1,
+        "edit": {"preconditions": {}, "save": {}},
+        "events": {"detail": ["full"]},
+        "notice": {},
+    }
+    assert dump(parse(AgentClientCaps, joined)) == joined
+    assert merge_capabilities(None, None) == {}
+
+
+def test_deltas_are_the_events_that_append() -> None:
+    assert {name for name, shape in EVENTS.items() if shape.kind == "delta"} == {
+        "message.delta",
+        "thought.delta",
+        "tool.input.delta",
+        "tool.output.delta",
+        "bash.output",
+    }
+
+
+def test_preparing_changes_nothing_but_the_time() -> None:
+    prepare(SessionInfo, PromptParams)
+    with pytest.raises(RpcError) as caught:
+        parse(PromptParams, {}, method="agent/prompt")
+    assert caught.value.code == INVALID_PARAMS

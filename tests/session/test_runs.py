@@ -1,0 +1,537 @@
+"""Runs of a session: what is said, what is kept, in which order, on every path out."""
+
+import anyio
+import pytest
+
+from agent_core.events import (
+    MessageEnded,
+    QueueChanged,
+    RetryStarted,
+    RunEnded,
+    RunStarted,
+    ToolEnded,
+    ToolRunning,
+)
+from agent_core.kernel import MessageId, RunId
+from agent_core.kernel.errors import (
+    ModelUnknown,
+    ProviderError,
+    RunMismatch,
+    RunNotActive,
+    SessionBusy,
+    SessionClosed,
+    UsageError,
+)
+from agent_core.messages import AssistantMessage, Text, ToolResultMessage, UserMessage
+from agent_core.session.aftercare import RetrySettings
+from agent_core.session.parts import SessionOptions
+from tests.support.scripted_model import Gate, ScriptedModel, both, call, say
+from tests.support.sessions import bench
+from tests.support.tools import FunctionTool, Hold, echo
+
+
+def server_error(**more: object) -> ProviderError:
+    return ProviderError("the provider is down", reason="server", provider="scripted", **more)
+
+
+async def test_a_prompt_is_answered_and_the_events_come_in_order() -> None:
+    async with bench(ScriptedModel([say("Hel", "lo")])) as b:
+        receipt = await b.session.prompt("Hi")
+        assert receipt.accepted == "started"
+        await b.idle()
+        assert b.names() == [
+            "run.started",
+            "session.state",
+            "message.started",
+            "message.ended",
+            "turn.started",
+            "message.started",
+            "message.delta",
+            "message.delta",
+            "session.usage",
+            "message.ended",
+            "turn.ended",
+            "run.ended",
+            "session.state",
+        ]
+        assert [stamped.seq for stamped in b.events] == list(range(1, len(b.events) + 1))
+        assert receipt.seq < b.events[0].seq
+        result = await b.session.wait(receipt.run or RunId(""))
+        assert result is not None
+        assert (result.status, result.text) == ("completed", "Hello")
+
+
+async def test_a_tool_call_runs_and_its_result_goes_back_to_the_model() -> None:
+    model = ScriptedModel([call("echo", {"text": "x"}), say("done")])
+    async with bench(model, tools=[echo()]) as b:
+        await b.session.prompt("go")
+        await b.idle()
+        assert b.results() == ["echo:x"]
+        sent = model.requests[1].messages
+        assert isinstance(sent[-1], ToolResultMessage)
+        assert sent[-1].call_id == "c1"
+
+
+async def test_many_tools_one_after_another_keep_their_order() -> None:
+    tools = [echo("a"), echo("b"), echo("c")]
+    model = ScriptedModel(
+        [
+            both(call("a", {"text": "1"}, id="1"), call("b", {"text": "2"}, id="2")),
+            call("c", {"text": "3"}, id="3"),
+            say("done"),
+        ]
+    )
+    async with bench(model, tools=tools) as b:
+        await b.session.prompt("go")
+        await b.idle()
+        assert b.results() == ["a:1", "b:2", "c:3"]
+
+
+async def test_results_of_a_parallel_batch_stand_in_source_order() -> None:
+    first, second = Hold("slow", kind="read", parallel_safe=True), echo("fast", parallel_safe=True)
+    model = ScriptedModel([both(call("slow", id="1"), call("fast", id="2")), say("ok")])
+    async with bench(model, tools=[first.tool, second]) as b:
+        await b.session.prompt("go")
+        with anyio.fail_after(5):
+            await first.entered.wait()
+        while not second.calls:
+            await anyio.lowlevel.checkpoint()
+        first.release.set()
+        await b.idle()
+        ids = [m.call_id for m in b.messages if isinstance(m, ToolResultMessage)]
+        assert ids == ["1", "2"]
+        ended = [e.call for e in b.seen() if isinstance(e, ToolEnded)]
+        assert ended == ["1", "2"]
+
+
+async def test_sequential_execution_runs_safe_tools_one_after_another() -> None:
+    first, second = Hold("slow", kind="read", parallel_safe=True), echo("fast", parallel_safe=True)
+    model = ScriptedModel([both(call("slow", id="1"), call("fast", id="2")), say("ok")])
+    options = SessionOptions(tool_execution="sequential")
+    async with bench(model, tools=[first.tool, second], options=options) as b:
+        await b.session.prompt("go")
+        with anyio.fail_after(5):
+            await first.entered.wait()
+        await anyio.wait_all_tasks_blocked()
+        assert second.calls == []
+        first.release.set()
+        await b.idle()
+        assert b.results() == ["held", "fast:"]
+
+
+async def test_steering_skips_calls_that_have_not_started() -> None:
+    hold, other = Hold(kind="read"), echo("other")
+    model = ScriptedModel([both(call("hold", id="1"), call("other", id="2")), say("ok")])
+    async with bench(model, tools=[hold.tool, other]) as b:
+        await b.session.prompt("go")
+        with anyio.fail_after(5):
+            await hold.entered.wait()
+        receipt = await b.session.steer("stop that")
+        assert receipt.accepted == "steered"
+        hold.release.set()
+        await b.idle()
+        assert b.results() == ["held", "Skipped due to queued user message"]
+        assert other.calls == []
+        skipped = [e for e in b.seen() if isinstance(e, ToolEnded)][1]
+        assert (skipped.status, skipped.duration_ms) == ("skipped", None)
+        assert len([e for e in b.seen() if isinstance(e, ToolRunning)]) == 1
+        last = model.requests[1].messages[-1]
+        assert isinstance(last, UserMessage)
+        assert last.content == (Text(text="stop that"),)
+
+
+async def test_skipping_can_be_switched_off() -> None:
+    hold, other = Hold(kind="read"), echo("other")
+    model = ScriptedModel([both(call("hold", id="1"), call("other", id="2")), say("ok")])
+    async with bench(
+        model, tools=[hold.tool, other], options=SessionOptions(skip_on_steer=False)
+    ) as b:
+        await b.session.prompt("go")
+        with anyio.fail_after(5):
+            await hold.entered.wait()
+        await b.session.steer("by the way")
+        hold.release.set()
+        await b.idle()
+        assert b.results() == ["held", "other:"]
+
+
+async def test_steering_interrupts_a_running_process_after_the_grace_and_says_so() -> None:
+    hold = Hold("bash", kind="execute")
+    model = ScriptedModel([call("bash", id="1"), say("ok")])
+    async with bench(model, tools=[hold.tool]) as b:
+        await b.session.prompt("go")
+        with anyio.fail_after(5):
+            await hold.entered.wait()
+        await b.session.steer("enough")
+        await b.idle()
+        assert hold.cancelled
+        assert b.results() == [
+            "working\n\n\nInterrupted: the user sent a new message while this ran."
+        ]
+        assert b.clock.slept == [2.0]
+
+
+async def test_a_process_is_not_interrupted_when_the_grace_is_null() -> None:
+    hold = Hold("bash", kind="execute")
+    model = ScriptedModel([call("bash", id="1"), say("ok")])
+    async with bench(model, tools=[hold.tool], options=SessionOptions(steer_grace_s=None)) as b:
+        await b.session.prompt("go")
+        with anyio.fail_after(5):
+            await hold.entered.wait()
+        await b.session.steer("enough")
+        await anyio.wait_all_tasks_blocked()
+        assert not hold.cancelled
+        hold.release.set()
+        await b.idle()
+        assert b.results() == ["held"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "requests"), [("one-at-a-time", 4), ("all", 3)], ids=["one-at-a-time", "all"]
+)
+async def test_queued_steering_is_taken_by_mode(mode: str, requests: int) -> None:
+    hold = Hold(kind="read")
+    model = ScriptedModel([call("hold"), say("a"), say("b"), say("c")][: requests])
+    async with bench(model, tools=[hold.tool], steering=mode) as b:
+        await b.session.prompt("go")
+        with anyio.fail_after(5):
+            await hold.entered.wait()
+        await b.session.steer("one")
+        await b.session.steer("two")
+        if mode == "one-at-a-time":
+            await b.session.steer("three")
+        hold.release.set()
+        if mode == "all":
+            model.add()
+            model._turns = model._turns[:1]  # one answer takes both
+        await b.idle()
+        assert model.turns_left == 0
+
+
+async def test_a_follow_up_runs_when_the_run_would_stop_in_the_same_run() -> None:
+    gate = Gate()
+    model = ScriptedModel([(gate, *say("first")), say("second")])
+    async with bench(model) as b:
+        await b.session.prompt("go")
+        with anyio.fail_after(5):
+            await gate.reached.wait()
+        assert (await b.session.follow_up("and then")).accepted == "queued"
+        gate.release()
+        events = await b.idle()
+        assert len([e for e in events if isinstance(e, RunStarted)]) == 1
+        assert [type(m) for m in b.messages] == [
+            UserMessage,
+            AssistantMessage,
+            UserMessage,
+            AssistantMessage,
+        ]
+
+
+async def test_a_second_prompt_is_refused_without_a_delivery() -> None:
+    gate = Gate()
+    async with bench(ScriptedModel([(gate, *say("ok"))])) as b:
+        await b.session.prompt("go")
+        with pytest.raises(SessionBusy, match="is going on"):
+            await b.session.prompt("again")
+        with pytest.raises(SessionBusy):
+            await b.session.prompt("again", delivery="reject")
+        gate.release()
+        await b.idle()
+        assert len([m for m in b.messages if isinstance(m, UserMessage)]) == 1
+
+
+async def test_two_prompts_at_once_start_one_run() -> None:
+    outcomes: list[str] = []
+    async with bench(ScriptedModel([say("a"), say("b")])) as b:
+
+        async def go() -> None:
+            try:
+                outcomes.append((await b.session.prompt("go")).accepted)
+            except SessionBusy:
+                outcomes.append("busy")
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(go)
+            group.start_soon(go)
+        await b.idle()
+        assert sorted(outcomes) == ["busy", "started"]
+
+
+async def test_the_same_message_id_is_recognised() -> None:
+    async with bench(ScriptedModel([say("a")])) as b:
+        first = await b.session.prompt("go", message_id=MessageId("m1"))
+        again = await b.session.prompt("go", message_id=MessageId("m1"))
+        assert (again.accepted, again.run) == ("duplicate", first.run)
+        await b.idle()
+
+
+async def test_steering_an_idle_session_starts_holds_or_is_refused() -> None:
+    async with bench(ScriptedModel([say("a"), say("b"), say("c")])) as b:
+        with pytest.raises(RunNotActive):
+            await b.session.steer("x", if_idle="reject")
+        held = await b.session.steer("x", if_idle="hold")
+        assert held.accepted == "held"
+        assert [item.delivery for item in b.session.info.snapshot().queue] == ["steer"]
+        assert (await b.session.steer("y")).accepted == "started"
+        await b.idle()
+        said = [m.content[0] for m in b.messages if isinstance(m, UserMessage)]
+        assert said == [Text(text="y"), Text(text="x")]
+
+
+async def test_an_expected_run_that_is_not_there_is_a_mismatch() -> None:
+    async with bench(ScriptedModel()) as b:
+        with pytest.raises(RunMismatch, match="'r-9' was expected"):
+            await b.session.prompt("x", expected_run=RunId("r-9"))
+
+
+async def test_an_empty_prompt_is_refused() -> None:
+    async with bench(ScriptedModel()) as b:
+        with pytest.raises(UsageError, match="empty"):
+            await b.session.prompt("  \n")
+        assert b.messages == ()
+
+
+async def test_a_session_without_a_model_refuses_and_says_what_to_do() -> None:
+    async with bench(ScriptedModel(), usable=False) as b:
+        with pytest.raises(ModelUnknown, match="ANTHROPIC_API_KEY"):
+            await b.session.prompt("hi")
+        assert b.messages == ()
+
+
+async def test_a_closed_session_refuses() -> None:
+    async with bench(ScriptedModel()) as b:
+        await b.session.close()
+        with pytest.raises(SessionClosed):
+            await b.session.prompt("hi")
+
+
+async def test_abort_ends_the_run_and_says_so() -> None:
+    hold = Hold()
+    async with bench(ScriptedModel([call("hold")]), tools=[hold.tool]) as b:
+        receipt = await b.session.prompt("go")
+        with anyio.fail_after(5):
+            await hold.entered.wait()
+        result = await b.session.abort(run=receipt.run)
+        assert result.status == "cancelled"
+        assert hold.cancelled
+        events = b.seen()
+        ended = [e for e in events if isinstance(e, RunEnded)]
+        assert [e.status for e in ended] == ["cancelled"]
+        assert b.results() == ["working\n\n\nOperation aborted"]
+        assert (await b.session.abort(run=receipt.run)).status == "alreadyEnded"
+
+
+async def test_abort_keeps_a_partial_answer_that_says_something() -> None:
+    gate = Gate()
+    model = ScriptedModel([(*say("half an ans")[:-1], gate, *say("rest"))])
+    async with bench(model) as b:
+        await b.session.prompt("go")
+        with anyio.fail_after(5):
+            await gate.reached.wait()
+        await b.session.abort()
+        last = b.messages[-1]
+        assert isinstance(last, AssistantMessage)
+        assert (last.text, last.stop_reason) == ("half an ans", "aborted")
+        assert model.open_streams == 0
+
+
+async def test_abort_drops_an_answer_that_says_nothing() -> None:
+    gate = Gate()
+    async with bench(ScriptedModel([(gate, *say("x"))])) as b:
+        await b.session.prompt("go")
+        with anyio.fail_after(5):
+            await gate.reached.wait()
+        await b.session.abort()
+        assert [type(m) for m in b.messages] == [UserMessage]
+
+
+async def test_a_late_cancel_never_hits_the_next_run() -> None:
+    gate = Gate()
+    async with bench(ScriptedModel([say("a"), (gate, *say("b"))])) as b:
+        first = await b.session.prompt("one")
+        await b.idle()
+        await b.session.prompt("two")
+        with anyio.fail_after(5):
+            await gate.reached.wait()
+        assert (await b.session.abort(run=first.run)).status == "alreadyEnded"
+        gate.release()
+        await b.idle()
+        assert [e.status for e in b.seen() if isinstance(e, RunEnded)] == ["completed", "completed"]
+
+
+async def test_after_an_abort_the_queue_stays_paused_until_the_next_prompt() -> None:
+    gate = Gate()
+    async with bench(ScriptedModel([(gate, *say("a")), say("b"), say("c")])) as b:
+        await b.session.prompt("one")
+        with anyio.fail_after(5):
+            await gate.reached.wait()
+        await b.session.follow_up("later")
+        await b.session.abort()
+        changed = [e for e in b.seen() if isinstance(e, QueueChanged)][-1]
+        assert changed.paused
+        await anyio.wait_all_tasks_blocked()
+        assert b.session.info.snapshot().state == "idle"
+        await b.session.prompt("two")
+        await b.idle()
+        said = [m.content[0] for m in b.messages if isinstance(m, UserMessage)]
+        assert said == [Text(text="one"), Text(text="two"), Text(text="later")]
+
+
+@pytest.mark.parametrize("fate", ["return", "drop"])
+async def test_an_abort_can_give_the_queue_back_or_drop_it(fate: str) -> None:
+    gate = Gate()
+    async with bench(ScriptedModel([(gate, *say("a"))])) as b:
+        await b.session.prompt("one")
+        with anyio.fail_after(5):
+            await gate.reached.wait()
+        await b.session.follow_up("later")
+        result = await b.session.abort(queue=fate)
+        returned = [item.content for item in result.returned]
+        assert returned == ([(Text(text="later"),)] if fate == "return" else [])
+        assert b.session.info.snapshot().queue == ()
+
+
+async def test_one_tool_call_can_be_stopped_alone() -> None:
+    hold = Hold()
+    model = ScriptedModel([call("hold"), say("ok")])
+    async with bench(model, tools=[hold.tool]) as b:
+        await b.session.prompt("go")
+        running = await b.until(ToolRunning)
+        assert isinstance(running, ToolRunning)
+        with anyio.fail_after(5):
+            await hold.entered.wait()
+        result = await b.session.abort(item=running.item)
+        assert result.status == "cancelled"
+        await b.idle()
+        assert "stopped" in b.results()[0]
+        assert [e.status for e in b.seen() if isinstance(e, RunEnded)] == ["completed"]
+
+
+async def test_calls_of_an_answer_cut_off_by_the_limit_are_answered_and_never_run() -> None:
+    tool = echo()
+    model = ScriptedModel([call("echo", {"text": "x"}, stop_reason="length"), say("ok")])
+    async with bench(model, tools=[tool]) as b:
+        await b.session.prompt("go")
+        await b.idle()
+        assert tool.calls == []
+        assert "cut off by the output token limit" in b.results()[0]
+
+
+async def test_a_tool_that_crashes_is_a_result_and_the_run_goes_on() -> None:
+    async def boom(*_: object) -> None:
+        raise FileNotFoundError("gone between stat and read")
+
+    model = ScriptedModel([call("boom"), say("ok")])
+    async with bench(model, tools=[FunctionTool("boom", boom)]) as b:
+        await b.session.prompt("go")
+        await b.idle()
+        assert "FileNotFoundError" in b.results()[0]
+        assert [e.status for e in b.seen() if isinstance(e, RunEnded)] == ["completed"]
+
+
+async def test_a_failing_call_is_retried_with_growing_delays_and_the_user_is_told() -> None:
+    model = ScriptedModel([server_error(), server_error(), say("at last")])
+    async with bench(model) as b:
+        await b.session.prompt("go")
+        events = await b.idle()
+        started = [e for e in events if isinstance(e, RetryStarted)]
+        assert [e.attempt for e in started] == [1, 2]
+        first, second = b.clock.slept
+        assert 1.6 <= first <= 2.4
+        assert 3.2 <= second <= 4.8
+        assert "retry.ended" in b.names()
+        assert len([m for m in b.messages if isinstance(m, UserMessage)]) == 1
+
+
+async def test_retry_after_of_the_provider_wins() -> None:
+    model = ScriptedModel([server_error(retry_after_s=7.0), say("ok")])
+    async with bench(model) as b:
+        await b.session.prompt("go")
+        await b.idle()
+        assert b.clock.slept == [7.0]
+
+
+async def test_a_longer_wait_than_allowed_ends_the_run_and_names_the_time() -> None:
+    error = ProviderError("wait", reason="rate_limit", provider="p", retry_after_s=600.0)
+    async with bench(ScriptedModel([error])) as b:
+        await b.session.prompt("go")
+        events = await b.idle()
+        ended = next(e for e in events if isinstance(e, RunEnded))
+        assert ended.status == "failed"
+        assert ended.error is not None
+        assert (ended.error.kind, ended.error.retry_after_ms) == ("RateLimited", 600_000)
+
+
+async def test_retries_are_bounded() -> None:
+    model = ScriptedModel([server_error()] * 4)
+    options = SessionOptions(retry=RetrySettings(max_retries=3))
+    async with bench(model, options=options) as b:
+        await b.session.prompt("go")
+        events = await b.idle()
+        assert len(b.clock.slept) == 3
+        assert next(e for e in events if isinstance(e, RunEnded)).status == "failed"
+
+
+async def test_a_wrong_key_is_neither_retried_nor_compacted() -> None:
+    error = ProviderError("invalid x-api-key", reason="auth", provider="p", status=401)
+    async with bench(ScriptedModel([error])) as b:
+        await b.session.prompt("go")
+        events = await b.idle()
+        assert b.clock.slept == []
+        assert "compaction.started" not in b.names()
+        ended = next(e for e in events if isinstance(e, RunEnded))
+        assert ended.error is not None
+        assert ended.error.kind == "AuthRequired"
+
+
+async def test_after_a_failed_run_the_session_can_go_on() -> None:
+    error = ProviderError("no", reason="invalid_request", provider="p", status=400)
+    async with bench(ScriptedModel([error, say("fine")])) as b:
+        await b.session.prompt("go")
+        await b.idle()
+        await b.session.prompt("again")
+        await b.idle()
+        assert [e.status for e in b.seen() if isinstance(e, RunEnded)] == ["failed", "completed"]
+
+
+async def test_the_abort_of_a_retry_wait_ends_the_run() -> None:
+    class NeverClock:
+        def __init__(self) -> None:
+            self.waiting = anyio.Event()
+
+        def now_ms(self) -> int:
+            return 1_795_000_000_000
+
+        def monotonic_s(self) -> float:
+            return 0.0
+
+        async def sleep(self, seconds: float) -> None:
+            self.waiting.set()
+            await anyio.sleep_forever()
+
+    clock = NeverClock()
+    async with bench(ScriptedModel([server_error()]), clock=clock) as b:
+        await b.session.prompt("go")
+        with anyio.fail_after(5):
+            await clock.waiting.wait()
+        assert b.session.info.snapshot().state == "retrying"
+        await b.session.abort()
+        assert [e.status for e in b.seen() if isinstance(e, RunEnded)] == ["cancelled"]
+
+
+async def test_leaving_the_session_cancels_what_goes_on_and_tells_the_end() -> None:
+    hold = Hold()
+    async with bench(ScriptedModel([call("hold")]), tools=[hold.tool]) as b:
+        await b.session.prompt("go")
+        with anyio.fail_after(5):
+            await hold.entered.wait()
+    assert hold.cancelled
+    assert [e.status for e in b.seen() if isinstance(e, RunEnded)] == ["cancelled"]
+
+
+async def test_the_ended_event_of_a_message_carries_the_whole() -> None:
+    async with bench(ScriptedModel([say("a", "b", "c")])) as b:
+        await b.session.prompt("go")
+        events = await b.idle()
+        whole = [e.content for e in events if isinstance(e, MessageEnded) and e.role == "assistant"]
+        assert whole == [(Text(text="abc"),)]

@@ -1,0 +1,103 @@
+"""Keeps the promise of seed_ids.toml during a run: a listed test is neither missing nor skipped."""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, final
+
+import pytest
+
+from tests.support.shared import ROOT, SHARED_ABSENT, SHARED_ROOT
+
+SEED_IDS: Final = ROOT / "tests" / "seed_ids.toml"
+
+
+def load_seed_ids(path: Path = SEED_IDS) -> Mapping[str, tuple[str, ...]]:
+    """Return the ids of the reference documents with the tests that cover each.
+
+    Raises:
+        ValueError: The file has another shape than id = [node id, …].
+    """
+    table = tomllib.loads(path.read_text(encoding="utf-8")).get("ids", {})
+    for seed_id, node_ids in table.items():
+        if not isinstance(node_ids, list) or not all(isinstance(node, str) for node in node_ids):
+            message = f"seed id {seed_id!r} has {node_ids!r}: give a list of test node ids"
+            raise ValueError(message)
+    return {seed_id: tuple(node_ids) for seed_id, node_ids in table.items()}
+
+
+@final
+class SeedIdGuard:
+    """Fails a session in which a listed test was skipped, or was expected and did not turn up."""
+
+    def __init__(self, listed: Mapping[str, tuple[str, ...]], *, whole_files: bool) -> None:
+        self._ids_of = _by_test(listed)
+        self._whole_files = whole_files
+        self._seen: set[str] = set()
+        self._problems: list[str] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note what ran, and what was skipped or excused."""
+        self._seen.update((report.nodeid, _function_of(report.nodeid)))
+        if not report.skipped:
+            return
+        why = _reason(report)
+        if SHARED_ABSENT in why and not SHARED_ROOT.is_dir():
+            return
+        for node_id in sorted({report.nodeid, _function_of(report.nodeid)}):
+            for seed_id in self._ids_of.get(node_id, ()):
+                self._problems.append(f"{seed_id}: {report.nodeid} was skipped ({why})")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Turn a broken promise into a failed session."""
+        if self._whole_files and exitstatus == pytest.ExitCode.OK:
+            files = {node_id.split("::")[0] for node_id in self._seen}
+            self._problems.extend(
+                f"{', '.join(seed_ids)}: {node_id} was not collected"
+                for node_id, seed_ids in self._ids_of.items()
+                if node_id.split("::")[0] in files and node_id not in self._seen
+            )
+        if self._problems and exitstatus in {
+            pytest.ExitCode.OK,
+            pytest.ExitCode.NO_TESTS_COLLECTED,
+        }:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Say which ids lost their test."""
+        if self._problems:
+            terminalreporter.section("seed ids without their test", red=True)
+            for problem in self._problems:
+                terminalreporter.write_line(problem)
+
+
+def guard_for(
+    config: pytest.Config, listed: Mapping[str, tuple[str, ...]] | None = None
+) -> SeedIdGuard:
+    """Return the guard of this session, strict about absence only when nothing was deselected."""
+    option = config.option
+    chosen = any(getattr(option, name, None) for name in ("keyword", "markexpr", "lf", "deselect"))
+    stops = bool(getattr(option, "maxfail", 0) or getattr(option, "collectonly", False))
+    named = any("::" in argument for argument in config.args)
+    return SeedIdGuard(
+        load_seed_ids() if listed is None else listed, whole_files=not (chosen or stops or named)
+    )
+
+
+def _by_test(listed: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
+    tests = {node_id for node_ids in listed.values() for node_id in node_ids}
+    return {
+        test: tuple(seed_id for seed_id, node_ids in listed.items() if test in node_ids)
+        for test in tests
+    }
+
+
+def _function_of(node_id: str) -> str:
+    return node_id.split("[", maxsplit=1)[0]
+
+
+def _reason(report: pytest.TestReport) -> str:
+    if isinstance(report.longrepr, tuple):
+        return str(report.longrepr[2])
+    return str(getattr(report, "wasxfail", "") or "expected to fail")

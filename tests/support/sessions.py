@@ -1,0 +1,152 @@
+"""Sessions for tests: built from real parts, with a scripted model and a store in memory."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import anyio
+
+from agent_core.assembly.build import Ingredients, build_session
+from agent_core.events import Event, Reader, Stamped
+from agent_core.events.codec import NAMES
+from agent_core.hooks import HookTable
+from agent_core.kernel import Clock, SessionId
+from agent_core.kernel.errors import FileMissing, ModelUnknown
+from agent_core.messages import Message, ToolResultMessage, text_of
+from agent_core.providers import Model
+from agent_core.session import AgentSession
+from agent_core.session.parts import Place, SessionOptions
+from agent_core.storage import Opened, Recovery, SessionStore
+from agent_core.storage.adapters.memory import MemoryStore
+from agent_core.tools import Tool, ToolSpec
+from agent_core.transcript.entries import Header
+from agent_core.workspace import Process, Workspace
+from agent_core.workspace.adapters.memory import MemoryFiles
+from agent_core.workspace.permission import Mode, ModePolicy
+from tests.support.clock import FakeClock
+from tests.support.scripted_model import ScriptedModel
+from tests.support.tools import echo
+
+WAIT_S = 10.0
+
+
+class OneModel:
+    """A source with the given models only."""
+
+    def __init__(self, *models: Model) -> None:
+        self._models = {model.facts.ref: model for model in models}
+
+    def open(self, ref: str) -> Model:
+        try:
+            return self._models[ref]
+        except KeyError:
+            raise ModelUnknown(f"no model {ref!r}; there are {', '.join(self._models)}") from None
+
+
+class NoProcesses:
+    """Starts nothing: sessions under test run tools of their own."""
+
+    async def start(self, argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str]) -> Process:
+        raise FileMissing(f"there is no program {argv[0]!r} here")
+
+    async def before_start(self) -> str | None:
+        return None
+
+
+async def _system_prompt(specs: Sequence[ToolSpec]) -> str:
+    return "You are tested. Tools: " + ", ".join(spec.name for spec in specs)
+
+
+@dataclass(kw_only=True)
+class Bench:
+    """A session under test, with everything that a test looks at."""
+
+    session: AgentSession
+    model: ScriptedModel
+    reader: Reader
+    clock: Clock
+    events: list[Stamped] = field(default_factory=list)
+
+    async def idle(self) -> list[Event]:
+        """Wait until nothing goes on; gives all events so far."""
+        with anyio.fail_after(WAIT_S):
+            await self.session.wait_idle()
+        return self.seen()
+
+    def seen(self) -> list[Event]:
+        """Give all events so far."""
+        self.events.extend(self.reader.take_now())
+        return [stamped.event for stamped in self.events]
+
+    async def until(self, kind: type[Event], count: int = 1) -> Event:
+        """Wait for the count-th event of a kind."""
+        with anyio.fail_after(WAIT_S):
+            while True:
+                found = [event for event in self.seen() if isinstance(event, kind)]
+                if len(found) >= count:
+                    return found[count - 1]
+                await self.reader.wait()
+
+    def names(self) -> list[str]:
+        """Give the wire names of all events so far."""
+        return [NAMES[type(event)] for event in self.seen()]
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return self.session.info.messages
+
+    def results(self) -> list[str]:
+        """Give the texts of all tool results in the conversation."""
+        return [text_of(one.content) for one in self.messages if isinstance(one, ToolResultMessage)]
+
+
+@asynccontextmanager
+async def bench(
+    model: ScriptedModel,
+    *,
+    tools: Sequence[Tool] = (),
+    hooks: HookTable | None = None,
+    options: SessionOptions | None = None,
+    store: SessionStore | None = None,
+    opened: Opened | None = None,
+    clock: Clock | None = None,
+    mode: Mode = "yolo",
+    root: Path = Path("/project"),
+    files: dict[str, str] | None = None,
+    usable: bool = True,
+    **more: object,
+) -> AsyncGenerator[Bench, None]:
+    """Open a session for a test."""
+    clock = clock or FakeClock()
+    tools = tools or (echo("unused"),)
+    if opened is None:
+        store = store or MemoryStore()
+        header = Header(id=SessionId("s-1"), at_ms=clock.now_ms(), cwd=str(root))
+        opened = Opened(log=await store.create(header), entries=(), recovery=Recovery())
+    workspace = Workspace(
+        roots=(root,),
+        files=MemoryFiles(
+            (root,),
+            Path("/home/user"),
+            files={root / name: text.encode() for name, text in (files or {}).items()},
+        ),
+        processes=NoProcesses(),
+        env={},
+    )
+    ingredients = Ingredients(
+        clock=clock,
+        opened=opened,
+        place=Place(workspace=workspace, policy=ModePolicy(mode)),
+        source=OneModel(model),
+        model=model if usable else None,
+        tools=tools,
+        active_tools=[tool.spec.name for tool in tools],
+        hooks=hooks or HookTable(),
+        system_prompt=_system_prompt,
+        options=options or SessionOptions(),
+    )
+    ingredients = replace(ingredients, **more)
+    async with build_session(ingredients) as session:
+        reader = session.subscribe()
+        yield Bench(session=session, model=model, reader=reader, clock=clock)
