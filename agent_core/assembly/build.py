@@ -68,16 +68,21 @@ async def build_session(ingredients: Ingredients) -> AsyncGenerator[AgentSession
     """Build a session and hold its tasks; leaving the context cancels what goes on and settles the file."""
     parts = _parts(ingredients)
     restored = restore(parts.recorder.path())
+    failure: Exception | None = None
     async with anyio.create_task_group() as group:
         session = AgentSession(parts, Runs(group), known=restored.runs)
         await _repair(parts, restored)
         for text in ingredients.notices:
-            _ = parts.voice.say(Notice(level="warning", text=text))
+            parts.voice.greetings.append(Notice(level="warning", text=text))
         try:
             yield session
+        except Exception as error:  # noqa: BLE001 - raised again below, outside of the group that would wrap it
+            failure = error
         finally:
             await session.close()
             group.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
 
 
 def _parts(given: Ingredients) -> Parts:
@@ -121,7 +126,7 @@ async def _repair(parts: Parts, restored: Restored) -> None:
     if restored.interrupted is not None:
         _ = await parts.recorder.keep(run_ended_entry(restored.interrupted, "interrupted"))
         text = "the last run was interrupted when its process ended; say «go on» to continue it"
-        _ = parts.voice.say(Notice(level="warning", text=text))
+        parts.voice.greetings.append(Notice(level="warning", text=text))
     for waiting in restored.waiting:
         parts.inbox.put(waiting.item, waiting.message_id)
         parts.inbox.paused = True

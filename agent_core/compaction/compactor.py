@@ -25,7 +25,7 @@ from agent_core.kernel import EntryId, JsonValue
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import AssistantMessage, Message, Text, Usage, UserMessage
 from agent_core.providers import Answer, Model, ModelFacts, ModelRequest
-from agent_core.transcript import CompactionEntry, CompactionPreparation
+from agent_core.transcript import CompactionPreparation
 
 PROMPT_TOKENS = 2_000
 """What the instructions around a conversation take, with room to spare."""
@@ -51,20 +51,6 @@ class Compacted:
     details: JsonValue
     """`readFiles` and `modifiedFiles`, or what the hook gave."""
     from_hook: bool = False
-
-    def entry(self, entry_id: EntryId, *, parent: EntryId | None, at_ms: int) -> CompactionEntry:
-        """Give the entry that puts it into force."""
-        return CompactionEntry(
-            id=entry_id,
-            parent=parent,
-            at_ms=at_ms,
-            summary=self.summary,
-            first_kept=self.first_kept,
-            tokens_before=self.tokens_before,
-            details=self.details,
-            usage=self.usage,
-            from_hook=self.from_hook,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

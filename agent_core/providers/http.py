@@ -1,19 +1,20 @@
 """One streamed HTTP answer: sent, watched, read as fast as it comes, and closed the moment nobody wants it."""
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
+from typing import Protocol
 from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
-import httpx
 
 from agent_core.kernel import Clock
-from agent_core.kernel.errors import ProviderError, ProviderErrorKind
-from agent_core.providers.failures import failure_from_response, masked
+from agent_core.kernel.errors import ProviderError
+from agent_core.providers.failures import failure_from_response
+from agent_core.providers.post import Post
 
 ERROR_BODY_BYTES = 64 * 1024
 ERROR_BODY_S = 10.0
@@ -36,16 +37,36 @@ class StreamLimits:
     """Between two pieces of an answer; comments and pings are pieces too."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Post:
-    """One request."""
+class Incoming(Protocol):
+    """An answer whose body is still on its way."""
 
-    provider: str
-    url: str
-    headers: Mapping[str, str] = field(repr=False)
-    body: bytes = field(repr=False)
-    secrets: tuple[str, ...] = field(default=(), repr=False)
-    """What must not show in any error."""
+    status: int
+    headers: Mapping[str, str]
+
+    @property
+    def is_closed(self) -> bool:
+        """Tell whether the connection was given back or closed."""
+        ...
+
+    def chunks(self) -> AsyncGenerator[bytes, None]:
+        """Give the body as it comes; a `ProviderError` when the connection breaks."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        ...
+
+
+class Exchange(Protocol):
+    """Sends requests."""
+
+    async def send(self, post: Post) -> Incoming:
+        """Send one and give the answer as soon as its headers are there; a `ProviderError` when it cannot."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        ...
 
 
 class HttpPool:
@@ -54,29 +75,27 @@ class HttpPool:
     def __init__(self, *, clock: Clock, limits: StreamLimits | None = None) -> None:
         self.clock = clock
         self.limits = limits or StreamLimits()
-        self._clients: dict[bool, httpx.AsyncClient] = {}
+        self._exchanges: dict[bool, Exchange] = {}
         self._making = anyio.Lock()
 
     async def aclose(self) -> None:
         """Close every connection."""
-        clients = list(self._clients.values())
-        self._clients.clear()
-        for client in clients:
-            await client.aclose()
+        exchanges = list(self._exchanges.values())
+        self._exchanges.clear()
+        for exchange in exchanges:
+            await exchange.aclose()
 
-    async def client_for(self, url: str) -> httpx.AsyncClient:
-        """Give the client for an address. What runs on this machine is never asked through a proxy."""
-        here = urlsplit(url).hostname in LOOPBACK
-        found = self._clients.get(here)
+    async def exchange_for(self, url: str) -> Exchange:
+        """Give what reaches an address. What runs on this machine is never asked through a proxy."""
+        here = _host(url) in LOOPBACK
+        found = self._exchanges.get(here)
         if found is not None:
             return found
         async with self._making:
-            if here not in self._clients:
-                # Reading the certificates takes tens of milliseconds of file reading.
-                self._clients[here] = await anyio.to_thread.run_sync(
-                    _make_client, here, self.limits
-                )
-            return self._clients[here]
+            if here not in self._exchanges:
+                make = partial(_new_exchange, direct=here, connect_s=self.limits.connect_s)
+                self._exchanges[here] = await anyio.to_thread.run_sync(make)
+            return self._exchanges[here]
 
 
 class Body:
@@ -94,8 +113,7 @@ class Body:
         self._came = anyio.Event()
         self._room = anyio.Event()
         self._failure: ProviderError | None = None
-        self._last_at: float = 0.0
-        self._any = False
+        self._last_at: float | None = None
         self.ended = anyio.Event()
         self.whole = False
         """Set by the reader when it has all it wants: then the connection may serve the next request."""
@@ -119,48 +137,43 @@ class Body:
         self._room.set()
         return whole
 
-    async def fill(self, response: httpx.Response) -> None:
+    async def fill(self, incoming: Incoming) -> None:
         """Read to the end."""
-        # What was not compressed needs no decoder, which copies every piece twice.
-        plain = "content-encoding" not in response.headers
         try:
-            async for chunk in response.aiter_raw() if plain else response.aiter_bytes():
-                if not chunk:
-                    continue
-                self._any = True
-                self._last_at = anyio.current_time()
-                if not self._chunks:
-                    self._came.set()
-                self._chunks.append(chunk)
-                self._waiting += len(chunk)
-                if self._waiting > WAITING_BYTES:
-                    await self._wait_for_room()
-        except httpx.HTTPError as error:
-            self._fail(_broken(error, self._provider, before_first_byte=not self._any))
+            async with aclosing(incoming.chunks()) as chunks:
+                async for chunk in chunks:
+                    self._last_at = anyio.current_time()
+                    if not self._chunks:
+                        self._came.set()
+                    self._chunks.append(chunk)
+                    self._waiting += len(chunk)
+                    if self._waiting > WAITING_BYTES:
+                        self._room = anyio.Event()
+                        await self._room.wait()
+                        self._last_at = anyio.current_time()
+        except ProviderError as error:
+            self._fail(error)
         self.ended.set()
         self._came.set()
 
     async def watch(self, *, started_at: float) -> None:
         """Fail an answer that falls silent."""
-        self._last_at = started_at
         while not self.ended.is_set():
-            limit_s = self._limits.idle_s if self._any else self._limits.first_byte_s
-            left_s = self._last_at + limit_s - anyio.current_time()
+            last_at, limit_s = started_at, self._limits.first_byte_s
+            if self._last_at is not None:
+                last_at, limit_s = self._last_at, self._limits.idle_s
+            left_s = last_at + limit_s - anyio.current_time()
             if left_s <= 0 and self._waiting <= WAITING_BYTES:
-                self._fail(_silent(self._provider, limit_s, before_first_byte=not self._any))
+                self._fail(_silent(self._provider, limit_s))
                 self._came.set()
                 return
             # The limit changes with the first byte: look again before the longer one is over.
             await anyio.sleep(min(max(left_s, LOOK_S), self._limits.idle_s))
 
     def _fail(self, failure: ProviderError) -> None:
-        if self._failure is None and not self.ended.is_set():
+        if self._failure is None:
+            failure.before_first_byte = self._last_at is None
             self._failure = failure
-
-    async def _wait_for_room(self) -> None:
-        self._room = anyio.Event()
-        await self._room.wait()
-        self._last_at = anyio.current_time()
 
 
 @asynccontextmanager
@@ -173,24 +186,24 @@ async def posted(pool: HttpPool, post: Post) -> AsyncGenerator[Body]:
         ProviderError: The provider cannot be reached, keeps silent, or refuses.
     """
     started_at = anyio.current_time()
-    response = await _send(pool, post)
+    incoming = await _sent(pool, post)
     try:
-        if response.status_code != HTTPStatus.OK:
-            raise await _refused(pool, post, response)
+        if incoming.status != HTTPStatus.OK:
+            raise await _refused(pool, post, incoming)
         body = Body(post.provider, pool.limits)
-        async with _read(body, response, started_at=started_at):
+        async with _read(body, incoming, started_at=started_at):
             yield body
     finally:
-        if not response.is_closed:
+        if not incoming.is_closed:
             with anyio.move_on_after(CLOSE_S, shield=True):
-                await response.aclose()
+                await incoming.aclose()
 
 
 @asynccontextmanager
-async def _read(body: Body, response: httpx.Response, *, started_at: float) -> AsyncGenerator[None]:
+async def _read(body: Body, incoming: Incoming, *, started_at: float) -> AsyncGenerator[None]:
     failure: Exception | None = None
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(body.fill, response)
+        tasks.start_soon(body.fill, incoming)
         tasks.start_soon(partial(body.watch, started_at=started_at))
         try:
             yield
@@ -205,44 +218,38 @@ async def _read(body: Body, response: httpx.Response, *, started_at: float) -> A
         raise failure
 
 
-async def _send(pool: HttpPool, post: Post) -> httpx.Response:
-    client = await pool.client_for(post.url)
-    for last_try in (False, True):
-        try:
-            with anyio.fail_after(pool.limits.first_byte_s):
-                request = client.build_request(
-                    "POST", post.url, headers=dict(post.headers), content=post.body
-                )
-                return await client.send(request, stream=True)
-        except TimeoutError:
-            raise _silent(post.provider, pool.limits.first_byte_s, before_first_byte=True) from None
-        except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
-            # An idle connection that the provider has closed meanwhile is found out only by using it.
-            if last_try:
-                raise _broken(error, post.provider, before_first_byte=True) from error
-        except httpx.HTTPError as error:
-            raise _broken(error, post.provider, before_first_byte=True) from error
-        except (httpx.InvalidURL, ValueError) as error:
-            message = f"{post.provider}: its address or headers cannot be sent ({type(error).__name__}); see models.json"
-            raise ProviderError(
-                message, reason="invalid_request", provider=post.provider, before_first_byte=True
-            ) from None
-    raise AssertionError
-
-
-async def _refused(pool: HttpPool, post: Post, response: httpx.Response) -> ProviderError:
-    body = bytearray()
+async def _sent(pool: HttpPool, post: Post) -> Incoming:
+    exchange = await pool.exchange_for(post.url)
     try:
-        with anyio.move_on_after(ERROR_BODY_S):
-            async for chunk in response.aiter_bytes():
+        with anyio.fail_after(pool.limits.first_byte_s):
+            try:
+                return await exchange.send(post)
+            except ProviderError as error:
+                if error.reason != "network":
+                    raise
+            # An idle connection that the provider has closed meanwhile is found out only by using it.
+            return await exchange.send(post)
+    except ProviderError as error:
+        error.before_first_byte = True
+        raise
+    except TimeoutError:
+        silent = _silent(post.provider, pool.limits.first_byte_s)
+        silent.before_first_byte = True
+        raise silent from None
+
+
+async def _refused(pool: HttpPool, post: Post, incoming: Incoming) -> ProviderError:
+    body = bytearray()
+    # When the connection breaks here too: the status tells enough, and half a body is better than none.
+    with suppress(ProviderError), anyio.move_on_after(ERROR_BODY_S):
+        async with aclosing(incoming.chunks()) as chunks:
+            async for chunk in chunks:
                 body += chunk
                 if len(body) > ERROR_BODY_BYTES:
                     break
-    except httpx.HTTPError:
-        pass
     return failure_from_response(
-        status=response.status_code,
-        headers={name.lower(): value for name, value in response.headers.items()},
+        status=incoming.status,
+        headers=incoming.headers,
         body=bytes(body),
         provider=post.provider,
         now_ms=pool.clock.now_ms(),
@@ -250,35 +257,23 @@ async def _refused(pool: HttpPool, post: Post, response: httpx.Response) -> Prov
     )
 
 
-def _make_client(here: bool, limits: StreamLimits) -> httpx.AsyncClient:  # noqa: FBT001 - run_sync passes by position
-    return httpx.AsyncClient(
-        # Silence is timed by `Body.watch`, which knows the first byte from the rest.
-        timeout=httpx.Timeout(None, connect=limits.connect_s),
-        limits=httpx.Limits(max_connections=None, max_keepalive_connections=8, keepalive_expiry=60),
-        follow_redirects=False,
-        trust_env=not here,
-        headers={"accept-encoding": "identity", "user-agent": "tiller"},
+def _new_exchange(*, direct: bool, connect_s: float) -> Exchange:
+    """Import httpx and read the certificates: a tenth of a second that a start without a prompt does not pay."""
+    from agent_core.providers.httpx_exchange import HttpxExchange  # noqa: PLC0415 - see above
+
+    return HttpxExchange(direct=direct, connect_s=connect_s)
+
+
+def _host(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None
+
+
+def _silent(provider: str, limit_s: float) -> ProviderError:
+    message = (
+        f"{provider} sent nothing for {limit_s:g} s; try again, or raise stream.firstByteTimeoutS or "
+        "stream.idleTimeoutS"
     )
-
-
-def _silent(provider: str, limit_s: float, *, before_first_byte: bool) -> ProviderError:
-    message = f"{provider} sent nothing for {limit_s:g} s; try again, or raise stream.firstByteTimeoutS or stream.idleTimeoutS"
-    return ProviderError(
-        message, reason="timeout", provider=provider, before_first_byte=before_first_byte
-    )
-
-
-def _broken(error: httpx.HTTPError, provider: str, *, before_first_byte: bool) -> ProviderError:
-    reason: ProviderErrorKind = "network"
-    text = str(error) or type(error).__name__
-    if isinstance(error, httpx.TimeoutException):
-        reason, text = "timeout", "the connection was not made in time"
-    elif isinstance(error, httpx.DecodingError):
-        reason = "protocol"
-    elif isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol):
-        # The text of these quotes what was to be sent, keys included.
-        reason, text = "invalid_request", "its address or a header is malformed; see models.json"
-    message = f"cannot reach {provider}: {text}" if before_first_byte else f"{provider}: {text}"
-    return ProviderError(
-        masked(message, ()), reason=reason, provider=provider, before_first_byte=before_first_byte
-    )
+    return ProviderError(message, reason="timeout", provider=provider)

@@ -30,6 +30,16 @@ class Prices:
     output: float
     cache_read: float = 0.0
     cache_write: float = 0.0
+    tiers: "tuple[PriceTier, ...]" = ()
+    """For long inputs; the highest that applies counts for the whole request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceTier:
+    """What tokens cost when the input, cached or not, is longer than so many tokens."""
+
+    input_above: int
+    prices: Prices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +60,7 @@ class ModelFacts:
     images: bool = False
     base_url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Only what is no secret: what the user set goes through the credentials."""
     compat: JsonObject = field(default_factory=dict[str, JsonValue])
     """Quirks of this dialect, as models.json gives them."""
 

@@ -8,8 +8,9 @@ import anyio
 from agent_core.kernel import JsonObject, json
 from agent_core.kernel.errors import ProviderError
 from agent_core.providers.failures import failure_from_response, masked
-from agent_core.providers.http import Body, HttpPool, Post
+from agent_core.providers.http import Body, HttpPool
 from agent_core.providers.port import Answer, ModelFacts, Part
+from agent_core.providers.post import Post
 from agent_core.providers.sse import EventTooLarge, SseDecoder, SseEvent
 
 AFTER_END_S = 5.0

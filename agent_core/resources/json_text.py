@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from json.decoder import scanstring
 from typing import NoReturn
 
 from agent_core.kernel import JsonObject
@@ -37,14 +36,16 @@ def read_object(text: str) -> JsonObject:
     if not text.strip():
         return {}
     try:
-        found: JsonValue = json.loads(text, parse_constant=_refuse)
+        found: JsonValue = json.loads(text, parse_constant=_refuse)  # pyright: ignore[reportAny] - a parser gives Any
     except json.JSONDecodeError as error:
         place = Place(line=error.lineno, column=error.colno)
-        raise JsonTextError(f"is not valid JSON: {error.msg}", place) from error
+        message = f"is not valid JSON: {error.msg}"
+        raise JsonTextError(message, place) from error
     except RecursionError as error:
         raise JsonTextError("is nested too deeply to be read", None) from error
     except ValueError as error:
-        raise JsonTextError(f"is not valid JSON: {error}", None) from error
+        message = f"is not valid JSON: {error}"
+        raise JsonTextError(message, None) from error
     if not is_object(found):
         raise JsonTextError("must hold a JSON object: { … }", place_at(text, _skip(text, 0)))
     return found
@@ -79,19 +80,23 @@ def place_at(text: str, index: int) -> Place:
 
 def _member(text: str, start: int, wanted: str) -> tuple[int, int] | None:
     """Give the index of a key and of its value in the object that starts there."""
-    decoder = json.JSONDecoder()
     found: tuple[int, int] | None = None
     at = _skip(text, start + 1)
     while text[at] != "}":
-        key, end = scanstring(text, at + 1)
+        key, end = _value(text, at)
         value_at = _skip(text, _skip(text, end) + 1)
         if key == wanted:
             found = (at, value_at)
-        _, end = decoder.raw_decode(text, value_at)
+        _, end = _value(text, value_at)
         at = _skip(text, end)
         if text[at] == ",":
             at = _skip(text, at + 1)
     return found
+
+
+def _value(text: str, at: int) -> tuple[object, int]:
+    """Read the value that starts there; give the index behind it too."""
+    return json.JSONDecoder().raw_decode(text, at)
 
 
 def _skip(text: str, at: int) -> int:

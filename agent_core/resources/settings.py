@@ -44,7 +44,7 @@ class SettingsProblem:
     line: int | None = None
     column: int | None = None
 
-    def __str__(self) -> str:
+    def sentence(self) -> str:
         """Say it with its place, as compilers do."""
         where = [str(part) for part in (self.path, self.line, self.column) if part is not None]
         return ": ".join((":".join(where) or f"{self.layer} settings", self.message))
@@ -173,7 +173,8 @@ def _text_of(path: Path) -> str:
     with path.open("rb") as file:
         raw = file.read(SETTINGS_BYTES + 1)
     if len(raw) > SETTINGS_BYTES:
-        raise JsonTextError(f"is larger than {SETTINGS_BYTES} bytes", None)
+        message = f"is larger than {SETTINGS_BYTES} bytes"
+        raise JsonTextError(message, None)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -231,7 +232,7 @@ def _as_list(value: JsonValue) -> list[JsonValue]:
 
 def _leaves(values: JsonObject, above: Keys = ()) -> Iterator[Keys]:
     for key, value in values.items():
-        if is_object(value) and value:
+        if is_object(value):
             yield from _leaves(value, (*above, key))
         else:
             yield (*above, key)

@@ -228,7 +228,7 @@ class AgentSession:
 
     def subscribe(self) -> Reader:
         """Open a reader of all events from now on; the caller closes it."""
-        return self._parts.voice.feed.subscribe()
+        return self._parts.voice.listen()
 
     async def wait(self, run: RunId) -> RunResult | None:
         """Wait for a run's end; None when the run is not known (any more)."""

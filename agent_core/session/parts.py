@@ -10,6 +10,7 @@ from agent_core.events import (
     Failure,
     Feed,
     PermissionMode,
+    Reader,
     SessionConfig,
     SessionState,
     Stamped,
@@ -57,6 +58,8 @@ class Place:
 
     workspace: Workspace
     policy: ModePolicy
+    allowed: PermissionMode = "yolo"
+    """The most that the user's own settings allow; no editor or project goes above it."""
     processes: ProcessLog = field(default_factory=ProcessLog)
 
 
@@ -69,6 +72,16 @@ class Voice:
     state: State = "idle"
     dropped: int = 0
     """Events of fenced runs that were not told."""
+    greetings: list[Event] = field(default_factory=list)
+    """What happened before anybody listened; told to the first who does."""
+
+    def listen(self) -> Reader:
+        """Open a reader; the first one hears what happened before."""
+        reader = self.feed.subscribe()
+        greetings, self.greetings = self.greetings, []
+        for event in greetings:
+            _ = self.say(event)
+        return reader
 
     def say(self, event: Event) -> Stamped:
         """Tell an event."""

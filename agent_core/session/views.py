@@ -112,6 +112,11 @@ class SessionView:
         return self._parts.config()
 
     @property
+    def allowed_mode(self) -> PermissionMode:
+        """The most that the user's own settings allow."""
+        return self._parts.place.allowed
+
+    @property
     def messages(self) -> tuple[Message, ...]:
         """The conversation as the model sees it."""
         return self._parts.recorder.context()
@@ -125,6 +130,11 @@ class SessionView:
     def location(self) -> str | None:
         """The session's file; None in memory, or before anything was said."""
         return self._parts.recorder.location
+
+    @property
+    def root(self) -> str:
+        """The folder it works in."""
+        return str(self._parts.place.workspace.root)
 
     @property
     def changes(self) -> tuple[FileChange, ...]:

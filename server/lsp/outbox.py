@@ -46,6 +46,10 @@ class Sink(Protocol):
         """Close once everything taken has gone out."""
         ...
 
+    async def wait_closed(self) -> None:
+        """Wait until that is so; may raise OSError when the other side went first."""
+        ...
+
 
 class Outbox:
     """Queues messages for one client and writes them from a task of its own.

@@ -44,8 +44,9 @@ class Subscription:
         self._detail = detail
         self._run = run
         self._flush_s = min(max(flush_ms or FLUSH_MS, FLUSH_MIN_MS), FLUSH_MAX_MS) / 1000
-        self._reader = session.subscribe()
+        # Listening first may tell things of its own: they come after this number.
         self._sent = session.info.snapshot().seq
+        self._reader = session.subscribe()
 
     @property
     def last(self) -> int:
@@ -54,6 +55,7 @@ class Subscription:
 
     def send_snapshot(self, picture: dict[str, JsonValue]) -> None:
         """Send the picture that the events to come continue."""
+        picture = {**picture, "seq": self._sent}
         _ = self._send("agent/snapshot", {"seq": self._sent, "snapshot": picture}, Lane.CONTROL)
 
     async def run(self) -> str:

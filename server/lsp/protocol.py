@@ -164,10 +164,10 @@ class Connection(LanguageServer):
     ) -> int:
         """Serve the client until it leaves; give the exit code that a process of its own would have.
 
-        On every way out handlers are cancelled, the callbacks of `on_close` run, and what is
-        queued is written if the client takes it, all within bounded time. The sink is closed.
-        That is 0 after `shutdown` and `exit`, and at the end of the input; 1 after `exit` alone,
-        and when the stream cannot be read or the client does not read.
+        The code is 0 after `shutdown` and `exit`, and at the end of the input; 1 after `exit`
+        alone, and when the stream cannot be read or the client does not read. On every way out
+        handlers are cancelled, the callbacks of `on_close` run, and what is queued is written if
+        the client takes it, all within bounded time. The sink is closed then.
 
         Args:
             reader: Where messages come from. The caller closes it.
@@ -184,15 +184,17 @@ class Connection(LanguageServer):
             try:
                 await self.protocol.lifecycle.ended.wait()
             finally:
+                for task in others:
+                    task.cancel()
+                is_closed = False
                 try:
-                    for task in others:
-                        task.cancel()
                     await self._settle()
                     self.outbox.finish()
-                    await asyncio.wait({writing}, timeout=FLUSH_GRACE_S)
+                    is_closed = await _close_when_written(sink, writing)
                 finally:
-                    _close(sink, flushed=writing.done())
                     writing.cancel()
+                    if not is_closed:
+                        _cut_off(sink)
         return self.protocol.lifecycle.exit_code
 
     async def _read(self, reader: Reader) -> None:
@@ -237,6 +239,8 @@ class Connection(LanguageServer):
         self.protocol.lifecycle.stage = Stage.CLOSED
         self.protocol.requests.close()
         await self.protocol.calls.close(grace_s=HANDLER_GRACE_S)
+        if self._thread_pool is not None:
+            self._thread_pool.shutdown(wait=False, cancel_futures=True)
         for closer in reversed(self._closers):
             try:
                 async with asyncio.timeout(CLOSER_GRACE_S):
@@ -254,9 +258,25 @@ def _add(handlers: dict[str, RawHandler], name: str, handler: RawHandler) -> Non
     handlers[name] = handler
 
 
-def _close(sink: Sink, *, flushed: bool) -> None:
+async def _close_when_written(sink: Sink, writing: asyncio.Task[None]) -> bool:
+    """Close the sink when the last of what is queued has gone out; say whether it has."""
+    try:
+        async with asyncio.timeout(FLUSH_GRACE_S):
+            await asyncio.wait({writing})
+            sink.close()
+            await sink.wait_closed()
+    except TimeoutError:
+        _log.info("The client did not take the last of what was sent.")
+        return False
+    except OSError as error:
+        _log.debug("The client was gone before the last of what was sent: %s.", error)
+    return True
+
+
+def _cut_off(sink: Sink) -> None:
     transport = getattr(sink, "transport", None)
-    if not flushed and isinstance(transport, asyncio.WriteTransport):
-        # A client that takes nothing would keep the transport open for its sake.
+    if isinstance(transport, asyncio.WriteTransport):
+        # For a client that takes nothing a closed transport would stay open for ever.
         transport.abort()
-    sink.close()
+    else:
+        sink.close()

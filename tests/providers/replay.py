@@ -5,9 +5,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,14 @@ APIS: dict[str, Api] = {
     "openai-chat": "openai-completions",
     "anthropic-messages": "anthropic-messages",
 }
+LAB = ModelFacts(
+    provider="lab",
+    id="m",
+    api="openai-completions",
+    name="M",
+    context_window=200_000,
+    max_tokens=8_192,
+)
 HELLO = ModelRequest(
     system="Be brief.", messages=(UserMessage(content=(Text(text="Hello"),), at_ms=0),)
 )
@@ -101,7 +109,7 @@ def load_cases(shared: Path) -> list[Case]:
 
 
 @contextmanager
-def replay_server(shared: Path) -> Iterator[str]:
+def replay_server(shared: Path) -> Generator[str]:
     """Run the server; gives its base URL."""
     process = subprocess.Popen(
         [
@@ -139,18 +147,7 @@ def pool(*, first_byte_s: float = 20.0, idle_s: float = 20.0) -> HttpPool:
 
 
 def model_at(url: str, api: Api, connections: HttpPool, **more: Any) -> Model:
-    facts = ModelFacts(
-        **{
-            "provider": "lab",
-            "id": "m",
-            "api": api,
-            "name": "M",
-            "context_window": 200_000,
-            "max_tokens": 8_192,
-            "base_url": url,
-        }
-        | more
-    )
+    facts = replace(LAB, api=api, base_url=url, **more)
     kinds = {"openai-completions": OpenAICompletions, "anthropic-messages": AnthropicMessages}
     return kinds[api](facts, access=OpenDoor(), pool=connections)
 

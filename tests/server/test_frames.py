@@ -1,7 +1,7 @@
 """Frames: what is tolerated, what ends the stream, and that pieces do not matter."""
 
 import itertools
-import random
+from contextlib import suppress
 
 import pytest
 from hypothesis import given, strategies as st
@@ -84,7 +84,7 @@ def test_a_claimed_length_allocates_nothing() -> None:
 
 
 def test_the_largest_message_is_delivered_whole() -> None:
-    body = random.Random(1).randbytes(MAX_FRAME_BYTES)
+    body = bytes(range(256)) * (MAX_FRAME_BYTES // 256)
     stream = frame(body)
     pieces = [stream[at : at + 65536] for at in range(0, len(stream), 65536)]
     assert bodies(*pieces) == [body]
@@ -112,7 +112,5 @@ def test_pieces_do_not_matter(sent: list[bytes], sizes: list[int]) -> None:
 
 @given(st.binary(max_size=300))
 def test_no_bytes_do_anything_but_frames_or_frame_errors(noise: bytes) -> None:
-    try:
-        bodies(noise)
-    except FrameError as error:
-        assert "\n" not in str(error)
+    with suppress(FrameError):
+        assert all(body in noise for body in bodies(noise))

@@ -1,10 +1,12 @@
 """A connection's life: initialize, shutdown, exit, the end of input, and what is settled then."""
 
 import asyncio
-import logging
+import gc
 import os
 import subprocess
 import sys
+import weakref
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +22,13 @@ from server.lsp.rpc import (
 )
 from tests.support.echo_server import make_connection
 from tests.support.wire_peer import WAIT_S, PeerGone, serving
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def start_waiting_process() -> subprocess.Popen[bytes]:
+    """Start a process that ends when it gets a line."""
+    return subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
 
 
 async def test_requests_before_initialize_are_refused_and_notifications_dropped() -> None:
@@ -124,7 +133,7 @@ async def test_shutdown_then_exit_is_orderly_and_every_id_is_answered() -> None:
 async def test_a_cancelled_handler_can_tell_a_leaving_client_from_a_changed_mind() -> None:
     connection = Connection("t", "1")
 
-    async def wait(params: dict[str, Any]) -> object:
+    async def wait(_: dict[str, Any]) -> object:
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
@@ -184,13 +193,14 @@ async def test_the_end_of_input_settles_and_answers_what_was_open(cut_off: bytes
     assert settled == ["second", "first"]
 
 
+@pytest.mark.slow
 async def test_a_handler_that_ignores_its_cancellation_is_left_behind(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     connection = make_connection()
     let_go = asyncio.Event()
 
-    async def stubborn(params: dict[str, Any]) -> object:
+    async def stubborn(_: dict[str, Any]) -> object:
         while not let_go.is_set():
             try:
                 await let_go.wait()
@@ -233,8 +243,8 @@ async def test_answers_go_to_the_connection_that_asked() -> None:
         assert (await first.peer.answer_to(1))["result"] == {"partial": True}
 
 
-async def test_a_client_whose_process_ends_is_noticed(caplog: pytest.LogCaptureFixture) -> None:
-    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+async def test_a_client_whose_process_ends_is_noticed() -> None:
+    child = start_waiting_process()
     waiting = asyncio.get_running_loop().create_task(
         parent.wait_until_gone(child.pid, every_s=0.01)
     )
@@ -252,14 +262,27 @@ def test_a_process_that_is_none_is_not_watched(pid: int) -> None:
     assert not parent.can_watch(pid)
 
 
+@pytest.mark.slow
 async def test_the_process_of_initialize_is_watched_on_request() -> None:
     connection = make_connection()
-    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    child = start_waiting_process()
     async with serving(connection, parent="watch") as served:
         params = {"processId": child.pid, "rootUri": None, "capabilities": {}}
         await served.peer.ask(1, "initialize", params=params)
         child.communicate(b"\n")
         assert await served.exit_code() == 0
+
+
+async def test_nothing_keeps_a_connection_after_its_end() -> None:
+    connection = make_connection()
+    gone = weakref.ref(connection), weakref.ref(connection.protocol)
+    async with serving(connection) as served:
+        await served.peer.initialize()
+        await served.peer.ask(1, "agent/echo")
+        served.peer.send(id=2, method="agent/wait")
+    del connection, served
+    gc.collect()
+    assert [reference() for reference in gone] == [None, None]
 
 
 async def test_cancelling_serve_still_settles() -> None:
@@ -294,4 +317,15 @@ def test_graces_add_up_to_less_than_an_editors_patience() -> None:
 
 def test_this_process_can_be_watched() -> None:
     assert parent.can_watch(os.getpid())
-    assert logging.getLogger("server.lsp").handlers == []
+
+
+def test_a_connection_needs_nothing_heavy_to_answer_initialize() -> None:
+    code = (
+        "import sys, server.lsp.protocol, server.lsp.transport\n"
+        "heavy = {'pydantic', 'anyio', 'httpx', 'agent_core', 'websockets', 'psutil'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, timeout=15, check=True
+    )
+    assert done.stdout == b"[]\n"

@@ -153,7 +153,7 @@ async def test_not_a_number_is_refused_on_the_way_out() -> None:
 async def test_what_follows_a_reply_never_comes_before_it() -> None:
     connection = Connection("t", "1")
 
-    async def start(params: dict[str, Any]) -> object:
+    async def start(_: dict[str, Any]) -> object:
         return Reply({"accepted": "started"}, then=lambda: tell("run.started"))
 
     def tell(event: str) -> None:
@@ -171,7 +171,7 @@ async def test_what_follows_a_reply_never_comes_before_it() -> None:
 async def test_an_answer_follows_the_events_that_its_handler_waited_for() -> None:
     connection = Connection("t", "1")
 
-    async def cancel(params: dict[str, Any]) -> object:
+    async def cancel(_: dict[str, Any]) -> object:
         connection.notify("agent/event", {"type": "run.ended"}, lane=Lane.STATE)
         return {"status": "cancelled"}
 
@@ -181,6 +181,10 @@ async def test_an_answer_follows_the_events_that_its_handler_waited_for() -> Non
         served.peer.send(id=1, method="agent/run/cancel")
         assert (await served.peer.read())["params"] == {"type": "run.ended"}
         assert (await served.peer.read())["result"] == {"status": "cancelled"}
+
+
+def nothing() -> None:
+    return None
 
 
 PROGRESS = {"workDoneProgress": True}
@@ -243,7 +247,7 @@ async def test_progress_is_not_opened_with_a_client_that_shows_none(window: dict
     connection = make_connection()
     async with serving(connection) as served:
         await served.peer.initialize(window=window)
-        assert await connection.create_progress("t", on_cancel=list[str]) is None
+        assert await connection.create_progress("t", on_cancel=nothing) is None
         assert (await served.peer.ask(1, "agent/echo"))["result"] == {}
 
 
@@ -251,7 +255,7 @@ async def test_progress_that_the_client_refuses_is_none() -> None:
     connection = make_connection()
     async with serving(connection) as served, asyncio.TaskGroup() as tasks:
         await served.peer.initialize(window=PROGRESS)
-        created = tasks.create_task(connection.create_progress("t", on_cancel=list[str]))
+        created = tasks.create_task(connection.create_progress("t", on_cancel=nothing))
         question = await served.peer.read()
         served.peer.send(id=question["id"], error={"code": METHOD_NOT_FOUND, "message": "no"})
         assert await created is None

@@ -6,6 +6,7 @@ import logging
 from typing import Any
 
 import pytest
+from hypothesis import given, settings, strategies as st
 from lsprotocol import types
 
 from server.lsp.frames import frame
@@ -114,7 +115,7 @@ class Unknown:
 async def test_a_result_that_cannot_be_written_is_answered(result: object) -> None:
     connection = make_connection()
 
-    async def give(params: dict[str, Any]) -> object:
+    async def give(_: dict[str, Any]) -> object:
         return result
 
     connection.add_agent_method("agent/odd", give)
@@ -129,7 +130,7 @@ async def test_a_circle_is_answered() -> None:
     circle: dict[str, Any] = {}
     circle["self"] = circle
 
-    async def give(params: dict[str, Any]) -> object:
+    async def give(_: dict[str, Any]) -> object:
         return circle
 
     connection.add_agent_method("agent/circle", give)
@@ -155,10 +156,10 @@ async def test_no_traceback_and_no_path_reaches_the_wire(
 ) -> None:
     connection = make_connection()
 
-    async def exits(params: dict[str, Any]) -> object:
+    async def exits(_: dict[str, Any]) -> object:
         raise SystemExit(3)
 
-    async def grouped(params: dict[str, Any]) -> object:
+    async def grouped(_: dict[str, Any]) -> object:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(read_secret())
         return None
@@ -182,7 +183,7 @@ async def test_no_traceback_and_no_path_reaches_the_wire(
 async def test_an_error_that_a_handler_means_passes_through_also_out_of_a_group() -> None:
     connection = make_connection()
 
-    async def refuse(params: dict[str, Any]) -> object:
+    async def refuse(_: dict[str, Any]) -> object:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(stale())
         return None
@@ -306,7 +307,7 @@ async def test_cancelling_a_command_stops_its_coroutine_and_answers_once() -> No
     connection = Connection("t", "1")
     stopped = asyncio.Event()
 
-    async def stuck(arguments: tuple[Any, ...]) -> object:
+    async def stuck(_: tuple[Any, ...]) -> object:
         try:
             await asyncio.Event().wait()
         finally:
@@ -363,7 +364,7 @@ async def test_thread_handlers_that_fill_the_pool_do_not_stop_the_reader() -> No
 
     @connection.feature(types.TEXT_DOCUMENT_DEFINITION)
     @connection.thread()
-    def definition(params: types.DefinitionParams) -> None:
+    def definition(_: types.DefinitionParams) -> None:
         asyncio.run_coroutine_threadsafe(release.wait(), loop).result(10)
 
     async with serving(connection) as served:
@@ -386,7 +387,7 @@ async def test_messages_take_effect_in_the_order_of_their_arrival() -> None:
         seen.append(params["n"])
         await asyncio.sleep(0)
 
-    async def tell(params: dict[str, Any]) -> object:
+    async def tell(_: dict[str, Any]) -> object:
         return list(seen)
 
     connection.add_agent_notification("agent/note", note)
@@ -415,7 +416,7 @@ async def test_document_changes_reach_the_mirror_even_when_they_make_no_sense() 
 
     connection.add_agent_notification("textDocument/didChange", changed)
 
-    async def tell(params: dict[str, Any]) -> object:
+    async def tell(_: dict[str, Any]) -> object:
         return seen
 
     connection.add_agent_method("agent/tell", tell)
@@ -443,3 +444,62 @@ async def test_too_many_requests_in_flight_are_told_to_come_again() -> None:
         served.peer.send(method="$/cancelRequest", params={"id": 0})
         await served.peer.answer_to(0)
         await answers_still(served.peer)
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+METHODS = st.sampled_from(
+    [
+        "agent/echo",
+        "agent/wait",
+        "agent/partial",
+        "agent/fail",
+        "textDocument/hover",
+        "workspace/executeCommand",
+        "initialize",
+        "$/cancelRequest",
+        "textDocument/didOpen",
+        "textDocument/didChange",
+        "workspace/didChangeWorkspaceFolders",
+        "window/workDoneProgress/cancel",
+        "exit?",
+    ]
+)
+
+
+@settings(max_examples=40)
+@given(
+    calls=st.lists(st.tuples(METHODS, st.booleans(), JSON), max_size=20),
+    cancelled=st.lists(st.integers(min_value=0, max_value=20)),
+)
+def test_every_id_is_answered_exactly_once_whatever_is_sent(
+    calls: list[tuple[str, bool, object]], cancelled: list[int]
+) -> None:
+    async def talk() -> list[dict[str, Any]]:
+        async with serving(make_connection()) as served:
+            await served.peer.initialize()
+            for number, (method, is_request, params) in enumerate(calls):
+                members = {"id": number} if is_request else {}
+                served.peer.send(method=method, params=params, **members)
+            for number in cancelled:
+                served.peer.send(method="$/cancelRequest", params={"id": number})
+            served.peer.send(id="end", method="shutdown")
+            served.peer.send(method="exit")
+            messages = await served.peer.read_to_end()
+            assert await served.exit_code() == 0
+            return messages
+
+    logging.disable()
+    try:
+        answered = [message["id"] for message in asyncio.run(talk())]
+    finally:
+        logging.disable(logging.NOTSET)
+    asked = [number for number, (_, is_request, _) in enumerate(calls) if is_request]
+    assert sorted(answered, key=str) == sorted([*asked, "end"], key=str)

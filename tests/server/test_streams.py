@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import select
 import socket
 import subprocess
 import sys
@@ -64,6 +65,19 @@ def test_a_file_as_input_and_as_output(tmp_path: Path) -> None:
     check(target.read_bytes())
 
 
+def test_an_answer_larger_than_the_pipe_is_written_before_the_process_ends() -> None:
+    child = subprocess.Popen(ARGV, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT)
+    assert child.stdin is not None
+    assert child.stdout is not None
+    with child:
+        child.stdin.write(CONVERSATION)
+        child.stdin.close()
+        start = child.stdout.read(1000)  # then a pause, in which the server comes to its end
+        select.select([], [], [], 0.3)
+        check(start + child.stdout.read())
+        assert child.wait(15) == 0
+
+
 def test_no_input_at_all() -> None:
     done = subprocess.run(
         ARGV, stdin=subprocess.DEVNULL, capture_output=True, cwd=ROOT, timeout=15, check=True
@@ -75,7 +89,7 @@ def test_no_input_at_all() -> None:
 def test_sockets(*, both_on_one: bool) -> None:
     ours, theirs = socket.socketpair()
     our_output, their_output = (ours, theirs) if both_on_one else socket.socketpair()
-    child = subprocess.Popen(ARGV, stdin=theirs, stdout=their_output, cwd=ROOT)
+    child = subprocess.Popen(ARGV, stdin=theirs.fileno(), stdout=their_output.fileno(), cwd=ROOT)
     theirs.close()
     their_output.close()
     with ours, our_output, child:

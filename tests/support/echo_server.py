@@ -17,12 +17,12 @@ async def echo(params: dict[str, Any]) -> object:
     return params
 
 
-async def wait_for_ever(params: dict[str, Any]) -> object:
+async def wait_for_ever(_: dict[str, Any]) -> object:
     await asyncio.Event().wait()
     return None
 
 
-async def give_part_when_cancelled(params: dict[str, Any]) -> object:
+async def give_part_when_cancelled(_: dict[str, Any]) -> object:
     try:
         await asyncio.Event().wait()
     except asyncio.CancelledError:
@@ -30,12 +30,12 @@ async def give_part_when_cancelled(params: dict[str, Any]) -> object:
     return None
 
 
-async def fail(params: dict[str, Any]) -> object:
+async def fail(_: dict[str, Any]) -> object:
     message = "cannot read /home/someone/secret.txt"
     raise ValueError(message)
 
 
-async def print_something(params: dict[str, Any]) -> object:
+async def print_something(_: dict[str, Any]) -> object:
     print("a stray line")  # noqa: T201 - the point of the test
     sys.stdout.flush()
     return {"printed": True}
@@ -51,7 +51,7 @@ async def repeat_command(arguments: tuple[Any, ...]) -> object:
     return list(arguments)
 
 
-async def stuck_command(arguments: tuple[Any, ...]) -> object:
+async def stuck_command(_: tuple[Any, ...]) -> object:
     return await wait_for_ever({})
 
 

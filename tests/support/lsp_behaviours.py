@@ -21,7 +21,7 @@ class EditBehaviour(Protocol):
         ...
 
 
-def type_at_the_top(document: Document) -> list[Json]:
+def type_at_the_top(_document: Document) -> list[Json]:
     """Give the edit of a user who types a comment at the top."""
     start = {"line": 0, "character": 0}
     return [{"range": {"start": start, "end": start}, "newText": TYPED}]
@@ -35,7 +35,7 @@ class Honest:
     """
 
     def __init__(self, *, first: Literal["changes", "response"] = "changes") -> None:
-        self._first = first
+        self.first = first
 
     def __call__(self, editor: Editor, params: Json, reply: Reply) -> None:
         before = editor.texts()
@@ -49,11 +49,11 @@ class Honest:
             editor.put_back(before)
             reply({"applied": False, "failureReason": str(error)})
             return
-        if self._first == "response":
+        if self.first == "response":
             reply({"applied": True})
         for uri, changes in staged:
             editor.publish(uri, changes)
-        if self._first == "changes":
+        if self.first == "changes":
             reply({"applied": True})
 
 

@@ -6,25 +6,22 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from socket import socket
-from types import TracebackType
-from typing import Any, Self, override
+from typing import Any, Self
 
 from tests.support.lsp_answers import Chooses, Reads, Saves, Scripted
 from tests.support.lsp_behaviours import EditBehaviour, Honest, PanelEdits
 from tests.support.lsp_connection import (
     METHOD_NOT_FOUND,
-    USUAL_S,
     Call,
     ClientError,
     Connection,
-    ConnectionLostError,
     Handler,
-    Json,
     Reply,
 )
 from tests.support.lsp_editor import Document, Editor
 from tests.support.lsp_links import ProcessLink, SocketLink, StreamLink, pumping
 from tests.support.lsp_profiles import MINIMAL, Profile, declares
+from tests.support.lsp_record import USUAL_S, ConnectionLostError, Json
 from tests.support.lsp_subscription import Subscription
 
 __all__ = ["Call", "ClientError", "ConnectionLostError", "Profile", "RawClient", "Subscription"]
@@ -36,7 +33,7 @@ class RawClient(Connection):
     """One editor and its connection. Use it as a context manager, or end it with `kill`."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(on_request=self._answer, on_notification=self._take)
         self.editor = Editor(self.notify)
         self.edits: EditBehaviour = Honest()
         """Answers `workspace/applyEdit`; replace it at any time."""
@@ -44,13 +41,13 @@ class RawClient(Connection):
         """Answers every other request of the server; replace one with `handlers[method] = …`."""
         self.capabilities: Json = {}
         self.progress: dict[str | int, list[Json]] = {}
-        """Every progress value by its token, for the tokens that either side has made known."""
+        """Every progress value, by its token."""
         self.undeclared: list[Json] = []
         """Requests that the server sent although this editor declares no support for them."""
         self.profile = MINIMAL
         self.result: Json = {}
         """What the server answered to `initialize`."""
-        self._subscriptions: dict[str, Subscription] = {}
+        self._subscriptions: dict[str | int, Subscription] = {}
 
     @classmethod
     async def spawn(
@@ -92,17 +89,6 @@ class RawClient(Connection):
         async with pumping(link), client:
             yield client
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.kill()
-
     async def initialize(
         self,
         caps: Profile | Json = MINIMAL,
@@ -122,6 +108,7 @@ class RawClient(Connection):
         if isinstance(caps, Profile):
             self.profile = caps
             self.edits = caps.edits()
+            self.patience_s = caps.timeout_s
             self.capabilities = caps.capabilities
         else:
             self.capabilities = caps
@@ -154,30 +141,23 @@ class RawClient(Connection):
         """Close a document; unsaved text is gone."""
         self.editor.close(uri)
 
-    def subscribe(self, session: str | None = None, **params: Any) -> Subscription:
-        """Subscribe to a session, by default the connection's; further params as `agent/subscribe` has them.
+    def subscribe(
+        self, session: str | None = None, *, since: int | None = None, **params: Any
+    ) -> Subscription:
+        """Subscribe to a session, by default the connection's.
 
-        `from` is a Python keyword: write `subscribe(**{"from": 7})`.
+        Args:
+            since: The last event that is known, what the wire calls `from`.
+            params: Further params, such as `epoch` and `detail`.
         """
+        named = {"session": session, "from": since}
+        params |= {name: value for name, value in named.items() if value is not None}
         token = f"subscription-{len(self._subscriptions) + 1}"
-        named = {} if session is None else {"session": session}
-        call = self.call("agent/subscribe", {**named, "partialResultToken": token, **params})
-        stream = Subscription(
-            call,
-            last=params.get("from"),
-            forget=lambda: self._subscriptions.pop(token, None) and None,
-        )
+        call = self.call("agent/subscribe", {"partialResultToken": token, **params})
+        stream = Subscription(call, last=since)
         self._subscriptions[token] = stream
         call.answer.add_done_callback(lambda _: stream.ended())
         return stream
-
-    def stop_reading(self) -> None:
-        """Read nothing more, so that the pipe fills up and the server feels it."""
-        self.link.stop_reading()
-
-    def resume_reading(self) -> None:
-        """Read again, first what has piled up."""
-        self.link.resume_reading()
 
     async def shutdown(self, *, timeout_s: float = USUAL_S) -> None:
         """Ask the server to prepare for its end."""
@@ -203,10 +183,6 @@ class RawClient(Connection):
             raise TimeoutError(message)
         return exited.result()
 
-    async def kill(self) -> None:
-        """End the connection at once, and with it a process that was spawned."""
-        await self.link.close()
-
     @property
     def pid(self) -> int:
         """The process that was spawned."""
@@ -219,23 +195,8 @@ class RawClient(Connection):
         assert isinstance(self.link, ProcessLink)
         return self.link.stderr.decode("utf-8", "replace")
 
-    @override
-    def call(self, method: str, params: Any = None) -> Call:
-        for name in ("partialResultToken", "workDoneToken"):
-            if isinstance(params, dict) and params.get(name) is not None:
-                self.progress.setdefault(params[name], [])
-        return super().call(method, params)
-
-    @override
-    async def request(
-        self, method: str, params: Any = None, *, timeout_s: float | None = None
-    ) -> Any:
-        limit = self.profile.timeout_s if timeout_s is None else timeout_s
-        return await super().request(method, params, timeout_s=limit)
-
-    @override
-    def request_came(self, message: Json, reply: Reply) -> None:
-        method, params = message["method"], message.get("params")
+    def _answer(self, message: Json, reply: Reply) -> None:
+        method = message["method"]
         handler = self.handlers.get(method)
         served = declares(self.capabilities, method) or method in self.profile.answers_anyway
         if not served:
@@ -243,18 +204,14 @@ class RawClient(Connection):
         if handler is None or not served:
             reply.error(METHOD_NOT_FOUND, f"unknown method {method}")
             return
-        handler(params, reply)
+        handler(message.get("params"), reply)
 
-    @override
-    def notification_came(self, message: Json) -> None:
+    def _take(self, message: Json) -> None:
         if message["method"] != "$/progress":
             return
         token, value = message["params"]["token"], message["params"]["value"]
-        if token not in self.progress:
-            self.complaints.append(f"progress for the unknown token {token!r}")
-            return
-        self.progress[token].append(value)
-        stream = self._subscriptions.get(token) if isinstance(token, str) else None
+        self.progress.setdefault(token, []).append(value)
+        stream = self._subscriptions.get(token)
         if stream is not None:
             stream.take(value)
 
@@ -269,20 +226,13 @@ class RawClient(Connection):
             "agent/question": Scripted(),
             "window/showMessageRequest": Chooses(),
             "window/showDocument": lambda _, reply: reply({"success": True}),
-            "window/workDoneProgress/create": self._create_progress,
+            "window/workDoneProgress/create": lambda _, reply: reply(),
             "workspace/configuration": lambda params, reply: reply([None for _ in params["items"]]),
             "workspace/codeLens/refresh": lambda _, reply: reply(),
             "workspace/diagnostic/refresh": lambda _, reply: reply(),
             "client/registerCapability": lambda _, reply: reply(),
             "client/unregisterCapability": lambda _, reply: reply(),
         }
-
-    def _create_progress(self, params: Json, reply: Reply) -> None:
-        token = params["token"]
-        if token in self.progress:
-            self.complaints.append(f"the progress token {token!r} was created twice")
-        self.progress.setdefault(token, [])
-        reply()
 
     def _adopt(self, capabilities: Json) -> None:
         """Take the position encoding and the kind of synchronisation that the server has chosen."""

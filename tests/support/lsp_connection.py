@@ -2,17 +2,15 @@
 
 import asyncio
 import json
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from tests.support.lsp_links import Link
+from tests.support.lsp_record import USUAL_S, Json, Record
 
-Json = dict[str, Any]
 Handler = Callable[[Any, "Reply"], None]
 
-USUAL_S = 10.0
 METHOD_NOT_FOUND = -32601
 HEAD_END = b"\r\n\r\n"
 
@@ -25,10 +23,6 @@ class ClientError(Exception):
         self.code = code
         self.message = message
         self.data = data
-
-
-class ConnectionLostError(Exception):
-    """The server went away while something was awaited from it."""
 
 
 class Frames:
@@ -91,12 +85,6 @@ class Reply:
         self._send({"jsonrpc": "2.0", "id": self.request["id"], "error": error})
 
 
-@dataclass(slots=True, kw_only=True)
-class _Waiter:
-    wanted: Callable[[Json], bool]
-    found: asyncio.Future[Json | None]
-
-
 class Call:
     """One request of the client, under way or answered."""
 
@@ -114,7 +102,9 @@ class Call:
             ConnectionLostError: No answer can come any more.
             TimeoutError: It has not come in time.
         """
-        message = await self._owner.settled(self.answer, f"the answer to {self.method}", timeout_s)
+        message = await self._owner.settled(
+            self.answer, f"the answer to {self.method}", timeout_s=timeout_s
+        )
         error = message.get("error")
         if error is not None:
             raise ClientError(error["code"], error["message"], error.get("data"))
@@ -124,23 +114,45 @@ class Call:
         """Ask the server to cancel the request; an answer still comes."""
         self._owner.notify("$/cancelRequest", {"id": self.id})
 
+    @property
+    def message(self) -> Json | None:
+        """The message that answered, for its place in the order of arrival; None while there is none."""
+        return self.answer.result() if self.answer.done() else None
 
-class Connection:
-    """Speaks JSON-RPC with a server and remembers every message. Sending never waits."""
 
-    def __init__(self) -> None:
-        self.received: list[Json] = []
-        """Every message of the server, in the order in which it came."""
-        self.arrived_at: list[float] = []
-        """When each came, by the monotonic clock."""
-        self.complaints: list[str] = []
-        """What the server did against the protocol; a test ends with asserting that there is none."""
-        self.lost: str | None = None
+class Connection(Record):
+    """Speaks JSON-RPC with a server and remembers every message. Sending never waits.
+
+    Args:
+        on_request: Answers the requests of the server.
+        on_notification: Takes its notifications.
+    """
+
+    def __init__(
+        self,
+        *,
+        on_request: Callable[[Json, Reply], None],
+        on_notification: Callable[[Json], None],
+    ) -> None:
+        super().__init__()
+        self.patience_s = USUAL_S
+        """How long a request waits for its answer when it does not say so itself."""
+        self._on_request = on_request
+        self._on_notification = on_notification
         self._link: Link | None = None
         self._frames = Frames()
         self._calls: dict[int, Call] = {}
-        self._waiters: list[_Waiter] = []
-        self._made = 0
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.kill()
 
     def attach(self, link: Link) -> None:
         """Speak over this link from now on."""
@@ -166,15 +178,16 @@ class Connection:
 
     def call(self, method: str, params: Any = None) -> Call:
         """Send a request and give the call without waiting for it."""
-        self._made += 1
-        call = Call(self, number=self._made, method=method)
+        call = Call(self, number=len(self._calls) + 1, method=method)
         self._calls[call.id] = call
         if self.lost is not None:
             call.answer.set_result(None)
         self.send({"jsonrpc": "2.0", "id": call.id, "method": method, **_params(params)})
         return call
 
-    async def request(self, method: str, params: Any = None, *, timeout_s: float = USUAL_S) -> Any:
+    async def request(
+        self, method: str, params: Any = None, *, timeout_s: float | None = None
+    ) -> Any:
         """Send a request and wait for its result.
 
         Raises:
@@ -182,106 +195,53 @@ class Connection:
             ConnectionLostError: The server went away.
             TimeoutError: The answer has not come in time.
         """
-        return await self.call(method, params).result(timeout_s=timeout_s)
+        limit = self.patience_s if timeout_s is None else timeout_s
+        return await self.call(method, params).result(timeout_s=limit)
 
-    async def wait_for(
-        self, wanted: Callable[[Json], bool], *, timeout_s: float = USUAL_S, after: int = -1
-    ) -> Json:
-        """Give the first message that fits, of those that came already or the next to come.
+    def stop_reading(self) -> None:
+        """Read nothing more, so that the pipe fills up and the server feels it."""
+        self.link.stop_reading()
 
-        Args:
-            after: Pass over the messages up to this index of `received`.
-        """
-        for message in self.received[after + 1 :]:
-            if wanted(message):
-                return message
-        found: asyncio.Future[Json | None] = asyncio.get_running_loop().create_future()
-        waiter = _Waiter(wanted=wanted, found=found)
-        if self.lost is not None:
-            found.set_result(None)
-        self._waiters.append(waiter)
-        try:
-            return await self.settled(found, "a message", timeout_s)
-        finally:
-            self._waiters.remove(waiter)
+    def resume_reading(self) -> None:
+        """Read again, first what has piled up."""
+        self.link.resume_reading()
 
-    async def wait_method(
-        self, method: str, *, timeout_s: float = USUAL_S, after: int = -1, **params: Any
-    ) -> Json:
-        """Give the first request or notification of this method whose params hold these values."""
-
-        def wanted(message: Json) -> bool:
-            held = message.get("params") or {}
-            return message.get("method") == method and all(
-                name in held and held[name] == value for name, value in params.items()
-            )
-
-        return await self.wait_for(wanted, timeout_s=timeout_s, after=after)
-
-    def of(self, method: str) -> list[Json]:
-        """Give the params of every request and notification of a method so far."""
-        return [one.get("params") for one in self.received if one.get("method") == method]
-
-    def index_of(self, message: Json) -> int:
-        """Give the place of a message in the order of arrival."""
-        return next(index for index, one in enumerate(self.received) if one is message)
-
-    def answer_to(self, call: Call) -> Json | None:
-        """Give the message that answered a call, or None while there is none."""
-        return call.answer.result() if call.answer.done() else None
-
-    async def settled(
-        self, future: asyncio.Future[Json | None], what: str, timeout_s: float
-    ) -> Json:
-        """Wait for a message that the connection will hand over, and say what happened when it does not."""
-        await asyncio.wait({future}, timeout=timeout_s)
-        if not future.done():
-            message = f"{what} has not come within {timeout_s} s; {self._recently()}"
-            raise TimeoutError(message)
-        found = future.result()
-        if found is None:
-            message = f"{self.lost} before {what} came; {self._recently()}"
-            raise ConnectionLostError(message)
-        return found
+    async def kill(self) -> None:
+        """End the connection at once, and with it a process that was spawned."""
+        await self.link.close()
 
     def bytes_came(self, raw: bytes) -> None:
         """Take bytes from the link."""
         try:
-            for body in self._frames.feed(raw):
-                self._message_came(json.loads(body))
+            messages = [json.loads(body) for body in self._frames.feed(raw)]
         except ValueError as error:
             self.complaints.append(f"unreadable output: {error}")
             self.link_ended("the server wrote something that is no message")
+            return
+        for message in messages:
+            if isinstance(message, dict):
+                self._message_came(message)
+            else:
+                self.complaints.append(f"not a message: {message!r}")
 
     def link_ended(self, why: str) -> None:
         """Fail everything that still waits."""
         if self.lost is not None:
             return
-        self.lost = why
-        pending = [call.answer for call in self._calls.values()]
-        for future in (*pending, *(waiter.found for waiter in self._waiters)):
-            if not future.done():
-                future.set_result(None)
-
-    def request_came(self, message: Json, reply: Reply) -> None:
-        """Answer a request of the server; a connection knows none."""
-        reply.error(METHOD_NOT_FOUND, f"unknown method {message['method']}")
-
-    def notification_came(self, message: Json) -> None:
-        """Take a notification; a connection only records it."""
+        self._end(why)
+        for call in self._calls.values():
+            if not call.answer.done():
+                call.answer.set_result(None)
 
     def _message_came(self, message: Json) -> None:
-        self.received.append(message)
-        self.arrived_at.append(time.monotonic())
+        self._keep(message)
         if "method" not in message:
             self._answer_came(message)
         elif "id" in message:
-            self.request_came(message, Reply(message, self.send))
+            self._on_request(message, Reply(message, self.send))
         else:
-            self.notification_came(message)
-        for waiter in self._waiters:
-            if not waiter.found.done() and waiter.wanted(message):
-                waiter.found.set_result(message)
+            self._on_notification(message)
+        self._wake(message)
 
     def _answer_came(self, message: Json) -> None:
         number = message.get("id")
@@ -293,10 +253,6 @@ class Connection:
             self.complaints.append(f"request {number} ({call.method}) was answered twice")
             return
         call.answer.set_result(message)
-
-    def _recently(self) -> str:
-        last = [one.get("method", f"answer {one.get('id')}") for one in self.received[-8:]]
-        return f"last came {last}, {len(self.received)} messages in all"
 
 
 def _params(params: Any) -> Mapping[str, Any]:

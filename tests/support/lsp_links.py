@@ -3,11 +3,13 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from socket import socket
-from typing import Protocol, cast, override
+from typing import Protocol, cast
+
+from typing_extensions import override
 
 READ_BYTES = 64 * 1024
 CLOSE_S = 5.0
@@ -103,10 +105,8 @@ class ProcessLink(asyncio.SubprocessProtocol):
     async def close(self) -> None:
         """Kill the process group and reap the process."""
         if not self.exited.done():
-            try:
+            with suppress(ProcessLookupError):  # it may end just now
                 os.killpg(self.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass  # it ended just now
             await asyncio.wait({self.exited}, timeout=CLOSE_S)
         self._process().close()
         await asyncio.wait({self._closed}, timeout=CLOSE_S)

@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, TypeVar
 
-from tests.support.lsp_connection import USUAL_S, Call, ClientError
+from tests.support.lsp_connection import Call, ClientError
+from tests.support.lsp_record import USUAL_S
 
 Json = dict[str, Any]
+T = TypeVar("T")
 
 
 class Subscription:
@@ -15,7 +17,7 @@ class Subscription:
     A stream with a fault makes every wait fail at once, so a test need not look for faults itself.
     """
 
-    def __init__(self, call: Call, *, last: int | None, forget: Callable[[], None]) -> None:
+    def __init__(self, call: Call, *, last: int | None) -> None:
         self.events: list[Json] = []
         """Every event, in order, without those that came twice."""
         self.snapshot: Json | None = None
@@ -28,11 +30,12 @@ class Subscription:
         self.call = call
         self._epoch: object = None
         self._changed = asyncio.Event()
-        self._forget = forget
 
     def take(self, value: Json) -> None:
         """Take one progress value."""
         self.frames.append(value)
+        if self.call.answer.done():
+            self.faults.append(f"{value.get('kind')!r} came after the subscription's answer")
         match value.get("kind"):
             case "agent/events":
                 self._take_events(value)
@@ -59,24 +62,31 @@ class Subscription:
             TimeoutError: No such event has come in time.
         """
 
-        def found() -> Json | None:
-            return next(
-                (one for one in self.events if one["seq"] > after and has(one, fields)), None
-            )
+        index = 0
 
-        await self._until(lambda: found() is not None, f"an event with {fields}", timeout_s)
-        event = found()
-        assert event is not None
-        return event
+        def found() -> Json | None:
+            # Each event is looked at once, however often the wait is woken.
+            nonlocal index
+            while index < len(self.events):
+                event = self.events[index]
+                index += 1
+                if event["seq"] > after and has(event, fields):
+                    return event
+            return None
+
+        return await self._until(found, f"an event with {fields}", timeout_s)
 
     async def ready(self, *, timeout_s: float = USUAL_S) -> None:
         """Wait for the first snapshot or frame."""
-        await self._until(lambda: bool(self.frames), "the first frame", timeout_s)
+        await self._until(lambda: self.frames or None, "the first frame", timeout_s)
 
     async def reached(self, seq: int, *, timeout_s: float = USUAL_S) -> None:
         """Wait until everything up to a number is known."""
-        reached = lambda: self.last is not None and self.last >= seq  # noqa: E731
-        await self._until(reached, f"event {seq}", timeout_s)
+
+        def known() -> Literal[True] | None:
+            return True if self.last is not None and self.last >= seq else None
+
+        await self._until(known, f"event {seq}", timeout_s)
 
     def of(self, *types: str) -> list[Json]:
         """Give the events of these types so far."""
@@ -97,8 +107,6 @@ class Subscription:
             return await self.call.result(timeout_s=timeout_s)
         except ClientError as error:
             return error
-        finally:
-            self._forget()
 
     def ended(self) -> None:
         """Take note that the server has answered, so that nothing more comes."""
@@ -132,20 +140,21 @@ class Subscription:
                 )
             before = event["seq"]
 
-    async def _until(self, reached: Callable[[], bool], what: str, timeout_s: float) -> None:
+    async def _until(self, look: Callable[[], T | None], what: str, timeout_s: float) -> T:
+        """Look after every frame until there is something; a fault or the end of the stream ends the wait."""
         try:
             async with asyncio.timeout(timeout_s):
-                while not reached():
+                while (seen := look()) is None:
                     assert not self.faults, self.faults
                     assert not self.call.answer.done(), (
-                        f"the subscription ended with {self.call.answer.result()} before {what} came"
+                        f"the subscription ended with {self.call.message} before {what} came"
                     )
                     await self._changed.wait()
         except TimeoutError:
-            seen = [event["type"] for event in self.events[-8:]]
-            message = f"{what} has not come within {timeout_s} s; last came {seen}"
+            message = f"{what} has not come within {timeout_s} s; last came {self.types()[-8:]}"
             raise TimeoutError(message) from None
         assert not self.faults, self.faults
+        return seen
 
     def _touch(self) -> None:
         self._changed.set()

@@ -47,16 +47,14 @@ class Lines:
         content = self.text[self._starts[line] : self._stops[line]]
         if content.isascii() or self.encoding == "utf-32":
             return self._starts[line] + min(units, len(content))
-        for index, char in enumerate(content):
-            if units <= 0:
-                break
-            units -= width(char, self.encoding)
-        else:
-            index = len(content)
+        passed = 0
+        while units > 0 and passed < len(content):
+            units -= width(content[passed], self.encoding)
+            passed += 1
         if units < 0:
             message = f"{position!r} lies inside a character in {self.encoding}"
             raise EditError(message)
-        return self._starts[line] + index
+        return self._starts[line] + passed
 
     def position(self, offset: int) -> Json:
         """Give the position of an index in the text; inside a line end, the end of the line."""

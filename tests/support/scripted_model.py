@@ -200,7 +200,7 @@ def call(
         id=ToolCallId(id), name=name, arguments=arguments or {}, arguments_error=arguments_error
     )
     return (
-        ToolCallStart(index=0, name=name),
+        ToolCallStart(index=0, name=name, id=id),
         ToolCallDelta(index=0, text=json.dumps(arguments or {})),
         answer(asked, stop_reason=stop_reason, usage=usage),
     )

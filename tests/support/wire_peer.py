@@ -44,10 +44,10 @@ class Peer:
         passed: list[dict[str, Any]] = []
         while True:
             message = await self.read()
-            if "method" not in message and message.get("id") == request_id:
-                if type(message.get("id")) is type(request_id):
-                    self._unclaimed = passed + self._unclaimed
-                    return message
+            is_same = message.get("id") == request_id and type(message["id"]) is type(request_id)
+            if "method" not in message and is_same:
+                self._unclaimed = passed + self._unclaimed
+                return message
             passed.append(message)
 
     async def ask(self, request_id: Any, method: str, **rest: Any) -> dict[str, Any]:

@@ -171,15 +171,10 @@ class SessionFile:
 
     def _write(self, line: bytes, *, start: int) -> None:
         try:
-            written = os.write(self._fd, line)
+            _write_all(self._fd, line)
         except OSError as error:
             self._take_back(start)
             raise unavailable(self.path, "written", error) from error
-        if written != len(line):
-            self._take_back(start)
-            # The system stops in the middle of a line only when no more goes in.
-            full = OSError(errno.ENOSPC, f"{written} of {len(line)} bytes went in")
-            raise unavailable(self.path, "written", full)
 
     def _take_back(self, size: int) -> None:
         try:
@@ -238,9 +233,13 @@ def unavailable(path: Path, what: str, error: OSError) -> StorageUnavailable:
 
 
 def _write_all(fd: int, content: bytes) -> None:
-    left = memoryview(content)
-    while left:
-        left = left[os.write(fd, left) :]
+    """Write with one call; a second one only follows a short write, to learn why the rest does not go in."""
+    written = os.write(fd, content)
+    while written < len(content):
+        more = os.write(fd, memoryview(content)[written:])
+        if more == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written += more
 
 
 def _keep(path: Path, old: Path) -> None:

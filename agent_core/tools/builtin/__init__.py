@@ -1,1 +1,14 @@
+"""The tools that Tiller brings along, one file each."""
 
+from agent_core.tools.builtin.bash import bash_tool
+from agent_core.tools.builtin.edit import edit_tool
+from agent_core.tools.builtin.read import read_tool
+from agent_core.tools.builtin.write import write_tool
+from agent_core.tools.port import Tool
+
+__all__ = ["bash_tool", "builtin_tools", "edit_tool", "read_tool", "write_tool"]
+
+
+def builtin_tools() -> tuple[Tool, ...]:
+    """Make all of them, in the order in which models see them."""
+    return (read_tool(), write_tool(), edit_tool(), bash_tool())

@@ -35,10 +35,10 @@ class DiskFiles:
         Args:
             roots: Absolute and real; the first is where relative paths start.
             home: What `~` means.
-            read_roots: Absolute and real; more folders that may be read, not written.
+            read_roots: Absolute; more folders that may be read, not written. They need not be there yet.
         """
         self._roots = tuple(roots)
-        self._readable = (*roots, *read_roots)
+        self._read_roots = tuple(read_roots)
         self._home = home
         self._locks = PathLocks()
 
@@ -77,7 +77,7 @@ class DiskFiles:
     # In a thread
 
     def _resolve(self, path: str, access: Access) -> Path:
-        allowed = self._readable if access == "read" else self._roots
+        allowed = self._allowed(access)
         literal = meanings(path, root=self._roots[0], home=self._home)
         found = [real_path(one) for one in literal]
         inside = [one for one in found if is_inside(one, allowed)]
@@ -144,8 +144,13 @@ class DiskFiles:
             mtime_ns=found.st_mtime_ns,
         )
 
+    def _allowed(self, access: Access) -> tuple[Path, ...]:
+        if access == "write":
+            return self._roots
+        return (*self._roots, *(real_path(root) for root in self._read_roots))
+
     def _root_of(self, path: Path, access: Access) -> Path:
-        allowed = self._readable if access == "read" else self._roots
+        allowed = self._allowed(access)
         for root in sorted(allowed, key=lambda one: len(one.parts), reverse=True):
             if path.is_relative_to(root):
                 return root

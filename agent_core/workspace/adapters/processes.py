@@ -3,17 +3,20 @@
 import errno
 import math
 import os
-import signal
 import subprocess
+import sys
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
 from anyio import lowlevel, to_thread
 
 from agent_core.kernel.errors import AccessRefused, FileMissing, WorkspaceError
-from agent_core.workspace.adapters.process_tree import MARK, Tree, end_tree
+from agent_core.workspace.adapters.process_proc import ProcTable
+from agent_core.workspace.adapters.process_psutil import PsutilTable
+from agent_core.workspace.adapters.process_tree import MARK, ProcessTable, Tree, end_tree
 from agent_core.workspace.port import Killed, ProcessEnd
 
 CHUNK_BYTES = 65_536
@@ -21,10 +24,19 @@ REST_BYTES = 1_048_576
 """How much of the output that nobody has read yet is kept when a process is ended."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Started:
+    popen: "subprocess.Popen[bytes]"
+    mark: str
+    output: int
+
+
 class DiskProcesses:
     """Starts processes on this machine."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, table: ProcessTable | None = None) -> None:
+        """Take the way to find processes; None: the best for this system."""
+        self._table = table or (ProcTable() if sys.platform == "linux" else PsutilTable())
         # Of its own: ending a process must not wait until slow reads of files let threads go.
         self._threads = anyio.CapacityLimiter(math.inf)
 
@@ -32,59 +44,30 @@ class DiskProcesses:
         self, argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str]
     ) -> "DiskProcess":
         """Start a process in a group of its own, without input."""
-        return await to_thread.run_sync(self._start, argv, cwd, env, limiter=self._threads)
+        started = await to_thread.run_sync(_start, argv, cwd, env, limiter=self._threads)
+        return DiskProcess(started, table=self._table, threads=self._threads)
 
     async def before_start(self) -> str | None:
         """Do nothing: everything is on the disk already."""
         await lowlevel.checkpoint()
         return None
 
-    def _start(self, argv: tuple[str, ...], cwd: Path, env: Mapping[str, str]) -> "DiskProcess":
-        if not cwd.is_dir():
-            message = f"Working directory does not exist: {cwd}"
-            raise FileMissing(message)
-        mark = uuid.uuid4().hex
-        # A Tiller inside a Tiller keeps the outer mark: the outer one must find its processes too.
-        marked = {**env, MARK: f"{env[MARK]}:{mark}" if MARK in env else mark}
-        try:
-            reading, writing = os.pipe()
-            try:
-                popen = _spawn(argv, cwd=cwd, env=marked, output=writing)
-            except BaseException:
-                os.close(reading)
-                raise
-            finally:
-                os.close(writing)
-        except OSError as error:
-            raise _not_started(argv, error) from error
-        except ValueError as error:
-            message = (
-                f"the command cannot be passed on ({error}): leave out NUL and broken characters"
-            )
-            raise AccessRefused(message) from error
-        os.set_blocking(reading, False)
-        return DiskProcess(popen, mark=mark, output=reading, threads=self._threads)
-
 
 class DiskProcess:
     """A running process with its descendants."""
 
     def __init__(
-        self,
-        popen: "subprocess.Popen[bytes]",
-        *,
-        mark: str,
-        output: int,
-        threads: anyio.CapacityLimiter,
+        self, started: _Started, *, table: ProcessTable, threads: anyio.CapacityLimiter
     ) -> None:
-        self._popen = popen
-        self._mark = mark
-        self._output: int | None = output
+        self._popen = started.popen
+        self._mark = started.mark
+        self._output: int | None = started.output
         self._rest = b""
+        self._table = table
         self._threads = threads
         self._ending = anyio.Lock()
         self._waiting = anyio.Lock()
-        self._exit = _Exit(popen)
+        self._exit = _Exit(started.popen)
 
     @property
     def pid(self) -> int:
@@ -117,7 +100,9 @@ class DiskProcess:
     async def end(self, *, grace_s: float) -> Killed:
         """End the whole tree: asked first, killed after the grace. Once begun it is carried through."""
         async with self._ending:
-            tree = Tree(first=self.pid, mark=self._mark, reaped=self._exit.reaped)
+            tree = Tree(
+                table=self._table, first=self.pid, mark=self._mark, reaped=self._exit.reaped
+            )
             killed = await to_thread.run_sync(
                 lambda: end_tree(tree, grace_s=grace_s), limiter=self._threads
             )
@@ -181,7 +166,8 @@ class _Exit:
                 await anyio.wait_readable(self._pidfd)
             except anyio.ClosedResourceError:
                 continue  # it was reaped meanwhile, which sets the end
-            self._end = self._look()
+            if self._end is None:
+                self._end = self._look()
         return self._end
 
     def reap(self) -> None:
@@ -202,6 +188,31 @@ class _Exit:
         if seen.si_code == os.CLD_EXITED:
             return ProcessEnd(exit_code=seen.si_status)
         return ProcessEnd(exit_code=None, signal=seen.si_status)
+
+
+def _start(argv: tuple[str, ...], cwd: Path, env: Mapping[str, str]) -> _Started:
+    if not cwd.is_dir():
+        message = f"Working directory does not exist: {cwd}"
+        raise FileMissing(message)
+    mark = uuid.uuid4().hex
+    # A Tiller inside a Tiller keeps the outer mark: the outer one must find its processes too.
+    marked = {**env, MARK: f"{env[MARK]}:{mark}" if MARK in env else mark}
+    try:
+        reading, writing = os.pipe()
+        try:
+            popen = _spawn(argv, cwd=cwd, env=marked, output=writing)
+        except BaseException:
+            os.close(reading)
+            raise
+        finally:
+            os.close(writing)
+    except OSError as error:
+        raise _not_started(argv, error) from error
+    except ValueError as error:
+        message = f"the command cannot be passed on ({error}): leave out NUL and broken characters"
+        raise AccessRefused(message) from error
+    os.set_blocking(reading, False)
+    return _Started(popen=popen, mark=mark, output=reading)
 
 
 def _spawn(
@@ -228,7 +239,7 @@ def _open_pidfd(pid: int) -> int | None:
 
 def _from_code(code: int | None) -> ProcessEnd:
     if code is not None and code < 0:
-        return ProcessEnd(exit_code=None, signal=signal.Signals(-code).value)
+        return ProcessEnd(exit_code=None, signal=-code)
     return ProcessEnd(exit_code=code)
 
 

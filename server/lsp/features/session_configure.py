@@ -16,7 +16,7 @@ async def run(front: Front, params: dict[str, Any]) -> object:
     hosted = await front.hosted(asked.session)
     session, change = hosted.session, asked.set
     if change.mode is not None:
-        check_mode(change.mode, allowed=hosted.mode_limit)
+        check_mode(change.mode, allowed=hosted.session.info.allowed_mode)
     try:
         if change.model is not None:
             await session.models.choose(change.model)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tests.support.provider.asked import Asked
 from tests.support.provider.script import Json, ToolCall, Turn
@@ -133,7 +134,7 @@ def _pieces(text: str, count: int) -> list[str]:
     """Cut a text into `count` parts, as even as can be; shorter texts give fewer."""
     count = min(count, len(text))
     cuts = [len(text) * index // count for index in range(count + 1)] if count else []
-    return [text[start:end] for start, end in zip(cuts, cuts[1:], strict=False)]
+    return [text[start:end] for start, end in pairwise(cuts)]
 
 
 def _stop(turn: Turn) -> str:

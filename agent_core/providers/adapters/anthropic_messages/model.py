@@ -10,8 +10,9 @@ from agent_core.providers.adapters.anthropic_messages.request import (
     request_body,
 )
 from agent_core.providers.adapters.anthropic_messages.stream import EventReader
-from agent_core.providers.http import HttpPool, Post, posted
+from agent_core.providers.http import HttpPool, posted
 from agent_core.providers.port import ModelFacts, ModelRequest, Part
+from agent_core.providers.post import Post
 from agent_core.providers.streaming import read_parts
 
 VERSION = "2023-06-01"

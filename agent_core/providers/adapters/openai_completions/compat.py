@@ -58,7 +58,7 @@ class Compat:
 
 def compat_of(facts: ModelFacts) -> Compat:
     """Tell what a model's server takes; what models.json says wins, field by field."""
-    host = urlsplit(facts.base_url).hostname or ""
+    host = _host(facts.base_url)
     own = host == OPENAI
     # What is neither OpenAI nor a known gateway may be any local server: the older and plainer form is sent.
     standard = own or (host.endswith((".openai.azure.com", "openrouter.ai")))
@@ -86,6 +86,14 @@ def compat_of(facts: ModelFacts) -> Compat:
         cache_key=_flag(told, "supportsPromptCacheKey", default=own),
         strict_tools=False if _flag(told, "supportsStrictMode", default=own) else None,
     )
+
+
+def _host(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        # What it is makes no difference: nothing can be sent there.
+        return ""
 
 
 def _format(host: str) -> str:

@@ -7,8 +7,9 @@ from agent_core.kernel import json
 from agent_core.providers.access import Access, with_headers
 from agent_core.providers.adapters.openai_completions.request import request_body
 from agent_core.providers.adapters.openai_completions.stream import ChunkReader
-from agent_core.providers.http import HttpPool, Post, posted
+from agent_core.providers.http import HttpPool, posted
 from agent_core.providers.port import ModelFacts, ModelRequest, Part
+from agent_core.providers.post import Post
 from agent_core.providers.streaming import read_parts
 
 

@@ -1,0 +1,73 @@
+"""Which adapter opens which model: the only place, with `sessions`, that names adapters."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agent_core.kernel import Clock
+from agent_core.kernel.errors import ConfigError
+from agent_core.providers import Api, Model, ModelFacts
+from agent_core.providers.access import Access
+from agent_core.providers.adapters.anthropic_messages import AnthropicMessages
+from agent_core.providers.adapters.embedded import EMBEDDED_FACTS, EmbeddedModel
+from agent_core.providers.adapters.openai_completions import OpenAICompletions
+from agent_core.providers.catalogue import ProviderFacts
+from agent_core.providers.http import HttpPool, StreamLimits
+from agent_core.providers.models_file import load_models_file
+from agent_core.providers.registry import ModelRegistry, Opener
+from agent_core.resources.paths import AppPaths
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSet:
+    """The models of a session, and the connections that they share."""
+
+    registry: ModelRegistry
+    pool: HttpPool
+
+    @property
+    def problems(self) -> tuple[ConfigError, ...]:
+        """What was wrong in models.json."""
+        return self.registry.problems
+
+
+async def load_models(
+    *, paths: AppPaths, env: Mapping[str, str], clock: Clock, limits: StreamLimits
+) -> ModelSet:
+    """Read what models there are. Never fails because of a broken file; close the pool when done."""
+    pool = HttpPool(clock=clock, limits=limits)
+    registry = ModelRegistry(
+        openers=_openers(pool, clock),
+        environment=env,
+        file=await load_models_file(paths.models),
+        extra=(_embedded(),),
+    )
+    return ModelSet(registry=registry, pool=pool)
+
+
+def _embedded() -> ProviderFacts:
+    """Give the provider that is no network service: it needs no key, and is used only when named."""
+    return ProviderFacts(
+        id=EMBEDDED_FACTS.provider,
+        name=EMBEDDED_FACTS.name,
+        api="embedded",
+        base_url="",
+        keyless=True,
+        models=(EMBEDDED_FACTS,),
+    )
+
+
+def _openers(pool: HttpPool, clock: Clock) -> Mapping[Api, Opener]:
+    def openai(facts: ModelFacts, access: Access) -> Model:
+        return OpenAICompletions(facts, access=access, pool=pool)
+
+    def anthropic(facts: ModelFacts, access: Access) -> Model:
+        return AnthropicMessages(facts, access=access, pool=pool)
+
+    def embedded(_facts: ModelFacts, _access: Access) -> Model:
+        return EmbeddedModel(clock)
+
+    return {
+        "openai-completions": openai,
+        "anthropic-messages": anthropic,
+        "embedded": embedded,
+    }

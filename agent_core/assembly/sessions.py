@@ -1,0 +1,367 @@
+"""Opens sessions from settings and files: adapters are picked here."""
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from os import defpath
+from pathlib import Path
+from typing import Literal
+
+import anyio
+
+from agent_core.assembly.build import Ingredients, build_session
+from agent_core.assembly.models import ModelSet, load_models
+from agent_core.compaction import CompactionSettings
+from agent_core.events import PermissionMode, ThinkingLevel
+from agent_core.hooks import HookTable
+from agent_core.kernel import Clock, JsonObject, JsonValue, SessionId, SystemClock, uuid7
+from agent_core.kernel.errors import ModelUnknown, WorkspaceMissing
+from agent_core.providers import Model
+from agent_core.providers.http import StreamLimits
+from agent_core.resources.context_files import load_context_files
+from agent_core.resources.paths import AppPaths, app_paths
+from agent_core.resources.settings import Layer, LayerName, Settings, load_settings
+from agent_core.resources.settings_values import SettingsValues
+from agent_core.resources.system_prompt import ToolWords, build_system_prompt
+from agent_core.session import AgentSession
+from agent_core.session.aftercare import RetrySettings
+from agent_core.session.parts import Place, SessionOptions, SystemPrompt
+from agent_core.storage import Opened, Recovery, SessionStore
+from agent_core.storage.adapters.jsonl import JsonlStore
+from agent_core.storage.adapters.memory import MemoryStore
+from agent_core.tools import Tool, ToolSpec
+from agent_core.tools.builtin.bash import bash_tool
+from agent_core.tools.builtin.edit import edit_tool
+from agent_core.tools.builtin.read import read_tool
+from agent_core.tools.builtin.write import write_tool
+from agent_core.transcript import build_context
+from agent_core.transcript.entries import Header
+from agent_core.workspace import Files, Processes, Workspace
+from agent_core.workspace.adapters.disk import DiskFiles
+from agent_core.workspace.adapters.processes import DiskProcesses
+from agent_core.workspace.permission import ModePolicy
+
+StoreKind = Literal["files", "memory"]
+LEVELS: tuple[ThinkingLevel, ...] = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRequest:
+    """Which session to open, and how."""
+
+    workspace: Path
+    """A folder; made absolute and real on opening."""
+    session: str = "new"
+    """`new`, `latest` (of this workspace, else a new one) or an id."""
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The environment: keys are looked up in it, and processes get it without them."""
+    paths: AppPaths | None = None
+    """Where configuration and data lie; None: as `env` says."""
+    settings: Mapping[LayerName, JsonObject] = field(default_factory=dict["LayerName", JsonObject])
+    """Settings above the user's file, by layer."""
+    model: str | None = None
+    thinking: ThinkingLevel | None = None
+    tools: str | Sequence[str] | None = None
+    """Active tools: a preset, or names; None: as the settings say."""
+    custom_tools: Sequence[Tool] = ()
+    store: StoreKind | SessionStore = "files"
+    hooks: HookTable = field(default_factory=HookTable)
+    files: Callable[[Files], Files] = lambda disk: disk
+    """Puts something before the disk, an editor for one."""
+    processes: Callable[[Processes], Processes] = lambda plain: plain
+    """The same for processes."""
+    clock: Clock = field(default_factory=SystemClock)
+
+
+@asynccontextmanager
+async def open_session(request: SessionRequest) -> AsyncGenerator[AgentSession, None]:
+    """Open a session and hold it; leaving the context cancels what goes on and settles the file.
+
+    Broken settings and models are no errors: they are told as notices, and what could be read of them holds.
+
+    Raises:
+        WorkspaceMissing: The workspace is no folder.
+        ModelUnknown: The model asked for cannot be used.
+        SessionNotFound: No session of that id.
+        SessionLocked: Another process has it.
+        ToolSetInvalid: No or unknown tools.
+    """
+    root = await anyio.to_thread.run_sync(_folder, request.workspace)
+    paths = request.paths or app_paths(request.env)
+    settings, allowed = await _settings(request, paths)
+    values = settings.values
+    limits = StreamLimits(
+        first_byte_s=values.stream.first_byte_timeout_s, idle_s=values.stream.idle_timeout_s
+    )
+    models = await load_models(paths=paths, env=request.env, clock=request.clock, limits=limits)
+    opened = await _opened(request, root, paths)
+    try:
+        ground = _Ground(root=root, paths=paths, settings=settings, allowed=allowed)
+        ingredients = _ingredients(request, ground, models, opened)
+    except BaseException:
+        await opened.log.close()
+        await models.pool.aclose()
+        raise
+    try:
+        async with build_session(ingredients) as session:
+            yield session
+    finally:
+        with anyio.move_on_after(2, shield=True):
+            await models.pool.aclose()
+
+
+def create_session(
+    *,
+    workspace: str | Path,
+    session: str = "new",
+    model: str | None = None,
+    thinking: ThinkingLevel | None = None,
+    tools: str | Sequence[str] | None = None,
+    custom_tools: Sequence[Tool] = (),
+    store: StoreKind | SessionStore = "files",
+    settings: JsonObject | None = None,
+    hooks: HookTable | None = None,
+    env: Mapping[str, str] | None = None,
+    clock: Clock | None = None,
+) -> AbstractAsyncContextManager[AgentSession]:
+    """Open a session for a script, which enters it with `async with`.
+
+    Args:
+        workspace: The folder to work in.
+        session: `new`, `latest` of this workspace, or an id.
+        model: `provider/id`; None: the session's, the settings', or the first with credentials.
+        thinking: How hard the model thinks; None: as the session or the settings say.
+        tools: Active tools, by preset or name.
+        custom_tools: Tools besides the built-in ones; they are active.
+        store: Keep the session in the user's data folder, in memory, or in a store of your own.
+        settings: Settings above the user's settings.json, with its keys.
+        hooks: Functions that look in on what happens.
+        env: The environment for keys and processes; None: only a PATH, no keys.
+        clock: Time; None: the machine's.
+
+    Raises:
+        WorkspaceMissing, ModelUnknown, SessionNotFound, SessionLocked, ToolSetInvalid: On entering.
+    """
+    return open_session(
+        SessionRequest(
+            workspace=Path(workspace),
+            session=session,
+            env={"PATH": defpath} if env is None else dict(env),
+            settings={} if settings is None else {"request": settings},
+            model=model,
+            thinking=thinking,
+            tools=tools,
+            custom_tools=custom_tools,
+            store=store,
+            hooks=hooks or HookTable(),
+            clock=clock or SystemClock(),
+        )
+    )
+
+
+async def _settings(request: SessionRequest, paths: AppPaths) -> tuple[Settings, PermissionMode]:
+    """Give the settings in force, and the most that the user's own settings allow."""
+    user = Layer(name="user", content=paths.settings)
+    above = [Layer(name=name, content=content) for name, content in request.settings.items()]
+    settings = await load_settings([user, *above])
+    own = [user, *(layer for layer in above if layer.name == "request")]
+    allowed = await load_settings(own)
+    return settings, allowed.values.permission.mode
+
+
+async def _opened(request: SessionRequest, root: Path, paths: AppPaths) -> Opened:
+    store = _store(request, paths)
+    which = request.session
+    if which == "latest":
+        latest = await store.latest(str(root))
+        which = "new" if latest is None else latest
+    if which != "new":
+        return await store.open(SessionId(which))
+    now_ms = request.clock.now_ms()
+    header = Header(id=SessionId(uuid7(now_ms)), at_ms=now_ms, cwd=str(root))
+    return Opened(log=await store.create(header), entries=(), recovery=Recovery())
+
+
+def _store(request: SessionRequest, paths: AppPaths) -> SessionStore:
+    match request.store:
+        case "files":
+            return JsonlStore(paths.sessions, request.clock)
+        case "memory":
+            return MemoryStore()
+        case store:
+            return store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ground:
+    """What was read before the session is built."""
+
+    root: Path
+    paths: AppPaths
+    settings: Settings
+    allowed: PermissionMode
+
+
+def _ingredients(
+    request: SessionRequest, ground: _Ground, models: ModelSet, opened: Opened
+) -> Ingredients:
+    values, paths = ground.settings.values, ground.paths
+    context = build_context(opened.entries)
+    model, trouble = _model(request, values, models, context.model)
+    scratch = paths.data / "outputs" / opened.log.header.id
+    roots = (ground.root,)
+    disk = DiskFiles(roots, _home(request.env), read_roots=(scratch,))
+    workspace = Workspace(
+        roots=roots,
+        files=request.files(disk),
+        processes=request.processes(DiskProcesses()),
+        env=_without_keys(request.env, models),
+    )
+    return Ingredients(
+        clock=request.clock,
+        opened=opened,
+        place=Place(
+            workspace=workspace, policy=ModePolicy(values.permission.mode), allowed=ground.allowed
+        ),
+        source=models.registry,
+        model=model,
+        why_no_model=trouble if model is None else "",
+        thinking=_thinking(request, values, context.thinking),
+        tools=(read_tool(), write_tool(), edit_tool(), bash_tool(), *request.custom_tools),
+        active_tools=_active(request, values),
+        hooks=request.hooks,
+        system_prompt=_system_prompt(ground.root, paths),
+        steering=values.steering_mode,
+        follow_up=values.follow_up_mode,
+        options=_options(values, scratch),
+        notices=_notices(ground.settings, models, opened, trouble if model else ""),
+    )
+
+
+def _model(
+    request: SessionRequest, values: SettingsValues, models: ModelSet, of_session: str | None
+) -> tuple[Model | None, str]:
+    """Choose the model; gives it with what the user should hear of the choice."""
+    default = (
+        f"{values.default_provider}/{values.default_model}"
+        if values.default_provider and values.default_model
+        else None
+    )
+    choice = models.registry.choose(request=request.model, session=of_session, settings=default)
+    message = choice.fallback_message or ""
+    if choice.model is None:
+        return None, message
+    try:
+        return models.registry.open(choice.model), message
+    except ModelUnknown as error:
+        return None, str(error)
+
+
+def _thinking(
+    request: SessionRequest, values: SettingsValues, of_session: str | None
+) -> ThinkingLevel:
+    """Give the level asked for, else the session's if it is one that we know, else the default."""
+    if request.thinking is not None:
+        return request.thinking
+    for level in LEVELS:
+        if level == of_session:
+            return level
+    return values.default_thinking_level
+
+
+def _active(request: SessionRequest, values: SettingsValues) -> Sequence[str]:
+    chosen: str | Sequence[str] = values.default_tools if request.tools is None else request.tools
+    words = (chosen,) if isinstance(chosen, str) else tuple(chosen)
+    return (*words, *(tool.spec.name for tool in request.custom_tools))
+
+
+def _options(values: SettingsValues, scratch: Path) -> SessionOptions:
+    bash: dict[str, JsonValue] = {"timeoutS": values.bash.timeout_s}
+    if values.bash.prefix is not None:
+        bash["prefix"] = values.bash.prefix
+    if values.bash.shell_path is not None:
+        bash["shellPath"] = values.bash.shell_path
+    return SessionOptions(
+        retry=RetrySettings(
+            enabled=values.retry.enabled,
+            max_retries=values.retry.max_retries,
+            base_delay_ms=values.retry.base_delay_ms,
+            max_delay_ms=values.retry.max_delay_ms,
+        ),
+        compaction=CompactionSettings(
+            enabled=values.compaction.enabled,
+            reserve_tokens=values.compaction.reserve_tokens,
+            keep_recent_tokens=values.compaction.keep_recent_tokens,
+        ),
+        auto_compact=values.compaction.enabled,
+        tool_execution=values.tool_execution,
+        skip_on_steer=values.skip_on_steer,
+        steer_grace_s=values.steer.grace_s,
+        tool_options={"bash": bash},
+        scratch=str(scratch),
+    )
+
+
+def _notices(
+    settings: Settings, models: ModelSet, opened: Opened, fallback: str
+) -> tuple[str, ...]:
+    notices = [str(problem) for problem in settings.problems]
+    for problem in models.problems:
+        place = ":".join(str(part) for part in (problem.path, problem.line, problem.column) if part)
+        notices.append(f"{place}: {problem}")
+    if opened.recovery.torn_tail is not None:
+        notices.append(
+            f"the session's last line was cut off; the fragment is in {opened.recovery.torn_tail}"
+        )
+    if opened.recovery.skipped_lines:
+        lines = ", ".join(str(line) for line in opened.recovery.skipped_lines)
+        notices.append(f"the session's file has damaged lines, which were left out: {lines}")
+    if fallback:
+        notices.append(fallback)
+    return tuple(notices)
+
+
+def _system_prompt(root: Path, paths: AppPaths) -> SystemPrompt:
+    """Read the context files anew for every run: they are part of what the user edits."""
+
+    async def build(specs: Sequence[ToolSpec]) -> str:
+        files = await load_context_files(config=paths.config, root=root, project_trusted=False)
+        return build_system_prompt(
+            root=root,
+            tools=[
+                ToolWords(name=spec.name, snippet=spec.snippet, guidelines=spec.guidelines)
+                for spec in specs
+            ],
+            context=files.files,
+            custom=files.system.text if files.system else None,
+            append=[files.append.text] if files.append else [],
+        )
+
+    return build
+
+
+def _without_keys(env: Mapping[str, str], models: ModelSet) -> Mapping[str, str]:
+    """Give the environment of processes: a command that a model chose has no use for our keys."""
+    keys = {
+        name
+        for provider in models.registry.providers()
+        for name in (*provider.key_variables, *provider.bearer_variables)
+    }
+    return {name: value for name, value in env.items() if name not in keys}
+
+
+def _home(env: Mapping[str, str]) -> Path:
+    home = env.get("HOME")
+    return Path(home) if home else Path("/")
+
+
+def _folder(path: Path) -> Path:
+    try:
+        real = path.expanduser().resolve()
+    except (OSError, RuntimeError) as error:
+        message = f"the workspace {str(path)!r} cannot be found: {error}"
+        raise WorkspaceMissing(message) from error
+    if not real.is_dir():
+        message = f"the workspace {str(path)!r} is not a folder; name one that exists"
+        raise WorkspaceMissing(message)
+    return real

@@ -1,0 +1,123 @@
+"""Repairs of a misspelt attribute or imported name: at its use, or at its definition when that is what stands alone."""
+
+import re
+from dataclasses import dataclass
+
+from agent_core.providers.adapters.embedded.commands import find_words, try_names
+from agent_core.providers.adapters.embedded.names import told_suggestion, use_instead
+from agent_core.providers.adapters.embedded.output import SUGGESTED
+from agent_core.providers.adapters.embedded.source import Source, binds
+from agent_core.providers.adapters.embedded.verdicts import (
+    Declined,
+    Evidence,
+    Repair,
+    Run,
+    Site,
+    Verdict,
+)
+
+NO_ATTRIBUTE = re.compile(r".*\bhas no attribute '(?P<name>\w+)'")
+NOT_IMPORTED = re.compile(r"cannot import name '(?P<name>\w+)' from '(?P<module>[\w.]+)'")
+FOUND = re.compile(r"^(?:\./)?(?P<path>[^:\n]+):(?P<line>\d+):(?P<text>.*)$", re.MULTILINE)
+
+
+def repair_attribute(site: Site, evidence: Evidence) -> Verdict:
+    """Say what to do about an AttributeError."""
+    match = NO_ATTRIBUTE.match(site.failure.message)
+    if match is None or not site.raised_here or "partially initialized" in site.failure.message:
+        return Declined(why="Python names no repair for it")
+    told = told_suggestion(site, evidence)
+    if not isinstance(told, str):
+        return told
+    return _repair(site, evidence, missing=match["name"], suggested=told, dotted=True)
+
+
+def repair_import(site: Site, evidence: Evidence) -> Verdict:
+    """Say what to do about a name that a module does not have."""
+    match = NOT_IMPORTED.match(site.failure.message)
+    if match is None or "partially initialized" in site.failure.message:
+        return Declined(why="Python names no repair for it")
+    missing, told = match["name"], site.failure.suggested
+    if told is None:
+        command = try_names(match["module"], [missing])
+        tried = evidence.output(command)
+        if tried is None:
+            why = f"I ask Python what `{match['module']}` has instead of `{missing}`."
+            return Run(command=command, why=why)
+        suggestion = SUGGESTED.search(tried.output)
+        told = suggestion["name"] if suggestion else None
+    if told is None:
+        return Declined(why="Python suggests nothing for it")
+    return _repair(site, evidence, missing=missing, suggested=told, dotted=False)
+
+
+def _repair(
+    site: Site, evidence: Evidence, *, missing: str, suggested: str, dotted: bool
+) -> Verdict:
+    command = find_words([missing, suggested])
+    found = evidence.output(command)
+    if found is None:
+        why = f"I look where `{missing}` and `{suggested}` stand."
+        return Run(command=command, why=why)
+    words = _words(found.output, missing, suggested)
+    definition = _lonely_definition(words, site, missing=missing, suggested=suggested)
+    if definition is not None:
+        at_definition = _rename(definition, evidence, old=suggested, new=missing)
+        if at_definition is not None:
+            return at_definition
+    source = evidence.source(site.path, site.line)
+    if not isinstance(source, Source):
+        return source
+    use = source.first_from(site.line, missing, dotted=dotted)
+    if use is None:
+        return Declined(why=f"line {site.line} does not hold {missing!r}")
+    return use_instead(source, site, use, suggested)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Word:
+    """A line that holds a word."""
+
+    path: str
+    line: int
+    text: str
+    word: str
+
+
+def _words(output: str, *names: str) -> tuple[_Word, ...]:
+    return tuple(
+        _Word(path=match["path"], line=int(match["line"]), text=match["text"], word=name)
+        for match in FOUND.finditer(output)
+        for name in names
+        for _ in re.finditer(rf"\b{re.escape(name)}\b", match["text"])
+    )
+
+
+def _lonely_definition(
+    words: tuple[_Word, ...], site: Site, *, missing: str, suggested: str
+) -> _Word | None:
+    """Find the definition when it, not its uses, is misspelt: it stands alone against several uses."""
+    alone = [one for one in words if one.word == suggested]
+    uses = [one for one in words if one.word == missing]
+    if len(alone) != 1 or len(uses) < 2:  # noqa: PLR2004 - one use proves nothing
+        return None
+    defines = re.compile(
+        rf"\s*(?:(?:async\s+)?def|class)\s+{suggested}\b|.*\b{suggested}\s*(?::[^=]+)?=[^=]"
+    )
+    here = (alone[0].path, alone[0].line) == (site.path, site.line)
+    return alone[0] if not here and defines.match(alone[0].text) else None
+
+
+def _rename(place: _Word, evidence: Evidence, *, old: str, new: str) -> Verdict | None:
+    source = evidence.source(place.path, place.line)
+    if not isinstance(source, Source):
+        return source
+    names = source.occurrences(old)
+    if len(names) != 1 or not any(binds(node, old) for node in source.nodes()):
+        return None
+    return Repair(
+        path=place.path,
+        line=names[0].line,
+        edits=source.replaced([(names[0], new)]),
+        what=f"`{old}` → `{new}`, the name by which it is used",
+    )

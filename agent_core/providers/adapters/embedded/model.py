@@ -1,0 +1,112 @@
+"""The embedded model behind the port: the next step of a repair, streamed as a provider streams it."""
+
+import json
+import re
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
+
+import anyio.to_thread
+from anyio.lowlevel import checkpoint
+
+from agent_core.kernel import Clock, ToolCallId
+from agent_core.messages import (
+    AssistantContent,
+    AssistantMessage,
+    Cost,
+    Text,
+    ToolCall,
+    Usage,
+)
+from agent_core.providers.adapters.embedded.plan import CallTool, Next, Say, next_step
+from agent_core.providers.port import (
+    Answer,
+    ModelFacts,
+    ModelRequest,
+    Part,
+    Prices,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallStart,
+)
+
+EMBEDDED_FACTS = ModelFacts(
+    provider="embedded",
+    id="repair",
+    api="embedded",
+    name="Repair (rule-based, not a language model)",
+    # It has no window: it reads the whole transcript each time. Compaction would only take its memory away.
+    context_window=1_000_000,
+    max_tokens=16_384,
+    prices=Prices(input=0.0, output=0.0),
+)
+
+PIECE = re.compile(r"\S+\s*(?:\S+\s*){0,2}")
+"""Three words: as much as a real stream brings at a time."""
+ARGUMENT_PIECES = 4
+
+
+class EmbeddedModel:
+    """A deterministic program that repairs failing Python tests with the tools it is given.
+
+    It keeps nothing between calls: what it has done so far it reads from the transcript. It uses no tokens
+    and costs nothing.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    @property
+    def facts(self) -> ModelFacts:
+        """What is known of it."""
+        return EMBEDDED_FACTS
+
+    @asynccontextmanager
+    async def stream(
+        self, request: ModelRequest
+    ) -> AsyncGenerator[AsyncGenerator[Part, None], None]:
+        """Decide on the next step and stream it."""
+        # A long output takes some milliseconds to read: other sessions should not wait for it.
+        step = await anyio.to_thread.run_sync(next_step, request)
+        parts = self._parts(step, request)
+        try:
+            yield parts
+        finally:
+            with anyio.CancelScope(shield=True):
+                await parts.aclose()
+
+    async def _parts(self, step: Next, request: ModelRequest) -> AsyncGenerator[Part, None]:
+        answer = self._answer(step, request)
+        for part in _deltas(answer):
+            await checkpoint()
+            yield part
+        yield Answer(message=answer)
+
+    def _answer(self, step: Next, request: ModelRequest) -> AssistantMessage:
+        content: tuple[AssistantContent, ...] = (Text(text=step.text),)
+        match step:
+            case Say():
+                stop_reason = "stop"
+            case CallTool(name=name, arguments=arguments):
+                call = ToolCallId(f"repair_{len(request.messages)}")
+                content = (*content, ToolCall(id=call, name=name, arguments=arguments))
+                stop_reason = "tool_use"
+        return AssistantMessage(
+            content=content,
+            api=EMBEDDED_FACTS.api,
+            provider=EMBEDDED_FACTS.provider,
+            model=EMBEDDED_FACTS.id,
+            stop_reason=stop_reason,
+            usage=Usage(cost=Cost()),
+            at_ms=self._clock.now_ms(),
+        )
+
+
+def _deltas(answer: AssistantMessage) -> Iterator[Part]:
+    for match in PIECE.finditer(answer.text):
+        yield TextDelta(text=match[0])
+    for index, call in enumerate(answer.tool_calls):
+        yield ToolCallStart(index=index, name=call.name, id=call.id)
+        raw = json.dumps(call.arguments, ensure_ascii=False)
+        size = max(1, -(-len(raw) // ARGUMENT_PIECES))
+        for start in range(0, len(raw), size):
+            yield ToolCallDelta(index=index, text=raw[start : start + size])

@@ -1,0 +1,199 @@
+"""Says what the embedded model does next: a pure function of the request."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from agent_core.kernel import JsonObject, JsonValue
+from agent_core.providers.adapters.embedded.calls import repair_call
+from agent_core.providers.adapters.embedded.commands import (
+    RUN_TESTS,
+    RUN_TESTS_IN_FOLDER,
+    TEST_COMMANDS,
+)
+from agent_core.providers.adapters.embedded.members import repair_attribute, repair_import
+from agent_core.providers.adapters.embedded.modules import repair_module
+from agent_core.providers.adapters.embedded.names import repair_name
+from agent_core.providers.adapters.embedded.output import Failure, Report, inside, read_run
+from agent_core.providers.adapters.embedded.steps import Step, task_of
+from agent_core.providers.adapters.embedded.verdicts import (
+    WINDOW,
+    Declined,
+    Evidence,
+    Read,
+    Repair,
+    Run,
+    Site,
+    Verdict,
+    evidence_since_tests,
+)
+from agent_core.providers.adapters.embedded.words import (
+    NO_LANGUAGE_MODEL,
+    NO_SUMMARY,
+    gave_up,
+    no_tests,
+    passed,
+    refused,
+    stopped,
+    tools_missing,
+)
+from agent_core.providers.port import ModelRequest
+
+NEEDED_TOOLS = ("bash", "read", "edit")
+RULES: Mapping[str, Callable[[Site, Evidence], Verdict]] = {
+    "NameError": repair_name,
+    "AttributeError": repair_attribute,
+    "ImportError": repair_import,
+    "ModuleNotFoundError": repair_module,
+    "TypeError": repair_call,
+}
+"""What to do about each kind of error."""
+MOST_REPAIRS = 40
+MOST_STEPS = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Say:
+    """The last"""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallTool:
+    """A tool call, with the words that announce it."""
+
+    text: str
+    name: str
+    arguments: JsonObject
+
+
+Next = Say | CallTool
+
+
+def next_step(request: ModelRequest) -> Next:
+    """Decide what to do next from the transcript alone."""
+    task = task_of(request.messages, system=request.system, with_tools=bool(request.tools))
+    if task.asked == "summary":
+        return Say(text=NO_SUMMARY)
+    if task.asked == "other":
+        return Say(text=NO_LANGUAGE_MODEL)
+    offered = {tool.name for tool in request.tools}
+    if missing := [name for name in NEEDED_TOOLS if name not in offered]:
+        return Say(text=tools_missing(missing))
+    tests = [one for one in task.steps if one.argument("command") in TEST_COMMANDS]
+    if not tests:
+        return _bash(RUN_TESTS, "I run the tests.")
+    return _after_tests(task.steps, tests[-1])
+
+
+def _after_tests(steps: Sequence[Step], last: Step) -> Next:
+    if last.failed and not _ran(last):
+        return Say(text=refused("run the tests", last.output))
+    report = read_run(last.output, failed=last.failed)
+    repaired = tuple(one.said.strip() for one in steps if one.name == "edit" and not one.failed)
+    match report.outcome:
+        case "passed":
+            return Say(text=passed(report, repaired))
+        case "nothing" if last.argument("command") == RUN_TESTS:
+            return _bash(RUN_TESTS_IN_FOLDER, "No tests were found; I look in the folder `tests`.")
+        case "nothing":
+            return Say(text=no_tests(repaired))
+        case "failed":
+            return _after_failure(report, steps, repaired)
+
+
+def _after_failure(report: Report, steps: Sequence[Step], repaired: tuple[str, ...]) -> Next:
+    evidence = evidence_since_tests(steps, report.root)
+    if any(one.name == "edit" and not one.failed for one in evidence.steps):
+        return _bash(evidence.test_command, "I run the tests again.")
+    if len(repaired) >= MOST_REPAIRS or len(steps) >= MOST_STEPS:
+        return Say(text=gave_up(report, repaired))
+    return _mend(report, evidence, steps, repaired)
+
+
+def _ran(step: Step) -> bool:
+    """Tell whether a failed call of bash is a command that ran and failed."""
+    return "Command exited with code" in step.output
+
+
+def _mend(
+    report: Report, evidence: Evidence, steps: Sequence[Step], repaired: tuple[str, ...]
+) -> Next:
+    declined: list[tuple[Failure, str]] = []
+    for failure in report.failures:
+        verdict = _verdict(failure, evidence)
+        match verdict:
+            case Run(command=command, why=why):
+                return _bash(command, why)
+            case Read():
+                return _read(verdict)
+            case Repair():
+                tried = _tried(verdict, steps)
+                if tried is None:
+                    return _edit(verdict)
+                declined.append((failure, tried))
+            case Declined(why=why):
+                declined.append((failure, why))
+    return Say(text=stopped(report, repaired, declined))
+
+
+def _verdict(failure: Failure, evidence: Evidence) -> Verdict:
+    site = _site(failure, evidence.root)
+    if site is None:
+        return Declined(why="it comes from outside of this workspace")
+    rule = RULES.get(failure.kind)
+    if rule is None:
+        return Declined(why="Python names no repair for it")
+    return rule(site, evidence)
+
+
+def _site(failure: Failure, root: str | None) -> Site | None:
+    """Find the innermost line of the workspace in a traceback."""
+    for frame in reversed(failure.frames):
+        path = inside(frame, root)
+        if path is not None:
+            here = frame is failure.frames[-1]
+            return Site(failure=failure, path=path, line=frame.line, raised_here=here)
+    return None
+
+
+def _tried(repair: Repair, steps: Sequence[Step]) -> str | None:
+    """Say why a repair is not made: it, or its reverse, was tried already."""
+    forth = _edit(repair).arguments
+    back = _edit_arguments(repair, reverse=True)
+    for one in steps:
+        if one.name != "edit" or one.arguments not in (forth, back):
+            continue
+        if one.failed:
+            return f"the edit of {repair.path} failed: {one.output}"
+        return f"`{repair.what}` was tried already and did not help"
+    return None
+
+
+def _bash(command: str, why: str) -> CallTool:
+    return CallTool(text=why, name="bash", arguments={"command": command})
+
+
+def _read(wanted: Read) -> CallTool:
+    arguments: dict[str, JsonValue] = {"path": wanted.path}
+    if wanted.offset is not None:
+        arguments |= {"offset": wanted.offset, "limit": WINDOW}
+    return CallTool(
+        text=f"I look at {wanted.path}:{wanted.line}.", name="read", arguments=arguments
+    )
+
+
+def _edit(repair: Repair) -> CallTool:
+    return CallTool(
+        text=f"{repair.path}:{repair.line}: {repair.what}",
+        name="edit",
+        arguments=_edit_arguments(repair),
+    )
+
+
+def _edit_arguments(repair: Repair, *, reverse: bool = False) -> JsonObject:
+    edits = [(new, old) if reverse else (old, new) for old, new in repair.edits]
+    return {
+        "path": repair.path,
+        "edits": [{"oldText": old, "newText": new} for old, new in edits],
+    }

@@ -1,0 +1,202 @@
+"""Knows the names in a Python file: where each stands, what binds it, which function it is in."""
+
+import ast
+import io
+import tokenize
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+EDIT_CONTEXT = 30
+"""Lines around a change that may be needed to tell its place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Name:
+    """One occurrence of a name."""
+
+    text: str
+    line: int
+    column: int
+    """From 0."""
+    dotted: bool
+    """It follows a dot."""
+    keyword: bool
+    """It is followed by `=` but not by `==`: a keyword argument, a default, or an assignment."""
+
+
+class Source:
+    """The text of a Python file, or of a window of it."""
+
+    def __init__(self, text: str, *, first_line: int = 1) -> None:
+        self.first_line = first_line
+        self.lines = text.replace("\r\n", "\n").split("\n")
+
+    @cached_property
+    def names(self) -> tuple[Name, ...]:
+        """Every name outside of strings and comments, as far as the text can be read."""
+        found: list[Name] = []
+        before = ""
+        text = "\n".join(self.lines) + "\n"
+        tokens = _tokens(text)
+        for index, token in enumerate(tokens):
+            if token.type == tokenize.NAME:
+                after = tokens[index + 1].string if index + 1 < len(tokens) else ""
+                found.append(
+                    Name(
+                        text=token.string,
+                        line=token.start[0] + self.first_line - 1,
+                        column=token.start[1],
+                        dotted=before == ".",
+                        keyword=after == "=",
+                    )
+                )
+            if token.type not in {tokenize.NL, tokenize.COMMENT}:
+                before = token.string
+        return tuple(found)
+
+    @cached_property
+    def tree(self) -> ast.Module | None:
+        """The syntax tree; None for a window, or a text that is no Python."""
+        if self.first_line != 1:
+            return None
+        try:
+            return ast.parse("\n".join(self.lines))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+
+    def nodes(self) -> Iterator[ast.AST]:
+        """Walk the whole tree."""
+        if self.tree is not None:
+            yield from ast.walk(self.tree)
+
+    def occurrences(self, text: str, *, within: range | None = None) -> tuple[Name, ...]:
+        """Give where a name stands."""
+        return tuple(
+            name
+            for name in self.names
+            if name.text == text and (within is None or name.line in within)
+        )
+
+    def first_from(self, line: int, text: str, *, dotted: bool) -> Name | None:
+        """Find a name on a line, or further on in the statement that stands there."""
+        last = self._end_of_statement(line)
+        return next(
+            (
+                name
+                for name in self.names
+                if name.text == text and name.dotted == dotted and line <= name.line <= last
+            ),
+            None,
+        )
+
+    def function_at(self, line: int) -> FunctionNode | None:
+        """Give the innermost function around a line."""
+        around = [
+            node
+            for node in self.nodes()
+            if isinstance(node, FunctionNode) and node.lineno <= line <= (node.end_lineno or 0)
+        ]
+        return max(around, key=lambda node: node.lineno, default=None)
+
+    def class_at(self, line: int) -> ast.ClassDef | None:
+        """Give the innermost class around a line."""
+        around = [
+            node
+            for node in self.nodes()
+            if isinstance(node, ast.ClassDef) and node.lineno <= line <= (node.end_lineno or 0)
+        ]
+        return max(around, key=lambda node: node.lineno, default=None)
+
+    def replaced(self, changes: Sequence[tuple[Name, str]]) -> tuple[tuple[str, str], ...]:
+        """Replace names; give edits of old and new text, each of whose old text stands once in this text."""
+        lines = list(self.lines)
+        for name, new in sorted(changes, key=lambda one: (one[0].line, -one[0].column)):
+            at = name.line - self.first_line
+            line = lines[at]
+            lines[at] = line[: name.column] + new + line[name.column + len(name.text) :]
+        spans = [self._unique_span(name.line - self.first_line) for name, _ in changes]
+        return tuple(
+            ("\n".join(self.lines[start:end]), "\n".join(lines[start:end]))
+            for start, end in _joined(spans)
+        )
+
+    def inserted(self, before_line: int, new: str) -> tuple[str, str]:
+        """Insert a line before another; gives an edit of old and new text."""
+        at = before_line - self.first_line
+        start, end = self._unique_span(at)
+        old = self.lines[start:end]
+        added = [*self.lines[start:at], new, *self.lines[at:end]]
+        return "\n".join(old), "\n".join(added)
+
+    def _end_of_statement(self, line: int) -> int:
+        ends = [
+            node.end_lineno or node.lineno
+            for node in self.nodes()
+            if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0)
+        ]
+        return min(ends, default=line)
+
+    def _unique_span(self, at: int) -> tuple[int, int]:
+        """Widen a line until its text stands nowhere else in the file."""
+        whole = "\n".join(self.lines)
+        start, end = at, at + 1
+        while end - start < EDIT_CONTEXT:
+            old = "\n".join(self.lines[start:end])
+            if old.strip() and whole.find(old) == whole.rfind(old):
+                break
+            if start > 0:
+                start -= 1
+            elif end < len(self.lines):
+                end += 1
+            else:
+                break
+        return start, end
+
+
+def binds(node: ast.AST, name: str) -> bool:
+    """Tell whether a node gives a name its meaning here, other than by importing it."""
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            return node.name == name
+        case ast.arg():
+            return node.arg == name
+        case ast.Name(ctx=ast.Store()):
+            return node.id == name
+        case ast.Attribute(ctx=ast.Store()):
+            return node.attr == name
+        case _:
+            return False
+
+
+def imports(node: ast.AST, name: str) -> bool:
+    """Tell whether a node imports something under a name."""
+    if not isinstance(node, ast.Import | ast.ImportFrom):
+        return False
+    return any((one.asname or one.name).split(".")[0] == name for one in node.names)
+
+
+def positional(function: FunctionNode) -> list[str]:
+    """Give the names of the parameters that can be passed by position."""
+    return [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+
+
+def _tokens(text: str) -> list[tokenize.TokenInfo]:
+    """Give the tokens up to the first place that is no Python, or the end of a window."""
+    found: list[tokenize.TokenInfo] = []
+    with suppress(tokenize.TokenError, SyntaxError):
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            found.append(token)  # noqa: PERF402 - extend() would lose what came before the error
+    return found
+
+
+def _joined(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if joined and start < joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined

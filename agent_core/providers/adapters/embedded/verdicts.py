@@ -1,0 +1,102 @@
+"""What can be said of a failure: learn more first, a repair, or that there is none."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent_core.providers.adapters.embedded.commands import TEST_COMMANDS
+from agent_core.providers.adapters.embedded.output import Failure
+from agent_core.providers.adapters.embedded.source import Source
+from agent_core.providers.adapters.embedded.steps import Step
+
+LONG_FILE = 1500
+"""Lines that the read tool surely gives at once."""
+WINDOW = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A command must be run to know more."""
+
+    command: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """A file must be read."""
+
+    path: str
+    line: int
+
+    @property
+    def offset(self) -> int | None:
+        """The first line to read; None: from the beginning."""
+        return None if self.line <= LONG_FILE else self.line - WINDOW // 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repair:
+    """A change that mends the failure."""
+
+    path: str
+    line: int
+    edits: tuple[tuple[str, str], ...]
+    """Old and new texts."""
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declined:
+    """There is no rule for this failure, and why."""
+
+    why: str
+
+
+Verdict = Run | Read | Repair | Declined
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What the steps since the last run of the tests have shown."""
+
+    root: str | None
+    test_command: str
+    steps: tuple[Step, ...]
+
+    def output(self, command: str) -> Step | None:
+        """Give what a command printed, when it was run."""
+        return next((one for one in self.steps if one.argument("command") == command), None)
+
+    def source(self, path: str, line: int) -> Source | Read | Declined:
+        """Give the text around a line, or what must be done to have it."""
+        wanted = Read(path=path, line=line)
+        for step in self.steps:
+            if step.name != "read" or step.argument("path") != path:
+                continue
+            if step.arguments.get("offset") != wanted.offset:
+                continue
+            if step.failed:
+                return Declined(why=f"{path} could not be read: {step.output}")
+            return Source(step.output, first_line=wanted.offset or 1)
+        return wanted
+
+
+def evidence_since_tests(steps: Sequence[Step], root: str | None) -> Evidence:
+    """Gather what was learnt since the tests ran last."""
+    last = max(i for i, one in enumerate(steps) if one.argument("command") in TEST_COMMANDS)
+    return Evidence(
+        root=root,
+        test_command=steps[last].argument("command"),
+        steps=tuple(steps[last + 1 :]),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """A failure, and the line of the workspace that it comes from."""
+
+    failure: Failure
+    path: str
+    line: int
+    raised_here: bool
+    """The error was raised on this line, not in something that it calls."""

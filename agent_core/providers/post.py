@@ -1,0 +1,16 @@
+"""One request to a provider, as a value."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Post:
+    """What is sent; its `repr` shows no secret."""
+
+    provider: str
+    url: str
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """What must not show in any error."""

@@ -1,0 +1,130 @@
+"""Reads the instructions that people leave for agents: AGENTS.md up the tree, SYSTEM.md, APPEND_SYSTEM.md."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio.to_thread
+
+from agent_core.resources.reading import CONTEXT_BYTES, Instructions, Refused, read_instructions
+from agent_core.resources.worktree import shadowed_folders
+
+NAMES = ("AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD")
+"""Of one folder the first that exists counts."""
+TOTAL_BYTES = 4 * CONTEXT_BYTES
+"""All context files together; the nearest to the workspace are the last to go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextFiles:
+    """What the system prompt takes from files."""
+
+    files: tuple[Instructions, ...] = ()
+    """The user's own first, then from the root of the file system down to the workspace."""
+    system: Instructions | None = None
+    """SYSTEM.md: stands for Tiller's own instructions."""
+    append: Instructions | None = None
+    """APPEND_SYSTEM.md: goes behind them."""
+    problems: tuple[str, ...] = ()
+    """One sentence for each file that could not be used as it is."""
+
+
+async def load_context_files(*, config: Path, root: Path, project_trusted: bool) -> ContextFiles:
+    """Read all instructions for a workspace. Never fails because of one of them.
+
+    Args:
+        config: The user's configuration folder.
+        root: The workspace, absolute.
+        project_trusted: Whether `.tiller/SYSTEM.md` and `.tiller/APPEND_SYSTEM.md` of the workspace count; they win
+            over the user's. AGENTS.md and its kin are read either way.
+    """
+    return await anyio.to_thread.run_sync(_load, config, root, project_trusted)
+
+
+def _load(config: Path, root: Path, project_trusted: bool) -> ContextFiles:  # noqa: FBT001 - to_thread passes by position
+    problems: list[str] = []
+    places = (root / ".tiller", config) if project_trusted else (config,)
+    return ContextFiles(
+        files=_bounded(_context(config, root, problems), problems),
+        system=_first(places, "SYSTEM.md", root=root, problems=problems),
+        append=_first(places, "APPEND_SYSTEM.md", root=root, problems=problems),
+        problems=tuple(problems),
+    )
+
+
+def _context(config: Path, root: Path, problems: list[str]) -> list[Instructions]:
+    shadowed = shadowed_folders(root, NAMES)
+    trusted = frozenset(_owners((root, config)))
+    found: list[Instructions] = []
+    seen: set[Path] = set()
+    for folder in (config, *reversed(root.parents), root):
+        if folder in shadowed:
+            continue
+        path = next((folder / name for name in NAMES if _exists(folder / name)), None)
+        if path is None:
+            continue
+        own = folder == config
+        outside = not own and folder != root
+        read = read_instructions(
+            path,
+            within=None if own else folder,
+            known_names=NAMES,
+            owners=trusted if outside else None,
+        )
+        match read:
+            case Refused(why=why):
+                problems.append(why)
+            case Instructions() if read.real not in seen:
+                seen.add(read.real)
+                found.append(read)
+            case _:
+                continue
+    return [one for one in found if one.text.strip()]
+
+
+def _bounded(found: list[Instructions], problems: list[str]) -> tuple[Instructions, ...]:
+    kept: list[Instructions] = []
+    room = TOTAL_BYTES
+    for one in reversed(found):
+        room -= len(one.text.encode())
+        if room < 0:
+            problems.append(
+                f"{one.path} was left out: the context files hold more than {TOTAL_BYTES} bytes"
+            )
+        else:
+            kept.append(one)
+    return tuple(reversed(kept))
+
+
+def _first(
+    folders: Iterable[Path], name: str, *, root: Path, problems: list[str]
+) -> Instructions | None:
+    for folder in folders:
+        path = folder / name
+        if not _exists(path):
+            continue
+        within = folder if folder.is_relative_to(root) else None
+        match read_instructions(path, within=within, known_names=(), owners=None):
+            case Refused(why=why):
+                problems.append(why)
+            case Instructions() as read:
+                return read
+    return None
+
+
+def _exists(path: Path) -> bool:
+    """Tell whether there is something, also when it cannot be read or is a broken link."""
+    try:
+        path.lstat()
+    except OSError:
+        return False
+    return True
+
+
+def _owners(folders: Iterable[Path]) -> Iterator[int]:
+    yield 0
+    for folder in folders:
+        try:
+            yield folder.stat().st_uid
+        except OSError:
+            continue

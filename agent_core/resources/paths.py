@@ -1,0 +1,96 @@
+"""Says where Tiller's own files lie."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from agent_core.kernel.errors import UsageError
+
+APP = "tiller"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppPaths:
+    """The folders of one user. None of them need exist."""
+
+    config: Path
+    data: Path
+    runtime: Path
+
+    @property
+    def settings(self) -> Path:
+        """The user's settings."""
+        return self.config / "settings.json"
+
+    @property
+    def models(self) -> Path:
+        """The user's own providers and models."""
+        return self.config / "models.json"
+
+    @property
+    def auth(self) -> Path:
+        """The user's keys; for their eyes only."""
+        return self.config / "auth.json"
+
+    @property
+    def sessions(self) -> Path:
+        """Session files, in a folder per workspace."""
+        return self.data / "sessions"
+
+    @property
+    def logs(self) -> Path:
+        """What went on, for people who look for a fault."""
+        return self.data / "logs"
+
+
+def app_paths(env: Mapping[str, str]) -> AppPaths:
+    """Find the folders: an override of the environment, else where the platform keeps such things.
+
+    Args:
+        env: `TILLER_CONFIG_DIR`, `TILLER_DATA_DIR`, `TILLER_RUNTIME_DIR`; elsewhere than on Windows and macOS also
+            the `XDG_…` variables; `HOME` for a leading `~`.
+
+    Raises:
+        UsageError: An override is a relative path, which would mean another folder in every terminal.
+    """
+    return AppPaths(
+        config=_override(env, "TILLER_CONFIG_DIR")
+        or _xdg(env, "XDG_CONFIG_HOME")
+        or platformdirs.user_config_path(APP, appauthor=False),
+        data=_override(env, "TILLER_DATA_DIR")
+        or _xdg(env, "XDG_DATA_HOME")
+        or platformdirs.user_data_path(APP, appauthor=False),
+        runtime=_override(env, "TILLER_RUNTIME_DIR")
+        or _xdg(env, "XDG_RUNTIME_DIR")
+        or platformdirs.user_runtime_path(APP, appauthor=False),
+    )
+
+
+def project_folder(root: Path) -> Path:
+    """Give the folder of a workspace's own settings; used only when the workspace is trusted."""
+    return root / ".tiller"
+
+
+def _override(env: Mapping[str, str], name: str) -> Path | None:
+    value = env.get(name, "")
+    if not value:
+        return None
+    home = env.get("HOME", "")
+    if home and (value == "~" or value.startswith("~/")):
+        value = home + value[1:]
+    path = Path(value)
+    if not path.is_absolute():
+        message = f"{name} is {value!r}, a relative path: give an absolute one, or unset it"
+        raise UsageError(message)
+    return path
+
+
+def _xdg(env: Mapping[str, str], name: str) -> Path | None:
+    if sys.platform in {"win32", "darwin"}:
+        return None
+    value = env.get(name, "")
+    # The XDG standard: relative paths are invalid and are ignored.
+    return Path(value) / APP if value.startswith("/") else None

@@ -1,0 +1,90 @@
+"""Reads one file of instructions: bounded, decoded, and only if it is what it seems to be."""
+
+import os
+import stat
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+CONTEXT_BYTES = 64 * 1024
+"""More of one file is not read: instructions that long are not followed anyway."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instructions:
+    """The words of one file."""
+
+    path: Path
+    text: str
+    real: Path
+    """Where it really lies, links followed."""
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """The file was not used, and why."""
+
+    why: str
+
+
+def read_instructions(
+    path: Path,
+    *,
+    within: Path | None,
+    known_names: Collection[str],
+    owners: Collection[int] | None,
+) -> Instructions | Refused:
+    """Read a file that may come from anybody; blocking.
+
+    Args:
+        path: The file.
+        within: A link may only lead to somewhere below, or to a file of a known name; None: anywhere.
+        known_names: Names of files that are instructions wherever they lie.
+        owners: Users whose file it may be; None: anybody's.
+    """
+    try:
+        real = path.resolve(strict=True)
+        if within is not None and not _may_lead_to(real, within, known_names):
+            return Refused(why=f"{path} was not read: it is a link to {real}, outside of {within}")
+        raw = _read(real, owners)
+    except (OSError, RuntimeError) as error:
+        # resolve() raises RuntimeError for a loop of links before Python 3.13.
+        words = error.strerror if isinstance(error, OSError) else None
+        return Refused(why=f"{path} cannot be read: {words or error}")
+    if isinstance(raw, str):
+        return Refused(why=f"{path} was not read: {raw}")
+    text = _decode(raw[:CONTEXT_BYTES])
+    if text is None:
+        return Refused(why=f"{path} was not read: it is not text")
+    if len(raw) <= CONTEXT_BYTES:
+        return Instructions(path=path, text=text, real=real)
+    whole_lines = text[: text.rfind("\n") + 1] or text
+    note = f"[The rest of this file is left out: only its first {CONTEXT_BYTES} bytes are read.]"
+    return Instructions(path=path, text=f"{whole_lines}\n{note}\n", real=real, truncated=True)
+
+
+def _may_lead_to(real: Path, within: Path, known_names: Collection[str]) -> bool:
+    # A repository may bring a link to any file of the user; its words would go to the provider.
+    return real.name in known_names or real.is_relative_to(within.resolve())
+
+
+def _read(real: Path, owners: Collection[int] | None) -> bytes | str:
+    """Give the bytes, one more than allowed when there are more, or what the file is instead."""
+    # Not to wait for a writer when it is a pipe.
+    handle = os.open(real, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    with os.fdopen(handle, "rb") as file:
+        facts = os.fstat(handle)
+        if not stat.S_ISREG(facts.st_mode):
+            return "it is no regular file"
+        if owners is not None and facts.st_uid not in owners:
+            return "it lies outside of the workspace and belongs to another user"
+        return file.read(CONTEXT_BYTES + 1)
+
+
+def _decode(raw: bytes) -> str | None:
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return raw.decode("utf-16", "replace")
+    if b"\0" in raw:
+        return None
+    return raw.decode("utf-8-sig", "replace").replace("\r\n", "\n")

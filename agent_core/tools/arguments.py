@@ -1,0 +1,195 @@
+"""The arguments of a tool as a pydantic class: its JSON Schema, forgiving coercion, errors that teach."""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar, cast, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from agent_core.kernel import JsonObject, JsonValue
+from agent_core.kernel.errors import ArgumentsInvalid
+from agent_core.kernel.json import as_object, decode
+from agent_core.tools.port import ToolContext, ToolResult, ToolSpec
+
+SHOWN_STRING_CHARS = 200
+SHOWN_CHARS = 4_000
+MAX_PROBLEMS = 20
+
+
+class ToolArguments(BaseModel):
+    """Base of all arguments classes; field names are the tool's public schema.
+
+    Forgives what models often do: numbers as strings, one value where a list is wanted, JSON in a string where
+    a list or an object is wanted, null for what is optional, keys that nobody knows.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+    other_names: ClassVar[Mapping[str, str]] = {}
+    """What models also call a field: other name to field name."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _forgive(cls, given: object) -> object:
+        if not isinstance(given, Mapping):
+            return given
+        # Keys of JSON are strings.
+        arguments = _renamed(cast("JsonObject", given), cls.other_names)
+        fields = {field.alias or name: field for name, field in cls.model_fields.items()}
+        return {
+            name: _shaped(value, fields[name].annotation) if name in fields else value
+            for name, value in arguments.items()
+            if value is not None or name not in fields or fields[name].is_required()
+        }
+
+
+Arguments = TypeVar("Arguments", bound=ToolArguments)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelTool(Generic[Arguments]):
+    """A tool made of a declaration, a pydantic class for its arguments, and two functions."""
+
+    spec: ToolSpec
+    arguments: type[Arguments]
+    titled: Callable[[JsonObject], str]
+    """Says what a call does; copes with any arguments, which have their right names here."""
+    execute: Callable[[Arguments, ToolContext], Awaitable[ToolResult]]
+
+    def title(self, arguments: JsonObject) -> str:
+        """Say in a few words what a call does."""
+        return self.titled(_renamed(arguments, self.arguments.other_names))
+
+    def check(self, arguments: JsonObject) -> JsonObject:
+        """Coerce and check arguments."""
+        return dumped(validated(self.spec.name, self.arguments, arguments))
+
+    async def run(self, arguments: JsonObject, context: ToolContext) -> ToolResult:
+        """Do it."""
+        return await self.execute(validated(self.spec.name, self.arguments, arguments), context)
+
+
+def validated(tool: str, model: type[Arguments], arguments: JsonObject) -> Arguments:
+    """Make typed arguments of what a model wrote.
+
+    Raises:
+        ArgumentsInvalid: They do not fit; the text lists every problem and shows what came.
+    """
+    try:
+        return model.model_validate(arguments)
+    except ValidationError as error:
+        problems = [
+            _problem(each["type"], each["loc"], each["msg"])
+            for each in error.errors(include_url=False)
+        ]
+        raise ArgumentsInvalid(_refusal(tool, problems, arguments)) from error
+
+
+def dumped(arguments: ToolArguments) -> JsonObject:
+    """Give typed arguments as JSON, without what was not said."""
+    return as_object(
+        decode(arguments.model_dump_json(by_alias=True, exclude_none=True, exclude_unset=True))
+    )
+
+
+def schema_of(model: type[ToolArguments]) -> JsonObject:
+    """Give the JSON Schema of an arguments class, plain enough for every provider.
+
+    No references, no titles, no null for what is optional.
+    """
+    schema = cast("JsonObject", model.model_json_schema())
+    definitions = as_object(schema.get("$defs"))
+    return as_object(_plain(schema, definitions))
+
+
+def _plain(value: JsonValue, definitions: JsonObject) -> JsonValue:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Sequence):
+        return [_plain(item, definitions) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    if isinstance(reference := value.get("$ref"), str):
+        return _plain(definitions[reference.rpartition("/")[2]], definitions)
+    rest = dict(value)
+    rest.pop("$defs", None)
+    if isinstance(rest.get("title"), str):
+        del rest["title"]
+    if "properties" in rest and isinstance(rest.get("description"), str):
+        del rest["description"]  # a docstring, which speaks to programmers
+    if "default" in rest and rest["default"] is None:
+        del rest["default"]
+    match rest.pop("anyOf", None):
+        case [Mapping() as only, {"type": "null"}]:
+            rest |= only
+        case None:
+            pass
+        case several:
+            rest["anyOf"] = several
+    return {name: _plain(item, definitions) for name, item in rest.items()}
+
+
+def _shaped(value: JsonValue, annotation: object) -> JsonValue:
+    """Bring a value nearer to what is wanted: JSON out of a string, a list around a single value."""
+    wants_list, wants_object = _wants(annotation)
+    if isinstance(value, str) and (wants_list or wants_object):
+        try:
+            parsed = decode(value)
+        except ValueError:
+            parsed = value
+        if isinstance(parsed, Mapping) or (wants_list and isinstance(parsed, Sequence)):
+            value = parsed
+    if wants_list and (isinstance(value, str | Mapping) or not isinstance(value, Sequence)):
+        return [value]
+    return value
+
+
+def _wants(annotation: object) -> tuple[bool, bool]:
+    """Tell whether a field is a list, and whether it is an object."""
+    kinds = cast("Sequence[object]", get_args(annotation))
+    if get_origin(annotation) in {list, tuple}:
+        return True, False
+    if kinds:
+        several = [_wants(each) for each in kinds]
+        return any(each[0] for each in several), any(each[1] for each in several)
+    return False, isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _renamed(arguments: JsonObject, names: Mapping[str, str]) -> JsonObject:
+    """Move values to their right names, unless something is there already."""
+    moved = dict(arguments)
+    for other, right in names.items():
+        if other in moved and moved.get(right) is None:
+            moved[right] = moved.pop(other)
+    return moved
+
+
+def _problem(kind: str, place: Sequence[int | str], message: str) -> str:
+    if kind == "model_type":
+        message = "Input should be an object"
+    message = message.removeprefix("Value error, ")
+    return f"  - {'.'.join(str(step) for step in place) or 'root'}: {message}"
+
+
+def _refusal(tool: str, problems: Sequence[str], arguments: JsonObject) -> str:
+    bullets = "\n".join(problems[:MAX_PROBLEMS])
+    if len(problems) > MAX_PROBLEMS:
+        bullets += f"\n  - and {len(problems) - MAX_PROBLEMS} more"
+    received = json.dumps(_shortened(arguments), indent=2, ensure_ascii=False)
+    if len(received) > SHOWN_CHARS:
+        received = f"{received[:SHOWN_CHARS]}…"
+    return f'Validation failed for tool "{tool}":\n{bullets}\n\nReceived arguments:\n{received}'
+
+
+def _shortened(value: JsonValue) -> JsonValue:
+    """Shorten long strings: the model knows what it wrote, and must not pay for it twice."""
+    if isinstance(value, str):
+        if len(value) <= SHOWN_STRING_CHARS:
+            return value
+        return f"{value[:SHOWN_STRING_CHARS]}… ({len(value)} characters)"
+    if isinstance(value, Mapping):
+        return {name: _shortened(item) for name, item in value.items()}
+    if isinstance(value, Sequence):
+        return [_shortened(item) for item in value]
+    return value

@@ -1,0 +1,159 @@
+"""The tool `edit`: replaces exact pieces of a file's text."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar, cast
+
+from anyio import to_thread
+from pydantic import Field, field_validator, model_validator
+
+from agent_core.kernel import JsonObject, JsonValue
+from agent_core.kernel.errors import NotText, StaleText
+from agent_core.kernel.truncation import format_size
+from agent_core.tools.arguments import ModelTool, ToolArguments, schema_of
+from agent_core.tools.builtin.common import PATH_NAMES, path_said
+from agent_core.tools.builtin.edit_diff import Diff, diff_of
+from agent_core.tools.builtin.edit_match import Edited, Replacement, apply_edits
+from agent_core.tools.port import ToolContext, ToolResult, ToolSpec, text_result
+from agent_core.workspace import FileBytes, FileText, Written
+
+TRIES = 3
+"""How often the edit is looked up anew when the text changes at the same time."""
+TEXT_NAMES: Mapping[str, str] = {
+    "old_text": "oldText",
+    "new_text": "newText",
+    "old_string": "oldText",
+    "new_string": "newText",
+    "oldString": "oldText",
+    "newString": "newText",
+}
+"""What models call the texts when they remember another agent's tools."""
+
+
+class EditBlock(ToolArguments):
+    """One replacement."""
+
+    other_names: ClassVar[Mapping[str, str]] = TEXT_NAMES
+
+    old_text: str = Field(
+        alias="oldText",
+        description="The exact text to replace, with all its whitespace; it must occur once in the file",
+    )
+    new_text: str = Field(alias="newText", description="What to put in its place")
+
+
+class EditArguments(ToolArguments):
+    """What `edit` takes."""
+
+    other_names: ClassVar[Mapping[str, str]] = {**PATH_NAMES, **TEXT_NAMES}
+
+    path: str = Field(description="The file, relative to the workspace or absolute")
+    edits: list[EditBlock] = Field(
+        description="The replacements; all are looked up in the file as it is now and must not overlap"
+    )
+
+    @field_validator("edits")
+    @classmethod
+    def _some(cls, edits: list[EditBlock]) -> list[EditBlock]:
+        if not edits:
+            message = "Edit tool input is invalid. edits must contain at least one replacement."
+            raise ValueError(message)
+        return edits
+
+    @model_validator(mode="before")
+    @classmethod
+    def _single(cls, given: object) -> object:
+        """Take one replacement that stands beside the path instead of in the list."""
+        if not isinstance(given, Mapping):
+            return given
+        arguments = dict(cast("JsonObject", given))
+        block = {
+            TEXT_NAMES.get(name, name): arguments.pop(name)
+            for name in ("oldText", "newText", *TEXT_NAMES)
+            if name in arguments
+        }
+        if "oldText" in block and not arguments.get("edits"):
+            arguments["edits"] = [block]
+        return arguments
+
+
+def edit_tool() -> ModelTool[EditArguments]:
+    """Make the tool."""
+    return ModelTool(
+        spec=ToolSpec(
+            name="edit",
+            description="Change a file by replacing exact pieces of its text. Each oldText must occur exactly once and is looked up in the file as it is now, not after earlier edits of the same call. Several changes to one file go into one call.",
+            parameters=schema_of(EditArguments),
+            kind="edit",
+            snippet="Replace exact pieces of a file's text",
+            guidelines=(
+                "Use edit for changes; oldText must match exactly and be unique.",
+                "Put several changes to one file into one edit call; keep each oldText as short as it can be while unique.",
+            ),
+        ),
+        arguments=EditArguments,
+        titled=lambda arguments: f"edit {path_said(arguments)}",
+        execute=_edit,
+    )
+
+
+async def _edit(arguments: EditArguments, context: ToolContext) -> ToolResult:
+    files = context.files
+    # First where the file is, also under another spelling; then whether it may be written.
+    found = await files.resolve(arguments.path, "read")
+    path = await files.resolve(str(found), "write")
+    edits = [Replacement(old=block.old_text, new=block.new_text) for block in arguments.edits]
+    tries = TRIES
+    while True:
+        file = await files.read(path)
+        edited = await to_thread.run_sync(_apply, file, edits, arguments.path)
+        try:
+            written = await files.write(path, edited.text, base=_text(file, arguments.path))
+        except StaleText:
+            tries -= 1
+            if tries == 0:
+                raise
+            continue
+        break
+    shown = _relative(written.path, context.workspace.roots)
+    diff = await to_thread.run_sync(lambda: diff_of(edited.before_lf, edited.spans, path=shown))
+    return _result(arguments, written, diff)
+
+
+def _apply(file: FileText | FileBytes, edits: list[Replacement], path: str) -> Edited:
+    return apply_edits(_text(file, path).text, edits, path=path)
+
+
+def _text(file: FileText | FileBytes, path: str) -> FileText:
+    if isinstance(file, FileBytes):
+        size = format_size(len(file.data))
+        message = f"Cannot edit {path}: it is a binary file ({size}), not text. Use bash with a program for its format."
+        raise NotText(message)
+    return file
+
+
+def _relative(path: Path, roots: tuple[Path, ...]) -> str:
+    for root in roots:
+        if path.is_relative_to(root):
+            return path.relative_to(root).as_posix()
+    return path.as_posix().lstrip("/")
+
+
+def _result(arguments: EditArguments, written: Written, diff: Diff) -> ToolResult:
+    text = f"Successfully replaced {len(arguments.edits)} block(s) in {arguments.path}."
+    if written.note:
+        text = f"{text} {written.note}"
+    details: dict[str, JsonValue] = {
+        "path": str(written.path),
+        "diff": diff.diff,
+        "patch": diff.patch,
+        "firstChangedLine": diff.first_changed_line,
+        "additions": diff.additions,
+        "deletions": diff.deletions,
+        "truncated": diff.cut,
+        "source": written.source,
+        "saved": written.saved,
+        "sha256": written.sha256,
+        "version": written.version,
+    }
+    return text_result(text, details=details)

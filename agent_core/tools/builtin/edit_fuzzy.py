@@ -1,0 +1,89 @@
+"""Texts as a model remembers them: without trailing spaces, curly quotes, long dashes, wide spaces: pure."""
+
+import unicodedata
+from collections.abc import Mapping
+from functools import cached_property
+
+TRANSLATED: Mapping[int, str] = (
+    dict.fromkeys((0x2018, 0x2019, 0x201A, 0x201B), "'")
+    | dict.fromkeys((0x201C, 0x201D, 0x201E, 0x201F), '"')
+    | dict.fromkeys((*range(0x2010, 0x2016), 0x2212), "-")
+    | dict.fromkeys((0x00A0, *range(0x2002, 0x200B), 0x202F, 0x205F, 0x3000), " ")
+)
+JAMO = range(0x1160, 0x1200)
+"""Parts of Korean syllables, which join the one before them."""
+BLANKS = frozenset(" \t\v\f\x1c\x1d\x1e\x1f")
+"""What is taken off the ends of lines, as far as it is ASCII."""
+
+
+def fuzzy_line(line: str) -> str:
+    """Give one line as a model remembers it."""
+    kept = line.rstrip()
+    return kept if kept.isascii() else _fold(kept)
+
+
+def fuzzy(text: str) -> str:
+    """Give a text with LF endings as a model remembers it."""
+    return "\n".join([fuzzy_line(line) for line in text.split("\n")])
+
+
+class FuzzyText:
+    """A text with LF endings, searched as a model remembers it."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @cached_property
+    def folded(self) -> str:
+        """The text as a model remembers it; the very same object where that makes no difference."""
+        plain = (
+            self._text.isascii()
+            and self._text[-1:] not in BLANKS
+            and not any(f"{blank}\n" in self._text for blank in BLANKS)
+        )
+        return self._text if plain else fuzzy(self._text)
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return self._text.split("\n")
+
+    def original(self, offset: int) -> int | None:
+        """Turn an offset in the folded text into one in the text; None: inside of what folding made of one character."""
+        folded = self.folded
+        if folded is self._text:
+            return offset
+        row = folded.count("\n", 0, offset)
+        column = offset - (folded.rfind("\n", 0, offset) + 1)
+        line = self._lines[row]
+        begin = sum(len(before) + 1 for before in self._lines[:row])
+        if line.isascii():
+            return begin + column
+        at = _borders(line).get(column)
+        return None if at is None else begin + at
+
+
+def _fold(line: str) -> str:
+    return unicodedata.normalize("NFKC", line.translate(TRANSLATED))
+
+
+def _borders(line: str) -> Mapping[int, int]:
+    """Map the places in a folded line that are borders between characters of the line."""
+    kept = line.rstrip()
+    borders = {0: 0}
+    folded = ""
+    begin = 0
+    for end in range(1, len(kept) + 1):
+        if end < len(kept) and _joins(kept[end]):
+            continue
+        folded += _fold(kept[begin:end])
+        borders[len(folded)] = end
+        begin = end
+    if folded != _fold(kept):
+        # Characters joined that were not expected to: only whole lines can be told apart then.
+        return {0: 0, len(_fold(kept)): len(kept)}
+    return borders
+
+
+def _joins(character: str) -> bool:
+    """Tell whether a character belongs to the one before it."""
+    return unicodedata.category(character).startswith("M") or ord(character) in JAMO

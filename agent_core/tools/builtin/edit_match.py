@@ -1,0 +1,176 @@
+"""Finds what is to be replaced, once and only once, and replaces nothing else: pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from agent_core.kernel.errors import ToolError
+from agent_core.tools.builtin.edit_endings import Endings, with_lf
+from agent_core.tools.builtin.edit_fuzzy import FuzzyText, fuzzy
+
+COUNT_LIMIT = 10_000
+"""More occurrences than this are not counted."""
+HINT_LINES = 3
+HINT_CHARS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replacement:
+    """One text for another."""
+
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A part of a text with LF endings, and what stands there afterwards."""
+
+    start: int
+    end: int
+    new: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edited:
+    """A text before and after."""
+
+    text: str
+    """Afterwards, with the line endings that it had."""
+    before_lf: str
+    spans: tuple[Span, ...]
+    """In `before_lf`, sorted, apart from one another."""
+
+
+def apply_edits(text: str, edits: Sequence[Replacement], *, path: str) -> Edited:
+    """Replace every `old`, all of them looked up in the same original text.
+
+    An exact match goes before one as a model remembers the text; there must be one, also among the
+    remembered ones, counted with overlaps. What is not replaced keeps its bytes; what is new takes the line
+    ending of the line where it begins.
+
+    Args:
+        text: Without a byte order mark.
+        edits: At least one.
+        path: For messages.
+
+    Raises:
+        ToolError: Something is not there, there several times, overlaps, or nothing would change; the text says how
+            to go on.
+    """
+    endings = Endings(text)
+    remembered = FuzzyText(endings.lf)
+    found = [
+        _Found(
+            index=index,
+            span=_find(edit, endings.lf, remembered, said=_Said(path, index, len(edits))),
+        )
+        for index, edit in enumerate(edits)
+    ]
+    found.sort(key=lambda one: (one.span.start, one.span.end))
+    for one, two in pairwise(found):
+        if two.span.start < one.span.end:
+            first, second = sorted((one.index, two.index))
+            message = f"edits[{first}] and edits[{second}] overlap in {path}. Merge them into one edit or target disjoint regions."
+            raise ToolError(message)
+    spans = tuple(one.span for one in found)
+    after = _composed(text, endings, spans)
+    if after == text:
+        message = f"No changes made to {path}. The replacement produced identical content."
+        raise ToolError(message)
+    return Edited(text=after, before_lf=endings.lf, spans=spans)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    index: int
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """How messages name an edit."""
+
+    path: str
+    index: int
+    total: int
+
+    def empty(self) -> ToolError:
+        what = "oldText" if self.total == 1 else f"edits[{self.index}].oldText"
+        return ToolError(f"{what} must not be empty in {self.path}.")
+
+    def missing(self, hint: str) -> ToolError:
+        if self.total == 1:
+            text = f"Could not find the exact text in {self.path}. The old text must match exactly including all whitespace and newlines."
+        else:
+            text = f"Could not find edits[{self.index}] in {self.path}. The oldText must match exactly including all whitespace and newlines."
+        return ToolError(f"{text}{hint}")
+
+    def several(self, count: int) -> ToolError:
+        number = f"more than {COUNT_LIMIT}" if count > COUNT_LIMIT else str(count)
+        if self.total == 1:
+            return ToolError(
+                f"Found {number} occurrences of the text in {self.path}. The text must be unique. Please provide more context to make it unique."
+            )
+        return ToolError(
+            f"Found {number} occurrences of edits[{self.index}] in {self.path}. Each oldText must be unique. Please provide more context to make it unique."
+        )
+
+
+def _find(edit: Replacement, lf: str, remembered: FuzzyText, *, said: _Said) -> Span:
+    old, new = with_lf(edit.old), with_lf(edit.new)
+    if not old:
+        raise said.empty()
+    folded_old = fuzzy(old)
+    exact = lf.find(old)
+    count = max(
+        _count(remembered.folded, folded_old) if folded_old else 0,
+        _count(lf, old) if exact >= 0 else 0,
+    )
+    if count > 1:
+        raise said.several(count)
+    if exact >= 0:
+        return Span(start=exact, end=exact + len(old), new=new)
+    if count == 1:
+        begin = remembered.folded.find(folded_old)
+        start, end = remembered.original(begin), remembered.original(begin + len(folded_old))
+        if start is not None and end is not None:
+            return Span(start=start, end=end, new=new)
+    raise said.missing(_hint(old, remembered))
+
+
+def _count(text: str, wanted: str) -> int:
+    """Count occurrences, overlapping ones too, up to one more than the limit."""
+    count, at = 0, text.find(wanted)
+    while at >= 0 and count <= COUNT_LIMIT:
+        count += 1
+        at = text.find(wanted, at + 1)
+    return count
+
+
+def _hint(old: str, remembered: FuzzyText) -> str:
+    """Say where the first line of a longer text is, if it is there at all."""
+    first = fuzzy(old.lstrip("\n").partition("\n")[0]).strip()
+    if len(first) < HINT_CHARS or "\n" not in old.strip("\n"):
+        return ""
+    folded = remembered.folded
+    lines: list[str] = []
+    at = folded.find(first)
+    while at >= 0 and len(lines) < HINT_LINES:
+        lines.append(str(folded.count("\n", 0, at) + 1))
+        newline = folded.find("\n", at)
+        at = -1 if newline < 0 else folded.find(first, newline)
+    if not lines:
+        return ""
+    return f" Its first line is at line {', '.join(lines)}: read the file from there and copy the text as it is now."
+
+
+def _composed(text: str, endings: Endings, spans: Sequence[Span]) -> str:
+    parts: list[str] = []
+    done = 0
+    for span in spans:
+        parts.append(text[done : endings.original(span.start)])
+        parts.append(endings.in_style_of(span.new, at=span.start))
+        done = endings.original(span.end)
+    parts.append(text[done:])
+    return "".join(parts)

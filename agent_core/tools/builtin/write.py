@@ -1,0 +1,108 @@
+"""The tool `write`: makes a file, or gives it a whole new text."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+from pydantic import Field
+
+from agent_core.kernel import JsonValue
+from agent_core.kernel.errors import FileMissing, NotText, StaleText
+from agent_core.kernel.json import scrub
+from agent_core.kernel.truncation import format_size
+from agent_core.tools.arguments import ModelTool, ToolArguments, schema_of
+from agent_core.tools.builtin.common import PATH_NAMES, path_said
+from agent_core.tools.port import ToolContext, ToolResult, ToolSpec, text_result
+from agent_core.workspace import FileBytes, Files, FileText, Written
+
+TRIES = 3
+"""How often the file is looked at anew when it changes at the same time."""
+
+
+class WriteArguments(ToolArguments):
+    """What `write` takes."""
+
+    other_names: ClassVar[Mapping[str, str]] = PATH_NAMES
+
+    path: str = Field(
+        description="The file, relative to the workspace or absolute; missing folders are made"
+    )
+    content: str = Field(description="The whole new text")
+
+
+def write_tool() -> ModelTool[WriteArguments]:
+    """Make the tool."""
+    return ModelTool(
+        spec=ToolSpec(
+            name="write",
+            description="Write a whole file. A file that is there is overwritten; missing folders are made.",
+            parameters=schema_of(WriteArguments),
+            kind="edit",
+            snippet="Create or overwrite a file",
+            guidelines=(
+                "Use write for new files and complete rewrites only, edit for everything else.",
+            ),
+        ),
+        arguments=WriteArguments,
+        titled=lambda arguments: f"write {path_said(arguments)}",
+        execute=_write,
+    )
+
+
+async def _write(arguments: WriteArguments, context: ToolContext) -> ToolResult:
+    files = context.files
+    content = scrub(arguments.content)
+    path = await files.resolve(arguments.path, "write")
+    tries = TRIES
+    while True:
+        base = await _base(files, path, said=arguments.path)
+        try:
+            written, converted = await _over(files, path, content, base=base)
+        except StaleText:
+            tries -= 1
+            if tries == 0:
+                raise
+            continue
+        break
+    size = len(content.encode())
+    notes = [
+        f"Successfully wrote {size} bytes to {arguments.path}",
+        *([f"Its encoding was {converted}; it is UTF-8 now."] if converted else []),
+        *([written.note] if written.note else []),
+    ]
+    details: dict[str, JsonValue] = {
+        "path": str(written.path),
+        "byte_size": size,
+        "created": written.created,
+        "source": written.source,
+        "saved": written.saved,
+        "sha256": written.sha256,
+        "version": written.version,
+    }
+    return text_result("\n".join(notes), details=details)
+
+
+async def _base(files: Files, path: Path, *, said: str) -> FileText | None:
+    """Read what will be overwritten."""
+    try:
+        file = await files.read(path)
+    except FileMissing:
+        return None
+    if isinstance(file, FileBytes):
+        message = f"Cannot overwrite {said}: it is a binary file ({format_size(len(file.data))}). Choose another name, or remove it with bash first."
+        raise NotText(message)
+    return file
+
+
+async def _over(
+    files: Files, path: Path, content: str, *, base: FileText | None
+) -> tuple[Written, str | None]:
+    """Write in the encoding that the file has, or in UTF-8 where that has no bytes for the new text."""
+    try:
+        return await files.write(path, content, base=base), None
+    except NotText:
+        if base is None or base.encoding == "utf-8":
+            raise
+    unicode = replace(base, encoding="utf-8", bom=False)
+    return await files.write(path, content, base=unicode), base.encoding

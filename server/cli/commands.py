@@ -1,0 +1,36 @@
+"""Parses the command line of `tiller` and hands it to the command that was named."""
+
+import argparse
+import logging
+from collections.abc import Sequence
+
+from server.cli import config, demo, run
+from server.cli.environment import read_environment
+from server.cli.exits import USAGE
+from server.lsp.names import VERSION
+
+DESCRIPTION = "Tiller: a coding agent that lives in the editor's own protocol."
+EPILOG = "tiller COMMAND --help tells more of each. Editors start: tiller lsp"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a command; gives its exit code."""
+    parser = argparse.ArgumentParser(prog="tiller", description=DESCRIPTION, epilog=EPILOG)
+    _ = parser.add_argument("--version", action="version", version=f"tiller {VERSION}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    _ = commands.add_parser("lsp", help="serve an editor over standard input and output")
+    for command in (run, demo, config):
+        command.add_parser(commands)
+    options = parser.parse_args(arguments)
+    logging.basicConfig(level="ERROR", format="%(levelname)s %(name)s: %(message)s")
+    environment = read_environment()
+    match options.command:
+        case "run":
+            return run.main(options, environment)
+        case "demo":
+            return demo.main(options, environment)
+        case "config":
+            return config.main(options, environment)
+        case _:
+            parser.print_help()
+            return USAGE

@@ -1,0 +1,78 @@
+"""`tiller config`: where the configuration lies, and where each value came from."""
+
+import argparse
+import sys
+from typing import Final
+
+from agent_core.kernel import JsonValue
+from agent_core.kernel.json import encode, is_object
+from agent_core.resources.paths import AppPaths, app_paths
+from agent_core.resources.settings import Layer, Settings, load_settings_now
+from server.cli.environment import Commands, Environment
+
+EXAMPLE: Final = "example: tiller config show"
+WIDTH: Final = 34
+
+
+def add_parser(commands: Commands) -> None:
+    """Describe the command."""
+    parser = commands.add_parser(
+        "config", help="where settings lie and what they are", description=__doc__, epilog=EXAMPLE
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="show|path")
+    show = verbs.add_parser("show", help="every setting in force, with the source of its value")
+    _ = show.add_argument("--json", action="store_true", help="as JSON")
+    _ = verbs.add_parser("path", help="the folders and files that are used")
+
+
+def main(options: argparse.Namespace, environment: Environment) -> int:
+    """Run the command; gives the exit code."""
+    paths = app_paths(environment.variables)
+    if options.verb == "path":
+        return _path(paths)
+    settings = load_settings_now((Layer(name="user", content=paths.settings),), False)  # noqa: FBT003 - no project here
+    return _json(settings) if options.json else _text(settings, paths)
+
+
+def _path(paths: AppPaths) -> int:
+    rows = {
+        "config": paths.config,
+        "settings": paths.settings,
+        "models": paths.models,
+        "data": paths.data,
+        "sessions": paths.sessions,
+        "runtime": paths.runtime,
+    }
+    for name, path in rows.items():
+        note = "" if path.exists() else "  (not there yet)"
+        _ = sys.stdout.write(f"{name:<10}{path}{note}\n")
+    return 0
+
+
+def _text(settings: Settings, paths: AppPaths) -> int:
+    values = settings.values.as_json()
+    for key, source in settings.sources.items():
+        shown = encode(_at(values, key)).decode()
+        where = f"{source} ({paths.settings})" if source == "user" else source
+        _ = sys.stdout.write(f"{key:<{WIDTH}}{shown:<24}{where}\n")
+    for problem in settings.problems:
+        _ = sys.stderr.write(f"{problem}\n")
+    return 0
+
+
+def _json(settings: Settings) -> int:
+    values = settings.values.as_json()
+    rows: dict[str, JsonValue] = {
+        key: {"value": _at(values, key), "source": source}
+        for key, source in settings.sources.items()
+    }
+    problems: list[JsonValue] = [str(problem) for problem in settings.problems]
+    _ = sys.stdout.write(encode({"settings": rows, "problems": problems}).decode() + "\n")
+    return 0
+
+
+def _at(values: JsonValue, key: str) -> JsonValue:
+    here = values
+    for part in key.split("."):
+        here = here.get(part) if is_object(here) else None
+    return here

@@ -1,0 +1,21 @@
+"""The way into the `tiller` command: `tiller lsp` goes straight to the server, everything else is parsed first."""
+
+import sys
+from collections.abc import Sequence
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command and give its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    # An editor waits for its first answer: nothing is imported that this one does not need.
+    if arguments[:1] == ["lsp"]:
+        from server.cli import lsp  # noqa: PLC0415 - see above
+
+        return lsp.main(arguments[1:])
+    from server.cli import commands  # noqa: PLC0415 - see above
+
+    return commands.main(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,42 @@
+"""What the command line takes from the process it runs in: read here, once."""
+
+import argparse
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class Commands(Protocol):
+    """Where commands describe themselves: argparse's subparsers."""
+
+    def add_parser(
+        self, name: str, *, help: str, description: str | None = None, epilog: str | None = None
+    ) -> argparse.ArgumentParser:
+        """Add a command."""
+        ...
+
+
+class Terminal(Protocol):
+    """Something that may be a terminal."""
+
+    def isatty(self) -> bool:
+        """Tell whether it is."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The environment variables of the process."""
+
+    variables: Mapping[str, str]
+
+    def colour(self, stream: Terminal) -> bool:
+        """Tell whether to use colours: on a terminal, unless NO_COLOR is set to anything."""
+        plain = bool(self.variables.get("NO_COLOR")) or self.variables.get("TERM") == "dumb"
+        return stream.isatty() and not plain
+
+
+def read_environment() -> Environment:
+    """Read the environment."""
+    return Environment(dict(os.environ))  # noqa: TID251 - the one place of the command line

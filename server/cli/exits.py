@@ -1,0 +1,43 @@
+"""Exit codes of `tiller`, and how its errors are told."""
+
+import sys
+from collections.abc import Mapping
+from typing import Final
+
+from agent_core.events import RunResult
+from agent_core.kernel.errors import ModelUnknown, TillerError, UsageError
+
+DONE: Final = 0
+FAILED: Final = 1
+USAGE: Final = 2
+BUDGET: Final = 4
+REFUSED: Final = 5
+INTERRUPTED: Final = 130
+TERMINATED: Final = 143
+
+BY_STATUS: Final[Mapping[str, int]] = {
+    "completed": DONE,
+    "failed": FAILED,
+    "interrupted": FAILED,
+    "budget": BUDGET,
+    "refused": REFUSED,
+    "cancelled": INTERRUPTED,
+}
+USAGE_KINDS: Final = frozenset({"AuthRequired", "RootNotAllowed"})
+
+
+def code_of_run(result: RunResult) -> int:
+    """Give the exit code of a run; a missing or wrong key is a matter of usage."""
+    if result.error is not None and result.error.kind == "AuthRequired":
+        return USAGE
+    return BY_STATUS.get(result.status, FAILED)
+
+
+def code_of_error(error: TillerError) -> int:
+    """Give the exit code of an error that kept a run from starting."""
+    return USAGE if isinstance(error, UsageError | ModelUnknown) else FAILED
+
+
+def complain(command: str, text: str) -> None:
+    """Tell an error as one sentence on standard error."""
+    _ = sys.stderr.write(f"tiller {command}: {text}\n")

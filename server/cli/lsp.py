@@ -1,0 +1,78 @@
+"""`tiller lsp`: what an editor spawns. Serves one client over standard input and output."""
+
+import asyncio
+import logging
+import sys
+from collections.abc import Sequence
+
+from server.lsp.app import App
+from server.lsp.config import from_environment
+from server.lsp.runtime import Runtime
+from server.lsp.streams import stdio_streams
+
+USAGE = """usage: tiller lsp [--in-process] [--log-file FILE] [--log-level LEVEL]
+
+Serve an editor over standard input and output.
+
+  --in-process       run the agent in this process (until there is a daemon this is always so)
+  --log-file FILE    write the log there instead of to standard error
+  --log-level LEVEL  debug, info, warning (the default) or error
+
+example, in Neovim:  vim.lsp.start({ name = "tiller", cmd = { "tiller", "lsp" }, root_dir = vim.fn.getcwd() })
+"""
+LEVELS = ("debug", "info", "warning", "error")
+USAGE_ERROR = 2
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Serve until the client leaves; gives the exit code."""
+    options = _parse(list(arguments))
+    if isinstance(options, int):
+        return options
+    log_file, level = options
+    logging.basicConfig(
+        filename=log_file,
+        level=level.upper(),
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    return asyncio.run(_serve())
+
+
+async def _serve() -> int:
+    reader, sink = await stdio_streams()
+    async with Runtime(from_environment()) as runtime:
+        app = App(runtime)
+        return await app.connection.serve(reader, sink, parent="watch")
+
+
+def _parse(arguments: list[str]) -> tuple[str | None, str] | int:
+    """Read the few options by hand: argparse alone would cost an editor 7 ms."""
+    log_file: str | None = None
+    level = "warning"
+    while arguments:
+        word = arguments.pop(0)
+        name, _, value = word.partition("=")
+        match name:
+            case "--in-process" | "--stdio":
+                continue
+            case "-h" | "--help":
+                _ = sys.stdout.write(USAGE)
+                return 0
+            case "--log-file" | "--log-level":
+                value = value or (arguments.pop(0) if arguments else "")
+            case _:
+                return _wrong(f"unknown option {word!r}")
+        if not value:
+            return _wrong(f"{name} needs a value")
+        if name == "--log-file":
+            log_file = value
+        elif value.lower() in LEVELS:
+            level = value
+        else:
+            return _wrong(f"--log-level must be one of {', '.join(LEVELS)}, got {value!r}")
+    return log_file, level
+
+
+def _wrong(what: str) -> int:
+    _ = sys.stderr.write(f"tiller lsp: {what}; see tiller lsp --help\n")
+    return USAGE_ERROR

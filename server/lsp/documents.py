@@ -1,0 +1,292 @@
+"""The documents that one editor has open, as its notifications tell; stdlib only, for it is needed at once."""
+
+import asyncio
+import logging
+import math
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from itertools import pairwise
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from lsprotocol import types
+
+from server.lsp.positions import Encoding, Lines
+from server.lsp.uris import path_of
+
+ENCODINGS: Final[dict[str, Encoding]] = {
+    "utf-8": "utf-8",
+    "utf-16": "utf-16",
+    "utf-32": "utf-32",
+}
+
+_HALF: Final = re.compile("[\ud800-\udfff]")
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Document:
+    """An open document as the editor has it now. Each change makes a new one."""
+
+    uri: str
+    path: Path | None
+    """As the URI spells it, links not followed; None when it is no file."""
+    language: str
+    lines: Lines
+    version: int
+    """The editor's own count, which may start anywhere and begin again when the document is opened again."""
+    epoch: int
+    """Counts what this editor has opened: with it a version means one text."""
+    revision: int
+    """Counts all changes in this editor, and goes up whatever versions do."""
+    touched_at: float
+    """When it was opened or changed last, in seconds of the mirror's clock."""
+    changed_at: float = -math.inf
+    """When it was changed last; opening is no change."""
+    saved_revision: int | None = None
+    """What the editor said it has saved."""
+    _digest: list[str] = field(default_factory=list[str], init=False, repr=False)
+
+    @property
+    def text(self) -> str:
+        """The whole text, line ends as the editor has them."""
+        return self.lines.text
+
+    @property
+    def sha256(self) -> str:
+        """The hash of the text in UTF-8, in hex; made when it is first asked for."""
+        if not self._digest:
+            self._digest.append(hash_of(self.text))
+        return self._digest[0]
+
+    @property
+    def is_told_saved(self) -> bool:
+        """Whether the editor said that it has saved just this state."""
+        return self.saved_revision == self.revision
+
+
+Listener: TypeAlias = Callable[[Document | None], None]
+
+
+def hash_of(text: str) -> str:
+    """Give the hash of a text in UTF-8, in hex."""
+    return sha256(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+
+
+class Mirror:
+    """Follows one editor's documents. Never raises on what an editor tells: what makes no sense is logged."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """Begin with nothing open.
+
+        Args:
+            clock: Seconds that only go forward, the same for all mirrors.
+        """
+        self.clock = clock
+        self._encoding: Encoding = "utf-16"
+        self._open: dict[str, Document] = {}
+        self._listeners: dict[str, list[Listener]] = {}
+        self._epoch = 0
+        self._revision = 0
+
+    @property
+    def encoding(self) -> Encoding:
+        """The units in which this editor counts."""
+        return self._encoding
+
+    def use_encoding(self, encoding: str) -> None:
+        """Take the position encoding that was agreed on; an unknown one leaves LSP's own default."""
+        if encoding not in ENCODINGS:
+            _log.error("The position encoding %r is unknown; utf-16 is used.", encoding)
+        self._encoding = ENCODINGS.get(encoding, "utf-16")
+
+    # ------------------------------------------------------------------ what the editor tells
+
+    def did_open(self, params: types.DidOpenTextDocumentParams) -> None:
+        """Take a document in; one that is open already begins anew."""
+        item = params.text_document
+        self._epoch += 1
+        self._keep(
+            Document(
+                uri=item.uri,
+                path=_path_of(item.uri),
+                language=str(item.language_id),
+                lines=Lines(_mended(item.text), self._encoding),
+                version=item.version,
+                epoch=self._epoch,
+                revision=self._next_revision(),
+                touched_at=self.clock(),
+            )
+        )
+
+    def did_change(self, params: types.DidChangeTextDocumentParams) -> None:
+        """Follow the changes, each of which refers to the text after the one before."""
+        uri, version = params.text_document.uri, params.text_document.version
+        before = self._open.get(uri)
+        if before is None:
+            _log.warning("A change of %r was ignored: it is not open.", uri)
+            return
+        if version <= before.version:
+            _log.info("The version of %r went from %d to %d.", uri, before.version, version)
+        now = self.clock()
+        self._keep(
+            replace(
+                before,
+                lines=_followed(before.lines, params.content_changes),
+                version=version,
+                revision=self._next_revision(),
+                touched_at=now,
+                changed_at=now,
+            )
+        )
+
+    def did_save(self, params: types.DidSaveTextDocumentParams) -> None:
+        """Note that the disk has the text now."""
+        document = self._open.get(params.text_document.uri)
+        if document is None:
+            _log.warning("A save of %r was ignored: it is not open.", params.text_document.uri)
+            return
+        if params.text is not None and params.text != document.text:
+            _log.error("The text of %r had drifted; what was saved is taken.", document.uri)
+            lines = Lines(_mended(params.text), self._encoding)
+            document = replace(document, lines=lines, revision=self._next_revision())
+        self._keep(replace(document, saved_revision=document.revision))
+
+    def did_close(self, params: types.DidCloseTextDocumentParams) -> None:
+        """Forget a document: from now on its truth is the disk."""
+        uri = params.text_document.uri
+        if self._open.pop(uri, None) is None:
+            _log.warning("A close of %r was ignored: it is not open.", uri)
+            return
+        self._tell(uri, None)
+
+    # ------------------------------------------------------------------ what others ask
+
+    def get(self, uri: str) -> Document | None:
+        """Give a document as it is now."""
+        return self._open.get(uri)
+
+    def documents(self) -> tuple[Document, ...]:
+        """Give all that are open."""
+        return tuple(self._open.values())
+
+    @contextmanager
+    def watch(self, uri: str, listener: Listener) -> Iterator[None]:
+        """Call a function with every new state of a document; with None when it is closed.
+
+        It is called while the notification is taken in, so no state is missed. It must not raise.
+        """
+        self._listeners.setdefault(uri, []).append(listener)
+        try:
+            yield
+        finally:
+            left = self._listeners[uri]
+            left.remove(listener)
+            if not left:
+                del self._listeners[uri]
+
+    async def changed(self, uri: str, *, after: int, timeout_s: float) -> Document | None:
+        """Wait until a document has another revision; give it as it is then, also when the time is up."""
+        news = asyncio.Event()
+        with self.watch(uri, lambda _: news.set()):
+            try:
+                async with asyncio.timeout(timeout_s):
+                    while (now := self.get(uri)) is not None and now.revision == after:
+                        news.clear()
+                        await news.wait()
+            except TimeoutError:
+                pass
+        return self.get(uri)
+
+    def _keep(self, document: Document) -> None:
+        self._open[document.uri] = document
+        self._tell(document.uri, document)
+
+    def _tell(self, uri: str, document: Document | None) -> None:
+        for listener in tuple(self._listeners.get(uri, ())):
+            listener(document)
+
+    def _next_revision(self) -> int:
+        self._revision += 1
+        return self._revision
+
+
+def _path_of(uri: str) -> Path | None:
+    try:
+        path = path_of(uri)
+    except ValueError as error:
+        _log.warning("The URI %r cannot be read: %s.", uri, error)
+        return None
+    return path if path is not None and path.is_absolute() and "\0" not in str(path) else None
+
+
+def _followed(
+    lines: Lines, changes: Sequence[types.TextDocumentContentChangeEvent]
+) -> Lines:
+    if len(changes) > 1 and (at_once := _descending(changes)):
+        return _spliced_at_once(lines, at_once)
+    for change in changes:
+        if isinstance(change, types.TextDocumentContentChangePartial):
+            start, end = _offsets(lines, change.range)
+            lines = _checked(lines.spliced(start, end, change.text), change.text)
+        else:
+            lines = Lines(_mended(change.text), lines.encoding)
+    return lines
+
+
+def _descending(
+    changes: Sequence[types.TextDocumentContentChangeEvent],
+) -> Sequence[types.TextDocumentContentChangePartial] | None:
+    """Give the changes if each ends before the one ahead of it begins: then none moves the place of another."""
+    partial = [one for one in changes if isinstance(one, types.TextDocumentContentChangePartial)]
+    if len(partial) < len(changes):
+        return None
+    ordered = all(
+        _key(later.range.end) < _key(earlier.range.start) for earlier, later in pairwise(partial)
+    )
+    return partial if ordered else None
+
+
+def _spliced_at_once(
+    lines: Lines, changes: Sequence[types.TextDocumentContentChangePartial]
+) -> Lines:
+    """Replace thousands of places, as a rename does, in the time of one."""
+    parts: list[str] = []
+    first = done = len(lines.text)
+    for change in changes:
+        first, end = _offsets(lines, change.range)
+        parts += (lines.text[end:done], change.text)
+        done = first
+    tail = "".join(reversed(parts))
+    return _checked(lines.spliced(first, len(lines.text), tail), tail)
+
+
+def _offsets(lines: Lines, place: types.Range) -> tuple[int, int]:
+    start = lines.offset(place.start.line, place.start.character)
+    end = lines.offset(place.end.line, place.end.character)
+    return min(start, end), max(start, end)
+
+
+def _key(place: types.Position) -> tuple[int, int]:
+    return place.line, place.character
+
+
+def _checked(lines: Lines, added: str) -> Lines:
+    """Join halves of a character that came in two changes."""
+    return Lines(_mended(lines.text), lines.encoding) if _has_halves(added) else lines
+
+
+def _mended(text: str) -> str:
+    if not _has_halves(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def _has_halves(text: str) -> bool:
+    """Tell whether a text has lone surrogates, which JSON can say and UTF-8 cannot."""
+    return not text.isascii() and _HALF.search(text) is not None

@@ -1,0 +1,127 @@
+"""Places in a text: offsets to LSP positions and back, in each of the three encodings."""
+
+import re
+from bisect import bisect_right
+from typing import Final, Literal, TypeAlias
+
+Encoding: TypeAlias = Literal["utf-8", "utf-16", "utf-32"]
+
+_ASTRAL: Final = re.compile("[\U00010000-\U0010ffff]")
+_CONTINUES: Final = 0b10
+"""The two leading bits of a byte that goes on with a character of UTF-8."""
+
+
+class Lines:
+    """A text and where its lines begin. A line ends with `\\n`, `\\r\\n` or `\\r`.
+
+    Lines are looked for only as far as somebody asks, and those before a change are kept for the text after it:
+    typing in a document of ten megabytes costs no search. Not for use by two threads at once.
+    """
+
+    __slots__ = ("_done", "_lf", "_cr", "_starts", "encoding", "text")
+
+    def __init__(self, text: str, encoding: Encoding, *, starts: list[int] | None = None) -> None:
+        """Take a text.
+
+        Args:
+            text: The text; it never changes.
+            encoding: The units in which positions count.
+            starts: Where its first lines are known to begin; owned by the object from now on.
+        """
+        self.text = text
+        self.encoding: Encoding = encoding
+        self._starts = starts or [0]
+        self._done = False
+        self._lf = self._cr = -1
+
+    def offset(self, line: int, character: int) -> int:
+        """Give the index in the text of a position.
+
+        What lies beyond the end of a line or of the text is moved back to it; what lies inside a character, to the
+        beginning of the character.
+        """
+        if line < 0:
+            return 0
+        self._look(line=line + 1)
+        if line >= len(self._starts):
+            return len(self.text)
+        start = self._starts[line]
+        content = self.text[start : self._stop(line)]
+        return start + _index(content, max(0, character), self.encoding)
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Give line and character of an index in the text; between `\\r` and `\\n` that is the end of the line."""
+        offset = min(max(0, offset), len(self.text))
+        self._look(offset=offset)
+        line = bisect_right(self._starts, offset) - 1
+        start = self._starts[line]
+        return line, _units(self.text[start : min(offset, self._stop(line))], self.encoding)
+
+    def spliced(self, start: int, end: int, new_text: str) -> "Lines":
+        """Give the text with a part replaced; what is known of the lines before it stays known."""
+        text = "".join((self.text[:start], new_text, self.text[end:]))
+        # A line that begins right at the change may follow a "\r" that gets its "\n" now.
+        kept = max(1, bisect_right(self._starts, start - 1))
+        return Lines(text, self.encoding, starts=self._starts[:kept])
+
+    def _stop(self, line: int) -> int:
+        """Give where the content of a line ends, without its line end. The line after it has been looked for."""
+        if line + 1 >= len(self._starts):
+            return len(self.text)
+        stop = self._starts[line + 1] - 1
+        has_both = self.text[stop] == "\n" and stop > 0 and self.text[stop - 1] == "\r"
+        return stop - 1 if has_both else stop
+
+    def _look(self, *, line: int = -1, offset: int = -1) -> None:
+        """Find line beginnings up to the one of this number and the first one behind this offset."""
+        text, starts, last = self.text, self._starts, len(self.text)
+        while not self._done and (len(starts) <= line or starts[-1] <= offset):
+            at = starts[-1]
+            if self._lf < at:
+                self._lf = _find(text, "\n", at)
+            if self._cr < at:
+                self._cr = _find(text, "\r", at)
+            end = min(self._lf, self._cr)
+            if end == last:
+                self._done = True
+            else:
+                starts.append(end + 2 if text.startswith("\r\n", end) else end + 1)
+
+
+def _find(text: str, char: str, start: int) -> int:
+    found = text.find(char, start)
+    return len(text) if found < 0 else found
+
+
+def _units(content: str, encoding: Encoding) -> int:
+    """Count the code units of a part of a line."""
+    if content.isascii() or encoding == "utf-32":
+        return len(content)
+    if encoding == "utf-16":
+        return len(content) + sum(1 for _ in _ASTRAL.finditer(content))
+    return len(content.encode("utf-8", "surrogatepass"))
+
+
+def _index(content: str, units: int, encoding: Encoding) -> int:
+    """Give the index that lies so many code units into a line."""
+    if content.isascii() or encoding == "utf-32":
+        return min(units, len(content))
+    if encoding == "utf-16":
+        return _index_of_utf16(content, units)
+    raw = content.encode("utf-8", "surrogatepass")
+    end = min(units, len(raw))
+    while end < len(raw) and raw[end] >> 6 == _CONTINUES:
+        end -= 1
+    return len(raw[:end].decode("utf-8", "surrogatepass"))
+
+
+def _index_of_utf16(content: str, units: int) -> int:
+    pairs = 0
+    for match in _ASTRAL.finditer(content):
+        first = match.start() + pairs
+        if first >= units:
+            break
+        if first + 1 == units:
+            return match.start()
+        pairs += 1
+    return min(units - pairs, len(content))

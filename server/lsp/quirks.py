@@ -1,0 +1,84 @@
+"""What is known of editors by name, where what they declare does not tell it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quirks:
+    """How an editor behaves. The defaults are the worst case, for editors nobody has looked at."""
+
+    trust_applied: bool = False
+    """`applied: true` means that the text was changed."""
+    multi_doc_edit: bool = False
+    """One edit of several documents is applied whole or not at all."""
+    single_dialog: bool = True
+    """A second question replaces the first, which is never answered."""
+    blocking_dialogs: bool = True
+    """Nothing else happens in the editor while a question is open."""
+    auto_reload: bool = False
+    """Unmodified documents follow the disk by themselves."""
+    save_via_refactoring: bool = False
+    """An edit of several documents that calls itself a refactoring is saved."""
+    insert_mode_merge: bool = True
+    """An edit that comes while the user types becomes one undo step with the typing."""
+    document_changes: bool = False
+    """Edits with versions are understood although that is not declared."""
+
+
+_WORST: Final = Quirks()
+_EGLOT: Final = Quirks(trust_applied=True, single_dialog=False, insert_mode_merge=False)
+
+QUIRKS: Final[Mapping[str, Quirks]] = {
+    "visual studio code": Quirks(
+        trust_applied=True,
+        multi_doc_edit=True,
+        single_dialog=False,
+        blocking_dialogs=False,
+        auto_reload=True,
+        save_via_refactoring=True,
+        insert_mode_merge=False,
+    ),
+    "neovim": Quirks(single_dialog=False, document_changes=True),
+    "helix": Quirks(trust_applied=True, blocking_dialogs=False, insert_mode_merge=False),
+    "eglot": _EGLOT,
+    "emacs": _EGLOT,
+    "sublime text": Quirks(
+        trust_applied=True,
+        single_dialog=False,
+        blocking_dialogs=False,
+        auto_reload=True,
+        insert_mode_merge=False,
+    ),
+    "kakoune": Quirks(single_dialog=False, blocking_dialogs=False),
+    "zed": Quirks(blocking_dialogs=False, auto_reload=True),
+}
+"""By the name that the client gives itself, in lower case; a longer name that begins so counts too."""
+
+
+def quirks_of(name: str, overrides: object = None) -> Quirks:
+    """Give what is known of the editor of that name.
+
+    Args:
+        name: `clientInfo.name`.
+        overrides: What the user set, an object of `trustApplied: false` and the like. What is no
+            quirk or no boolean is passed over.
+    """
+    low = name.strip().lower()
+    found = next((known for start, known in QUIRKS.items() if low.startswith(start)), _WORST)
+    if not isinstance(overrides, dict):
+        return found
+    chosen: Mapping[object, object] = overrides  # pyright: ignore[reportUnknownVariableType] - checked one by one
+    changes: dict[str, bool] = {}
+    for one in fields(Quirks):
+        value = chosen.get(wire_name(one.name))
+        if isinstance(value, bool):
+            changes[one.name] = value
+    return replace(found, **changes)
+
+
+def wire_name(name: str) -> str:
+    """Give the name of a quirk as users and clients write it."""
+    head, *rest = name.split("_")
+    return head + "".join(part.capitalize() for part in rest)

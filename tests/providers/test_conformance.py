@@ -1,0 +1,148 @@
+"""Every implementation of a model keeps the promises of the port."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from agent_core.kernel.errors import ProviderError
+from agent_core.messages import Usage
+from agent_core.providers import Api, TextDelta
+from tests.providers.conformance import CHECKS, Scene, Stage, Staged, staged_always
+from tests.providers.conftest import Pools
+from tests.providers.loopback import Reply, loopback, sse
+from tests.providers.replay import model_at
+from tests.support.scripted_model import Gate, ScriptedModel, both, call, say, think
+
+USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+REFUSAL = b'{"error":{"type":"rate_limit_error","message":"slow down"}}'
+
+
+def chunk(finish: str | None = None, **delta: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+
+def called(index: int, **more: Any) -> dict[str, Any]:
+    return chunk(tool_calls=[{"index": index, **more}])
+
+
+OPENAI: dict[Scene, list[Any]] = {
+    "words": [chunk(content="Hel"), chunk(content="lo"), chunk("stop"), {"usage": USAGE}, "[DONE]"],
+    "everything": [
+        chunk(reasoning_content="hm"),
+        chunk(content="Hello"),
+        called(0, id="c1", function={"name": "read", "arguments": ""}),
+        called(0, function={"arguments": '{"pa'}),
+        called(0, function={"arguments": 'th":"a"}'}),
+        called(1, id="c2", function={"name": "ls", "arguments": ""}),
+        chunk("tool_calls"),
+        "[DONE]",
+    ],
+    "cut": [chunk(content="Hel")],
+    "held": [chunk(content="Hel")],
+}
+
+
+def block(index: int, kind: str, **more: Any) -> dict[str, Any]:
+    return {"type": "content_block_start", "index": index, "content_block": {"type": kind, **more}}
+
+
+def delta(index: int, kind: str, **more: Any) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": index, "delta": {"type": kind, **more}}
+
+
+def ended(reason: str) -> list[Any]:
+    return [
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": reason},
+            "usage": {"input_tokens": 10, "output_tokens": 5},
+        },
+        {"type": "message_stop"},
+    ]
+
+
+BEGUN = {
+    "type": "message_start",
+    "message": {"id": "msg", "usage": {"input_tokens": 10, "output_tokens": 1}},
+}
+ANTHROPIC: dict[Scene, list[Any]] = {
+    "words": [
+        BEGUN,
+        block(0, "text", text=""),
+        delta(0, "text_delta", text="Hel"),
+        delta(0, "text_delta", text="lo"),
+        *ended("end_turn"),
+    ],
+    "everything": [
+        BEGUN,
+        block(0, "thinking", thinking="", signature=""),
+        delta(0, "thinking_delta", thinking="hm"),
+        delta(0, "signature_delta", signature="sig"),
+        block(1, "text", text="Hello"),
+        block(2, "tool_use", id="c1", name="read", input={}),
+        delta(2, "input_json_delta", partial_json='{"pa'),
+        delta(2, "input_json_delta", partial_json='th":"a"}'),
+        block(3, "tool_use", id="c2", name="ls", input={}),
+        delta(3, "input_json_delta", partial_json=""),
+        *ended("tool_use"),
+    ],
+    "cut": [BEGUN, block(0, "text", text=""), delta(0, "text_delta", text="Hel")],
+    "held": [BEGUN, block(0, "text", text=""), delta(0, "text_delta", text="Hel")],
+}
+
+
+def over_http(api: Api, scenes: dict[Scene, list[Any]]) -> Callable[[Pools], Stage]:
+    def made(pools: Pools) -> Stage:
+        @asynccontextmanager
+        async def stage(scene: Scene) -> AsyncGenerator[Staged]:
+            reply = Reply([REFUSAL], status=429)
+            if scene != "refused":
+                hold = [anyio.Event()] if scene == "held" else []
+                reply = Reply([*sse(*scenes[scene]), *hold])
+            async with loopback(reply) as server:
+                yield Staged(model=model_at(server.url, api, pools()), left=server.gone.is_set)
+
+        return stage
+
+    return made
+
+
+def scripted(_: Pools) -> Stage:
+    def stage(scene: Scene) -> AbstractAsyncContextManager[Staged]:
+        read = call("read", {"path": "a"})
+        match scene:
+            case "words":
+                model = ScriptedModel([say("Hel", "lo", usage=Usage(input=10, output=5))])
+            case "everything":
+                model = ScriptedModel([both(think("hm"), "Hello", read, call("ls", id="c2"))])
+            case "cut":
+                model = ScriptedModel([[TextDelta(text="Hel")]])
+            case "held":
+                model = ScriptedModel([[TextDelta(text="Hel"), Gate()]])
+            case "refused":
+                model = ScriptedModel([refusal()])
+        return staged_always(model, left=lambda: model.open_streams == 0)
+
+    return stage
+
+
+def refusal() -> ProviderError:
+    return ProviderError(
+        "slow down", reason="rate_limit", provider="scripted", before_first_byte=True
+    )
+
+
+MODELS = {
+    "openai-completions": over_http("openai-completions", OPENAI),
+    "anthropic-messages": over_http("anthropic-messages", ANTHROPIC),
+    "scripted": scripted,
+}
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("model", MODELS)
+async def test_it_keeps_the_promise(model: str, check: Callable[[Stage], Any], pools: Pools):
+    await check(MODELS[model](pools))

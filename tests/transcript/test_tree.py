@@ -1,0 +1,120 @@
+"""The tree of entries: leaf, paths, branches, and files that are no tree."""
+
+from dataclasses import replace
+
+import pytest
+
+from agent_core.kernel import EntryId
+from agent_core.transcript import AnyEntry, SessionNameEntry, Transcript
+from tests.support.entries import AT_MS, chain, entry, user
+
+
+def test_an_empty_transcript_has_no_leaf_and_no_path() -> None:
+    transcript = Transcript()
+    assert (transcript.leaf, transcript.path(), transcript.entries) == (None, (), ())
+
+
+def test_the_last_entry_is_the_leaf_and_the_path_leads_to_it() -> None:
+    entries = chain(user("a"), user("b"), user("c"))
+    transcript = Transcript(entries)
+    assert transcript.leaf == "e3"
+    assert transcript.path() == tuple(entries)
+    assert transcript.path(EntryId("e2")) == tuple(entries[:2])
+
+
+def test_moving_makes_the_next_entry_a_branch() -> None:
+    transcript = Transcript(chain(user("a"), user("b"), user("c")))
+    transcript.move(EntryId("e1"))
+    assert _ids(transcript.path()) == ["e1"]
+    transcript.add(entry("x", user("other"), parent="e1", at_ms=AT_MS + 5))
+    assert _ids(transcript.path()) == ["e1", "x"]
+    assert _ids(transcript.path(EntryId("e3"))) == ["e1", "e2", "e3"]
+    assert _ids(transcript.children(EntryId("e1"))) == ["e2", "x"]
+
+
+def test_moving_before_everything_begins_a_new_root() -> None:
+    transcript = Transcript(chain(user("a"), user("b")))
+    transcript.move(None)
+    assert transcript.path() == ()
+    transcript.add(entry("x", user("anew")))
+    assert _ids(transcript.path()) == ["x"]
+    assert _ids(transcript.children(None)) == ["e1", "x"]
+
+
+def test_children_come_oldest_first() -> None:
+    first = entry("a", user("a"))
+    late = entry("b", user("b"), parent="a", at_ms=AT_MS + 9)
+    early = entry("c", user("c"), parent="a", at_ms=AT_MS + 1)
+    assert _ids(Transcript([first, late, early]).children(EntryId("a"))) == ["c", "b"]
+
+
+def test_a_parent_that_is_missing_makes_a_root() -> None:
+    transcript = Transcript([*chain(user("a")), entry("x", user("b"), parent="gone")])
+    assert _ids(transcript.path()) == ["x"]
+    assert _ids(transcript.children(None)) == ["e1", "x"]
+
+
+def test_an_entry_that_is_its_own_parent_is_a_root() -> None:
+    transcript = Transcript([entry("x", user("b"), parent="x"), entry("y", user("c"), parent="x")])
+    assert _ids(transcript.path()) == ["x", "y"]
+    assert _ids(transcript.children(None)) == ["x"]
+
+
+def test_a_circle_ends() -> None:
+    transcript = Transcript(
+        [
+            entry("a", user("a"), parent="c"),
+            entry("b", user("b"), parent="a"),
+            entry("c", user("c"), parent="b"),
+        ]
+    )
+    assert _ids(transcript.path()) == ["a", "b", "c"]
+    transcript.add(entry("d", user("d"), parent="c"))
+    assert _ids(transcript.path()) == ["a", "b", "c", "d"]
+
+
+def test_a_parent_may_come_later_in_the_file() -> None:
+    transcript = Transcript([entry("b", user("b"), parent="a"), entry("a", user("a"))])
+    assert _ids(transcript.path(EntryId("b"))) == ["a", "b"]
+
+
+def test_an_id_is_taken_once() -> None:
+    transcript = Transcript(chain(user("a")))
+    with pytest.raises(ValueError, match="'e1' already"):
+        transcript.add(entry("e1", user("again")))
+    assert _ids(transcript.entries) == ["e1"]
+
+
+def test_going_to_an_entry_that_does_not_exist_is_refused() -> None:
+    transcript = Transcript(chain(user("a")))
+    with pytest.raises(ValueError, match="'nope'"):
+        transcript.move(EntryId("nope"))
+    with pytest.raises(ValueError, match="'nope'"):
+        transcript.path(EntryId("nope"))
+    assert transcript.leaf == "e1"
+
+
+def test_the_next_id_is_eight_hex_digits_that_nobody_has() -> None:
+    transcript = Transcript(chain(user("a")))
+    drawn = transcript.next_id(AT_MS)
+    assert (len(drawn), drawn in transcript) == (8, False)
+    int(drawn, 16)
+
+
+def test_the_title_is_the_name_set_last() -> None:
+    named = SessionNameEntry(id=EntryId("n1"), parent=EntryId("e1"), at_ms=AT_MS, name="First")
+    transcript = Transcript([*chain(user("a")), named])
+    assert transcript.title == "First"
+    transcript.add(replace(named, id=EntryId("n2"), name=""))
+    assert transcript.title is None
+
+
+def test_the_path_of_a_long_session_grows_with_it() -> None:
+    transcript = Transcript()
+    for one in chain(*(user(str(n)) for n in range(500))):
+        transcript.add(one)
+        assert len(transcript.path()) == len(transcript)
+
+
+def _ids(entries: tuple[AnyEntry, ...]) -> list[str]:
+    return [one.id for one in entries]
