@@ -1,34 +1,40 @@
 """Tiller's core: a coding agent as a library, without any editor.
 
-What stands here is the public face; everything else may change between two versions.
+What stands here is the public face; everything else may change between two versions. Each name is loaded on first use:
+whoever needs one small part of the core does not pay for all of it.
 """
 
-from agent_core.assembly import create_session
-from agent_core.events import Event, RunResult, Stamped
-from agent_core.hooks import Hook, HookTable
-from agent_core.kernel.errors import TillerError
-from agent_core.messages import Image, Text
-from agent_core.session import AgentSession, CancelResult, Receipt, SessionSnapshot
-from agent_core.storage import SessionStore
-from agent_core.tools import Tool, ToolContext, ToolResult, ToolSpec
+from collections.abc import Mapping
+from importlib import import_module
 
-__all__ = [
-    "AgentSession",
-    "CancelResult",
-    "Event",
-    "Hook",
-    "HookTable",
-    "Image",
-    "Receipt",
-    "RunResult",
-    "SessionSnapshot",
-    "SessionStore",
-    "Stamped",
-    "Text",
-    "TillerError",
-    "Tool",
-    "ToolContext",
-    "ToolResult",
-    "ToolSpec",
-    "create_session",
-]
+_PLACES: Mapping[str, str] = {
+    "AgentSession": "agent_core.session",
+    "CancelResult": "agent_core.session",
+    "Event": "agent_core.events",
+    "Hook": "agent_core.hooks",
+    "HookTable": "agent_core.hooks",
+    "Image": "agent_core.messages",
+    "Receipt": "agent_core.session",
+    "RunResult": "agent_core.events",
+    "SessionSnapshot": "agent_core.session",
+    "SessionStore": "agent_core.storage",
+    "Stamped": "agent_core.events",
+    "Text": "agent_core.messages",
+    "TillerError": "agent_core.kernel.errors",
+    "Tool": "agent_core.tools",
+    "ToolContext": "agent_core.tools",
+    "ToolResult": "agent_core.tools",
+    "ToolSpec": "agent_core.tools",
+    "create_session": "agent_core.assembly",
+}
+
+__all__ = tuple(_PLACES)
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name."""
+    if name not in _PLACES:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    value: object = getattr(import_module(_PLACES[name]), name)  # pyright: ignore[reportAny] - any public name
+    return value

@@ -1,7 +1,7 @@
 """The feed of a session: one writer, many bounded readers that never slow it."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import anyio
 
@@ -32,6 +32,15 @@ class Stamped:
     event: Event
 
 
+@dataclass(slots=True)
+class _Bells:
+    """What a reader's task waits for."""
+
+    some: anyio.Event = field(default_factory=anyio.Event)
+    urgent: anyio.Event = field(default_factory=anyio.Event)
+    over: anyio.Event = field(default_factory=anyio.Event)
+
+
 class Reader:
     """One subscriber's view: events in order, adjacent deltas of one item merged, nothing lost but on `gap`.
 
@@ -45,9 +54,7 @@ class Reader:
         self._pending: list[Stamped] = []
         self._delta_bytes = 0
         self._merged_to = 0
-        self._wake = anyio.Event()
-        self._wake_urgent = anyio.Event()
-        self._over = anyio.Event()
+        self._bells = _Bells()
         self._eager = False
         self._gap = False
         self._detach = detach
@@ -66,24 +73,24 @@ class Reader:
             if self._eager:
                 self._eager = False
                 self._set_urgent()
-        if not self._wake.is_set():
-            self._wake.set()
+        if not self._bells.some.is_set():
+            self._bells.some.set()
 
     async def wait(self) -> None:
         """Wait until there is something to take, or the reader is closed."""
         while not self._pending and not self.closed:
-            self._wake = anyio.Event()
-            await self._wake.wait()
+            self._bells.some = anyio.Event()
+            await self._bells.some.wait()
 
     async def wait_urgent(self) -> None:
         """Wait until something urgent waits, or the reader is closed."""
         while not self.urgent and not self.closed:
-            self._wake_urgent = anyio.Event()
-            await self._wake_urgent.wait()
+            self._bells.urgent = anyio.Event()
+            await self._bells.urgent.wait()
 
     async def wait_closed(self) -> None:
         """Wait until the reader is closed."""
-        await self._over.wait()
+        await self._bells.over.wait()
 
     async def take(self) -> tuple[Stamped, ...]:
         """Wait for events and give all there are; an empty tuple means that the feed or reader is closed."""
@@ -107,9 +114,9 @@ class Reader:
     def finish(self) -> None:
         """End the reader from the feed's side: what is pending can still be taken."""
         self.closed = True
-        self._over.set()
-        self._wake.set()
-        self._wake_urgent.set()
+        self._bells.over.set()
+        self._bells.some.set()
+        self._bells.urgent.set()
 
     def close(self) -> None:
         """End the reader; the feed forgets it."""
@@ -129,7 +136,7 @@ class Reader:
     def _set_urgent(self) -> None:
         if not self.urgent:
             self.urgent = True
-            self._wake_urgent.set()
+            self._bells.urgent.set()
 
     def _hold_bounds(self) -> None:
         if len(self._pending) - self._merged_to > READER_EVENTS:

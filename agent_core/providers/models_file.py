@@ -188,8 +188,15 @@ def written_access(shape: ProviderShape) -> WrittenAccess:
 def _changed(provider: ProviderFacts, shape: ProviderShape, *, own: bool) -> ProviderFacts:
     base_url = shape.base_url or provider.base_url
     api = shape.api or provider.api
-    common = ModelChanges(base_url=shape.base_url, api=shape.api, compat=shape.compat)
-    models = {model.id: _merged(model, common) for model in provider.models}
+    models = {
+        model.id: replace(
+            model,
+            base_url=shape.base_url or model.base_url,
+            api=shape.api or model.api,
+            compat=_laid_over(model.compat, shape.compat),
+        )
+        for model in provider.models
+    }
     for model in shape.models:
         models[model.id] = _merged(
             models.get(model.id) or _new(provider.id, model, shape, base_url=base_url, api=api),
@@ -219,7 +226,6 @@ def _new(
     if not address:
         message = f"model {model.id!r} has no baseUrl; say where it is"
         raise ValueError(message)
-    compat: JsonObject = {key: _json(value) for key, value in shape.compat.items()}
     return ModelFacts(
         provider=provider,
         id=model.id,
@@ -228,13 +234,12 @@ def _new(
         context_window=CONTEXT_WINDOW,
         max_tokens=MAX_TOKENS,
         base_url=address,
-        compat=compat,
+        compat=_laid_over({}, shape.compat),
     )
 
 
 def _merged(facts: ModelFacts, changes: ModelChanges) -> ModelFacts:
-    compat: dict[str, JsonValue] = dict(facts.compat)
-    compat.update((key, _json(value)) for key, value in changes.compat.items())
+    compat = _laid_over(facts.compat, changes.compat)
     if changes.thinking_level_map is not None:
         compat[LEVEL_MAP] = dict(changes.thinking_level_map)
     return replace(
@@ -272,8 +277,8 @@ def _prices(cost: CostShape) -> Prices:
     )
 
 
-def _json(value: AnyJson) -> JsonValue:
-    return value
+def _laid_over(compat: JsonObject, changes: Mapping[str, AnyJson]) -> dict[str, JsonValue]:
+    return {**compat, **changes}
 
 
 def _problem(text: str, path: Path, where: Sequence[str | int], what: str) -> ConfigError:

@@ -1,5 +1,7 @@
 """How hard a model can think, and what that means in its provider's words."""
 
+from collections.abc import Mapping
+
 from agent_core.events import ThinkingLevel
 from agent_core.kernel import JsonObject, json
 from agent_core.providers.port import ModelFacts
@@ -16,7 +18,7 @@ LEVELS: tuple[ThinkingLevel, ...] = (
 ONLY_WHEN_MAPPED = ("xhigh", "max")
 LEVEL_MAP = "thinkingLevelMap"
 """The key in `compat` for a model's own words; null: the model has no such level."""
-BUDGETS: dict[ThinkingLevel, int] = {
+BUDGETS: Mapping[ThinkingLevel, int] = {
     "minimal": 1_024,
     "low": 2_048,
     "medium": 8_192,

@@ -56,16 +56,19 @@ def app_paths(env: Mapping[str, str]) -> AppPaths:
     Raises:
         UsageError: An override is a relative path, which would mean another folder in every terminal.
     """
+    data = (
+        _override(env, "TILLER_DATA_DIR")
+        or _xdg(env, "XDG_DATA_HOME")
+        or platformdirs.user_data_path(APP, appauthor=False)
+    )
     return AppPaths(
         config=_override(env, "TILLER_CONFIG_DIR")
         or _xdg(env, "XDG_CONFIG_HOME")
         or platformdirs.user_config_path(APP, appauthor=False),
-        data=_override(env, "TILLER_DATA_DIR")
-        or _xdg(env, "XDG_DATA_HOME")
-        or platformdirs.user_data_path(APP, appauthor=False),
+        data=data,
         runtime=_override(env, "TILLER_RUNTIME_DIR")
         or _xdg(env, "XDG_RUNTIME_DIR")
-        or platformdirs.user_runtime_path(APP, appauthor=False),
+        or _platform_runtime(data),
     )
 
 
@@ -86,6 +89,13 @@ def _override(env: Mapping[str, str], name: str) -> Path | None:
         message = f"{name} is {value!r}, a relative path: give an absolute one, or unset it"
         raise UsageError(message)
     return path
+
+
+def _platform_runtime(data: Path) -> Path:
+    """Without XDG_RUNTIME_DIR the usual guess is a shared folder below /tmp; a private one is better."""
+    if sys.platform in {"win32", "darwin"}:
+        return platformdirs.user_runtime_path(APP, appauthor=False)
+    return data / "runtime"
 
 
 def _xdg(env: Mapping[str, str], name: str) -> Path | None:

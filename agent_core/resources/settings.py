@@ -44,7 +44,7 @@ class SettingsProblem:
     line: int | None = None
     column: int | None = None
 
-    def sentence(self) -> str:
+    def __str__(self) -> str:  # pyright: ignore[reportImplicitOverride] - typing.override needs 3.12
         """Say it with its place, as compilers do."""
         where = [str(part) for part in (self.path, self.line, self.column) if part is not None]
         return ": ".join((":".join(where) or f"{self.layer} settings", self.message))

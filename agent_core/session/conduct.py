@@ -15,13 +15,12 @@ from agent_core.events import (
     RunResult,
     RunStarted,
     RunStatus,
-    SessionUsage,
 )
-from agent_core.hooks import InputHandled, InputReplaced, InputTyped, RunPreparing
+from agent_core.hooks import RunPreparing
 from agent_core.kernel import EntryId, MessageId, RunId
 from agent_core.kernel.errors import ProviderError, TillerError
 from agent_core.loop import Demand, Loop, TurnCount, Words, run_turns, say
-from agent_core.messages import AssistantMessage, Message, ToolCall, ToolResultMessage
+from agent_core.messages import ToolCall
 from agent_core.session.aftercare import (
     CompactThenGoOn,
     CompactThenStop,
@@ -37,15 +36,13 @@ from agent_core.session.changes import Ledger, RecordedFiles
 from agent_core.session.compacting import Compaction
 from agent_core.session.drafts import (
     added_entry,
-    message_entry,
-    replaced_entry,
     run_ended_entry,
     run_started_entry,
-    said_entries,
 )
 from agent_core.session.parts import Parts, failure_of, tool_options
 from agent_core.session.processes import TrackedProcesses
 from agent_core.session.runs import Activity, Runs
+from agent_core.session.turn_port import TurnPort
 from agent_core.tools import ToolContext
 from agent_core.tools.runner import ToolRunner
 
@@ -82,9 +79,7 @@ class Conductor:
         self._ledger = ledger
         self._run = activity.run or RunId(parts.new_id())
         self._system = ""
-        self._text = ""
-        self._tries = 0
-        self._handled = False
+        self._port = TurnPort(parts, activity, run=self._run, compaction=compaction, say=self._say)
 
     async def conduct(self, openings: Sequence[Opening]) -> None:
         """Run to the end. Tells `run.started` first and `run.ended` last, whatever happens between."""
@@ -129,7 +124,7 @@ class Conductor:
             RunResult(
                 run=self._run,
                 status=status,
-                text=self._text,
+                text=self._port.text,
                 usage=usage,
                 changes=counts,
                 error=failure,
@@ -149,7 +144,7 @@ class Conductor:
         while True:
             step = decide(
                 await self._turns(loop),
-                tries=self._tries,
+                tries=self._port.tries,
                 compacted=compacted,
                 auto_compact=self._parts.options.auto_compact,
                 settings=self._parts.options.retry,
@@ -177,10 +172,10 @@ class Conductor:
         if any(opening.entry is None for opening in openings):
             _ = await self._parts.recorder.keep(run_started_entry(self._run))
         for opening in openings:
-            entry = opening.entry or await self.said(opening.words)
+            entry = opening.entry or await self._port.said(opening.words)
             say(loop, opening.words, entry, turn=None)
-            await self.taken_in(opening.words, entry)
-        if self._handled:
+            await self._port.taken_in(opening.words, entry)
+        if self._port.handled:
             return False
         await self._prepare(openings)
         return True
@@ -200,16 +195,18 @@ class Conductor:
         if error is None:
             return None
         failure = failure_of(error)
-        if self._tries:
-            self._say(RetryEnded(run=self._run, success=False, attempt=self._tries, error=failure))
+        if self._port.tries:
+            self._say(
+                RetryEnded(run=self._run, success=False, attempt=self._port.tries, error=failure)
+            )
         return failure
 
     async def _wait(self, delay_s: float, error: ProviderError) -> None:
-        self._tries += 1
+        self._port.tries += 1
         self._say(
             RetryStarted(
                 run=self._run,
-                attempt=self._tries,
+                attempt=self._port.tries,
                 max_attempts=self._parts.options.retry.max_retries,
                 delay_ms=round(delay_s * 1000),
                 error=failure_of(error),
@@ -233,54 +230,6 @@ class Conductor:
     def _say(self, event: Event) -> None:
         self._parts.voice.say_of(self._activity, event)
 
-    # What the loop asks of the run
-
-    async def taken_in(self, words: Words, entry: EntryId) -> None:
-        """Ask the input hooks; what they change is kept beside the words, which stay as they were."""
-        match await self._parts.hooks.input_typed(InputTyped(content=words.content)):
-            case InputReplaced(content=content):
-                _ = await self._parts.recorder.keep(replaced_entry(entry, content))
-            case InputHandled():
-                self._handled = True
-                _ = await self._parts.recorder.keep(replaced_entry(entry, None))
-            case _:
-                pass
-
-    async def before_turn(self) -> None:
-        """Compact between two turns when the context is nearly full."""
-        if self._compaction.is_over_threshold():
-            _ = await self._compaction.compact(self._activity, "threshold")
-
-    async def said(self, words: Words) -> EntryId:
-        """Keep words that enter the conversation."""
-        return await self._parts.recorder.keep(*said_entries(words))
-
-    async def answered(self, message: AssistantMessage) -> EntryId:
-        """Keep an answer, count it, and end a retry that it made good."""
-        entry = await self._parts.recorder.keep(message_entry(message))
-        parts = self._parts
-        parts.tally.answered(message)
-        self._text = message.text or self._text
-        if message.stop_reason in {"error", "aborted"}:
-            return entry
-        if self._tries:
-            self._say(RetryEnded(run=self._run, success=True, attempt=self._tries))
-            self._tries = 0
-        self._say(SessionUsage(usage=parts.tally.of_session(parts.models.context_window)))
-        return entry
-
-    async def returned(self, result: ToolResultMessage) -> EntryId:
-        """Keep a tool's result, unless the run was fenced off and has a synthetic one already."""
-        if self._activity.fenced:
-            return EntryId("")
-        return await self._parts.recorder.keep(message_entry(result))
-
-    def context(self) -> tuple[Message, ...]:
-        """Give the conversation as the model should see it."""
-        return self._parts.recorder.context()
-
-    # What the loop works with
-
     def _loop(self) -> Loop:
         parts = self._parts
         runner = ToolRunner(
@@ -296,9 +245,9 @@ class Conductor:
             demand=self._demand,
             tools=runner,
             inbox=parts.inbox,
-            recording=self,
-            intake=self,
-            before_turn=self,
+            recording=self._port,
+            intake=self._port,
+            before_turn=self._port,
             hooks=parts.hooks,
             emit=self._say,
             clock=parts.clock,

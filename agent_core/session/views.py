@@ -10,6 +10,7 @@ from agent_core.events import (
     SessionConfigured,
     ThinkingLevel,
 )
+from agent_core.kernel import RunId
 from agent_core.messages import Message
 from agent_core.providers import ModelFacts
 from agent_core.session.changes import FileChange, Ledger
@@ -140,6 +141,11 @@ class SessionView:
     def changes(self) -> tuple[FileChange, ...]:
         """What the current or last run changed."""
         return self._ledger.changes()
+
+    def is_running(self, run: RunId) -> bool:
+        """Tell whether a run is still going on."""
+        current = self._runs.current
+        return current is not None and current.run == run
 
     def snapshot(self) -> SessionSnapshot:
         """Give the picture of this moment; events after its `seq` continue it without a hole."""

@@ -32,6 +32,8 @@ class ToolArguments(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _forgive(cls, given: object) -> object:
+        if isinstance(given, str):
+            given = _parsed(given)
         if not isinstance(given, Mapping):
             return given
         # Keys of JSON are strings.
@@ -134,15 +136,20 @@ def _shaped(value: JsonValue, annotation: object) -> JsonValue:
     """Bring a value nearer to what is wanted: JSON out of a string, a list around a single value."""
     wants_list, wants_object = _wants(annotation)
     if isinstance(value, str) and (wants_list or wants_object):
-        try:
-            parsed = decode(value)
-        except ValueError:
-            parsed = value
+        parsed = _parsed(value)
         if isinstance(parsed, Mapping) or (wants_list and isinstance(parsed, Sequence)):
             value = parsed
     if wants_list and (isinstance(value, str | Mapping) or not isinstance(value, Sequence)):
         return [value]
     return value
+
+
+def _parsed(text: str) -> JsonValue:
+    """Read a text as JSON, if it is that."""
+    try:
+        return decode(text)
+    except ValueError:
+        return text
 
 
 def _wants(annotation: object) -> tuple[bool, bool]:

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, cast
 
 from agent_core.events import ToolStatus
 from agent_core.hooks import (
@@ -18,27 +18,26 @@ from agent_core.hooks import (
 )
 from agent_core.kernel import Clock, JsonObject
 from agent_core.kernel.errors import TillerError
-from agent_core.kernel.json import scrub
-from agent_core.kernel.truncation import truncate_head
-from agent_core.messages import Text, ToolCall, UserContent
+from agent_core.messages import ToolCall
 from agent_core.tools.port import Tool, ToolContext, ToolResult, error_result
+from agent_core.tools.shaping import shaped
 from agent_core.workspace.permission import Allowed, PermissionPolicy, Refused
 
-MOST_BYTES = 64 * 1024
-"""No tool gives a model more; the built-in ones stay below by themselves."""
+BLOCKED = "Tool execution was blocked"
+TITLE_CHARS = 200
 
 log = logging.getLogger(__name__)
 
 
 class ToolHooks(Protocol):
-    """Those who may block a call or change its arguments and result; they never raise."""
+    """Those who may block a call or change its arguments and result."""
 
     async def tool_called(self, called: ToolCalled) -> ToolCallOutcome:
-        """Ask whether the call may run."""
+        """Ask whether the call may run; raising means no."""
         ...
 
     async def tool_returned(self, returned: ToolReturned) -> ToolResultOutcome:
-        """Ask about its result."""
+        """Ask about its result; raising leaves it as it is."""
         ...
 
 
@@ -56,7 +55,7 @@ class ToolOutcome:
         cls, status: ToolStatus, text: str, *, duration_ms: int | None = None
     ) -> "ToolOutcome":
         """Make the outcome of a call that did not run, or not to its end."""
-        return cls(status=status, result=error_result(text), duration_ms=duration_ms)
+        return cls(status=status, result=shaped(error_result(text)), duration_ms=duration_ms)
 
 
 class ToolRunner:
@@ -88,9 +87,16 @@ class ToolRunner:
         return tool is not None and tool.spec.kind == "execute"
 
     def title(self, call: ToolCall) -> str:
-        """Say in a few words what a call does."""
+        """Say in one line what a call does."""
         tool = self._tools().get(call.name)
-        return call.name if tool is None else tool.title(call.arguments)
+        title = ""
+        if tool is not None:
+            try:
+                title = tool.title(call.arguments)
+            except Exception:
+                # A title is only for show, and foreign tools may stumble over odd arguments.
+                log.exception("the title of a call of %s failed", call.name)
+        return " ".join(title.split())[:TITLE_CHARS] or call.name
 
     async def run(
         self,
@@ -104,12 +110,12 @@ class ToolRunner:
         Args:
             call: What the model asked for.
             running: Told the checked arguments when the call passed every check.
-            output: Told live output.
+            output: Told live output, while the tool runs and not after.
         """
         tools = self._tools()
         tool = tools.get(call.name)
         if tool is None:
-            known = ", ".join(tools)
+            known = ", ".join(tools) or "none"
             return ToolOutcome.without_run(
                 "error", f"Tool {call.name} not found. There are: {known}."
             )
@@ -119,8 +125,8 @@ class ToolRunner:
         try:
             arguments = tool.check(call.arguments)
             allowed = await self._ask(tool, call, arguments)
-        except TillerError as error:
-            return ToolOutcome.without_run("error", str(error))
+        except Exception as error:  # noqa: BLE001 - the fence around tools: a failed check is a result
+            return ToolOutcome.without_run("error", _failure(call, error))
         if isinstance(allowed, ToolOutcome):
             return allowed
         running(allowed)
@@ -131,18 +137,27 @@ class ToolRunner:
     ) -> JsonObject | ToolOutcome:
         """Ask hooks and policy; gives the arguments to run with, or why the call must not run."""
         called = ToolCalled(call=call.id, tool=call.name, arguments=arguments)
-        match await self._hooks.tool_called(called):
+        match await self._asked(called):
             case ToolBlocked(reason=reason):
-                return ToolOutcome.without_run("blocked", reason)
+                return ToolOutcome.without_run("blocked", reason or BLOCKED)
             case ArgumentsReplaced(arguments=replaced):
                 arguments = tool.check(replaced)
             case GoOn():
                 pass
         match await self._judge(tool, call, arguments):
             case Refused(reason=reason):
-                return ToolOutcome.without_run("blocked", reason)
+                return ToolOutcome.without_run("blocked", reason or BLOCKED)
             case Allowed():
                 return arguments
+
+    async def _asked(self, called: ToolCalled) -> ToolCallOutcome:
+        try:
+            return await self._hooks.tool_called(called)
+        except Exception as error:
+            log.exception("the hooks of a call of %s failed", called.tool)
+            return ToolBlocked(
+                reason=f"{called.tool} was not run: a check failed ({type(error).__name__}), and a check that fails means no."
+            )
 
     async def _judge(self, tool: Tool, call: ToolCall, arguments: JsonObject) -> Allowed | Refused:
         try:
@@ -158,16 +173,16 @@ class ToolRunner:
     async def _run(
         self, tool: Tool, call: ToolCall, arguments: JsonObject, output: Callable[[str], None]
     ) -> ToolOutcome:
+        live = _LiveOutput(output)
         begun_s = self._clock.monotonic_s()
         try:
-            result = await tool.run(arguments, self._context(call, output))
-        except TillerError as error:
-            result = error_result(str(error))
-        except Exception as error:
-            log.exception("tool %s failed unexpectedly", call.name)
-            result = error_result(f"Tool {call.name} failed: {type(error).__name__}: {error}")
+            result = await tool.run(arguments, self._context(call, live.show))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the fence around tools: a failure is a result
+            result = error_result(_failure(call, error))
+        finally:
+            live.over = True
         took_ms = round((self._clock.monotonic_s() - begun_s) * 1000)
-        result = _bounded(await self._shape(call, arguments, result))
+        result = shaped(await self._shape(call, arguments, shaped(result)))
         status: ToolStatus = "error" if result.is_error else "ok"
         return ToolOutcome(status=status, result=result, duration_ms=took_ms)
 
@@ -180,7 +195,12 @@ class ToolRunner:
             details=result.details,
             is_error=result.is_error,
         )
-        match await self._hooks.tool_returned(returned):
+        try:
+            outcome = await self._hooks.tool_returned(returned)
+        except Exception:
+            log.exception("the hooks of a result of %s failed", call.name)
+            return result
+        match outcome:
             case ResultReplaced(content=content, details=details, is_error=is_error):
                 return ToolResult(
                     content=result.content if content is None else content,
@@ -191,16 +211,25 @@ class ToolRunner:
                 return result
 
 
-def _bounded(result: ToolResult) -> ToolResult:
-    content = tuple(_bounded_part(part) for part in result.content)
-    return ToolResult(content=content, details=result.details, is_error=result.is_error)
+class _LiveOutput:
+    """Passes live output on until the call is over."""
+
+    def __init__(self, output: Callable[[str], None]) -> None:
+        self._output = output
+        self.over = False
+
+    def show(self, text: str) -> None:
+        if text and not self.over:
+            self._output(text)
 
 
-def _bounded_part(part: UserContent) -> UserContent:
-    if not isinstance(part, Text):
-        return part
-    text = scrub(part.text)
-    if len(text.encode()) <= MOST_BYTES:
-        return part if text == part.text else Text(text=text)
-    cut = truncate_head(text, max_bytes=MOST_BYTES)
-    return Text(text=f"{cut.content}\n[Output cut at {MOST_BYTES} bytes]")
+def _failure(call: ToolCall, error: BaseException) -> str:
+    """Say to the model what a tool raised; what nobody raised on purpose is logged."""
+    if isinstance(error, BaseExceptionGroup):
+        inner = cast("tuple[BaseException, ...]", error.exceptions)
+        if len(inner) == 1:
+            return _failure(call, inner[0])
+    if isinstance(error, TillerError):
+        return str(error)
+    log.error("tool %s failed unexpectedly", call.name, exc_info=error)
+    return f"Tool {call.name} failed: {type(error).__name__}: {error}"

@@ -14,7 +14,7 @@ HIDDEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ufeff]"
 )
 """Control, direction and invisible characters: a name with them looks like another one."""
-SHELL_WORDS = re.compile(r"(~[^/]|\$[A-Z_][A-Z0-9_]*(/|$)|\$\{\w+\}|%\w+%)")
+SHELL_WORDS = re.compile(r"(~[^/]|\$[A-Z_][A-Z0-9_]*(/|$)|\$\{\w+\}|%[A-Z_]+%)")
 """What a shell would expand; nobody means a file of that name."""
 URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+://|data:)")
 AM_PM = re.compile(r" (?=[AP]M\b)", re.IGNORECASE)

@@ -16,7 +16,7 @@ from server.lsp.uris import path_of
 TOKEN: Final = "demo"  # noqa: S105 - a progress token
 READ_BYTES: Final = 1 << 16
 CLOSE_S: Final = 10.0
-CAPABILITIES: Final[dict[str, Any]] = {
+CAPABILITIES: Final[Mapping[str, Any]] = {
     "general": {"positionEncodings": ["utf-16"]},
     "workspace": {"applyEdit": True, "workspaceEdit": {"documentChanges": True}},
     "textDocument": {"synchronization": {"didSave": True}},

@@ -11,7 +11,12 @@ class Commands(Protocol):
     """Where commands describe themselves: argparse's subparsers."""
 
     def add_parser(
-        self, name: str, *, help: str, description: str | None = None, epilog: str | None = None
+        self,
+        name: str,
+        *,
+        help: str,  # noqa: A002 - argparse names it so
+        description: str | None = None,
+        epilog: str | None = None,
     ) -> argparse.ArgumentParser:
         """Add a command."""
         ...

@@ -1,6 +1,6 @@
 """Shows a run on a terminal: words as they come, a line for each tool, what it came to."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -28,7 +28,13 @@ DIM: Final = "2"
 RED: Final = "31"
 GREEN: Final = "32"
 YELLOW: Final = "33"
-MARKS: Final = {"ok": "✓", "error": "✗", "skipped": "»", "blocked": "⊘", "cancelled": "■"}
+MARKS: Final[Mapping[str, str]] = {
+    "ok": "✓",
+    "error": "✗",
+    "skipped": "»",
+    "blocked": "⊘",
+    "cancelled": "■",
+}
 PREVIEW_CHARS: Final = 120
 KILO: Final = 1000
 

@@ -88,13 +88,19 @@ def _prompt(words: list[str]) -> str:
 async def _run(options: argparse.Namespace, environment: Environment, prompt: str) -> int:
     ending = Ending()
     result: RunResult | None = None
+    failure: TillerError | None = None
     async with open_session(_request(options, environment)) as session:
         view = _view(options, environment, session)
         async with anyio.create_task_group() as group:
             group.start_soon(_watch_signals, session, ending)
             with ending.scope:
-                result = await _converse(session, prompt, view, group)
+                try:
+                    result = await _converse(session, prompt, view, group)
+                except TillerError as error:
+                    failure = error
             group.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
     if ending.code is not None:
         return ending.code
     return FAILED if result is None else code_of_run(result)
@@ -131,8 +137,8 @@ async def _converse(
 ) -> RunResult | None:
     """Say the prompt and show what comes, to the last event."""
     reader = session.subscribe()
-    view.begin(header(session))
     receipt = await session.prompt(prompt)
+    view.begin(header(session))
     group.start_soon(_stop_at_end, session, reader)
     try:
         while events := await reader.take():

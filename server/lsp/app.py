@@ -1,8 +1,9 @@
 """The language server of one connection: what is registered before anything heavy is loaded."""
 
 import logging
+from enum import Enum
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from lsprotocol import types
 
@@ -63,13 +64,12 @@ class App:
 
     def _amend(self, result: types.InitializeResult) -> None:
         """Say what the agent can do, and start loading it: this answer goes out first."""
-        experimental = result.capabilities.experimental
-        known = dict(experimental) if isinstance(experimental, dict) else {}
+        given: object = result.capabilities.experimental
+        known = cast("dict[str, object]", given) if isinstance(given, dict) else {}
         result.capabilities.experimental = {**known, "agent": server_capability()}
-        encoding = result.capabilities.position_encoding
-        self.mirror.use_encoding(
-            str(encoding.value if hasattr(encoding, "value") else encoding or "utf-16")
-        )
+        encoding: object = result.capabilities.position_encoding
+        named = encoding.value if isinstance(encoding, Enum) else encoding
+        self.mirror.use_encoding(str(named or "utf-16"))
         self._runtime.warm_up()
 
     async def _call(self, method: str, params: dict[str, Any]) -> object:

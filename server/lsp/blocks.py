@@ -11,7 +11,6 @@ from server.lsp.wire import (
     ImageBlock,
     ResourceBlock,
     SelectionBlock,
-    SkillBlock,
     TextBlock,
 )
 
@@ -31,17 +30,25 @@ def _one(index: int, block: Block) -> UserContent:
             return Text(text=text)
         case ImageBlock(mime=mime, data=str(data)):
             return Image(mime=mime, data=data)
-        case ResourceBlock(uri=uri, text=str(text)):
-            return Text(text=f'<resource uri="{uri}">\n{text}\n</resource>')
-        case ResourceBlock(uri=uri):
-            return Text(text=f"The user points at {uri}; read it when it matters.")
-        case SelectionBlock(uri=uri, text=text):
-            return Text(text=f'<selection uri="{uri}">\n{text}\n</selection>')
-        case DiagnosticsBlock(uri=uri, items=items):
-            lines = "\n".join(str(item) for item in items)
-            return Text(text=f'<diagnostics uri="{uri}">\n{lines}\n</diagnostics>')
-        case DiffBlock(patch=patch):
-            return Text(text=f"<diff>\n{patch}\n</diff>")
-        case ImageBlock() | SkillBlock():
-            message = f"content[{index}]: a block of type {block.type!r} cannot be used here; send its text or data"
+        case ResourceBlock() | SelectionBlock() | DiagnosticsBlock() | DiffBlock():
+            return Text(text=_marked(block))
+        case _:
+            kind = block.type
+            message = f"content[{index}]: a block of type {kind!r} cannot be used here; send its text or data"
             raise RpcError(INVALID_PARAMS, message)
+
+
+def _marked(block: ResourceBlock | SelectionBlock | DiagnosticsBlock | DiffBlock) -> str:
+    """Write a piece of the editor's world as data that cannot be taken for the user's words."""
+    match block:
+        case ResourceBlock(uri=uri, text=str(text)):
+            return f'<resource uri="{uri}">\n{text}\n</resource>'
+        case ResourceBlock(uri=uri):
+            return f"The user points at {uri}; read it when it matters."
+        case SelectionBlock(uri=uri, text=text):
+            return f'<selection uri="{uri}">\n{text}\n</selection>'
+        case DiagnosticsBlock(uri=uri, items=items):
+            lines = "\n".join(f"- {item.message}" for item in items)
+            return f'<diagnostics uri="{uri}">\n{lines}\n</diagnostics>'
+        case DiffBlock(patch=patch):
+            return f"<diff>\n{patch}\n</diff>"

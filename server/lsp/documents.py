@@ -5,7 +5,7 @@ import logging
 import math
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -18,7 +18,7 @@ from lsprotocol import types
 from server.lsp.positions import Encoding, Lines
 from server.lsp.uris import path_of
 
-ENCODINGS: Final[dict[str, Encoding]] = {
+ENCODINGS: Final[Mapping[str, Encoding]] = {
     "utf-8": "utf-8",
     "utf-16": "utf-16",
     "utf-32": "utf-32",
@@ -48,8 +48,6 @@ class Document:
     """When it was opened or changed last, in seconds of the mirror's clock."""
     changed_at: float = -math.inf
     """When it was changed last; opening is no change."""
-    saved_revision: int | None = None
-    """What the editor said it has saved."""
     _digest: list[str] = field(default_factory=list[str], init=False, repr=False)
 
     @property
@@ -63,11 +61,6 @@ class Document:
         if not self._digest:
             self._digest.append(hash_of(self.text))
         return self._digest[0]
-
-    @property
-    def is_told_saved(self) -> bool:
-        """Whether the editor said that it has saved just this state."""
-        return self.saved_revision == self.revision
 
 
 Listener: TypeAlias = Callable[[Document | None], None]
@@ -146,16 +139,14 @@ class Mirror:
         )
 
     def did_save(self, params: types.DidSaveTextDocumentParams) -> None:
-        """Note that the disk has the text now."""
+        """Take the text over where an editor sends it along; what the disk has is read from the disk."""
         document = self._open.get(params.text_document.uri)
         if document is None:
             _log.warning("A save of %r was ignored: it is not open.", params.text_document.uri)
-            return
-        if params.text is not None and params.text != document.text:
+        elif params.text is not None and params.text != document.text:
             _log.error("The text of %r had drifted; what was saved is taken.", document.uri)
             lines = Lines(_mended(params.text), self._encoding)
-            document = replace(document, lines=lines, revision=self._next_revision())
-        self._keep(replace(document, saved_revision=document.revision))
+            self._keep(replace(document, lines=lines, revision=self._next_revision()))
 
     def did_close(self, params: types.DidCloseTextDocumentParams) -> None:
         """Forget a document: from now on its truth is the disk."""
@@ -176,7 +167,7 @@ class Mirror:
         return tuple(self._open.values())
 
     @contextmanager
-    def watch(self, uri: str, listener: Listener) -> Iterator[None]:
+    def watch(self, uri: str, listener: Listener) -> Generator[None]:
         """Call a function with every new state of a document; with None when it is closed.
 
         It is called while the notification is taken in, so no state is missed. It must not raise.
@@ -225,9 +216,7 @@ def _path_of(uri: str) -> Path | None:
     return path if path is not None and path.is_absolute() and "\0" not in str(path) else None
 
 
-def _followed(
-    lines: Lines, changes: Sequence[types.TextDocumentContentChangeEvent]
-) -> Lines:
+def _followed(lines: Lines, changes: Sequence[types.TextDocumentContentChangeEvent]) -> Lines:
     if len(changes) > 1 and (at_once := _descending(changes)):
         return _spliced_at_once(lines, at_once)
     for change in changes:

@@ -1,11 +1,14 @@
 """The loaded half of a connection: which session it has, and what it gets to see of it."""
 
-import asyncio
 import importlib
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+import anyio
+
+from agent_core.events import Reader, RunStarted
 from agent_core.kernel import JsonValue, RunId
 from agent_core.kernel.errors import TillerError
 from agent_core.session import AgentSession
@@ -19,6 +22,7 @@ from server.lsp.protocol import Connection
 from server.lsp.rpc import INVALID_PARAMS, REQUEST_FAILED, RpcError
 from server.lsp.uris import path_of
 from server.lsp.wire import AgentOptions
+from server.lsp.work_line import show_run
 
 
 class Hosted(Protocol):
@@ -60,7 +64,9 @@ class Front:
         self.subscriptions: dict[int | str, Subscription] = {}
         self._home = home
         self._hosted: Hosted | None = None
-        self._binding = asyncio.Lock()
+        self._binding = anyio.Lock()
+        self._watching: list[Reader] = []
+        self._waited: set[RunId] = set()
 
     async def hosted(self, session: str | None = None) -> Any:
         """Give the session that a request means: by id, else the one of this connection, opened on demand.
@@ -128,6 +134,26 @@ class Front:
         self.subscriptions[token] = subscription
         return subscription
 
+    async def show_runs(self, hosted: Hosted) -> None:
+        """Show every run as a line of progress, in clients that show such and do not listen themselves."""
+        reader = hosted.session.subscribe()
+        self._watching.append(reader)
+        async for stamped in reader:
+            if not isinstance(stamped.event, RunStarted) or self.subscriptions:
+                continue
+            run = stamped.event.run
+            if run not in self._waited:
+                await show_run(self.connection, hosted.session, run)
+
+    @contextmanager
+    def waits_for(self, run: RunId) -> Generator[None, None, None]:
+        """Say that a request of this client waits for a run and shows it in its own way."""
+        self._waited.add(run)
+        try:
+            yield
+        finally:
+            self._waited.discard(run)
+
     def flush(self) -> None:
         """Send what was told so far before the answer that comes next."""
         for subscription in self.subscriptions.values():
@@ -159,6 +185,8 @@ class Front:
         """The client has left: its subscriptions end, its sessions and their runs go on."""
         for subscription in self.subscriptions.values():
             subscription.close()
+        for reader in self._watching:
+            reader.close()
         self.host.detach(self)
 
     def _default(self) -> str:

@@ -11,11 +11,9 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from agent_core.assembly import SessionRequest, open_session
 from agent_core.kernel import JsonValue, SessionId, SystemClock, uuid7
-from agent_core.kernel.errors import WorkspaceMissing
-from agent_core.resources.paths import app_paths
+from agent_core.kernel.errors import SessionClosed, WorkspaceMissing
 from agent_core.session import AgentSession
-from agent_core.workspace.adapters.disk import DiskFiles
-from agent_core.workspace.adapters.processes import DiskProcesses
+from agent_core.workspace import Files
 from server.lsp.config import ServerConfig
 from server.lsp.documents import Mirror
 from server.lsp.edits import EditorFiles, EditorProcesses
@@ -93,9 +91,10 @@ class Host:
             if hosted is None:
                 hosted = await self._load(real, which, settings)
                 self._open[hosted.session.id] = hosted
-        if front not in hosted.fronts:
+        if front not in hosted.fronts and self._group is not None:
             hosted.fronts.append(front)
             hosted.files.attach(front.editor)
+            self._group.start_soon(front.show_runs, hosted)
         return hosted
 
     def detach(self, front: Front) -> None:
@@ -114,25 +113,29 @@ class Host:
         return here[-1] if here else None
 
     async def _load(self, root: Path, which: str, settings: Mapping[str, JsonValue]) -> Hosted:
-        paths = app_paths(self._config.env)
-        disk = DiskFiles(roots=(root,), home=self._config.home)
-        files = EditorFiles(disk)
+        if self._group is None:
+            message = "the server is closing; open the session again when it has restarted"
+            raise SessionClosed(message)
+        overlays: list[EditorFiles] = []
+
+        def before_disk(disk: Files) -> Files:
+            overlays.append(EditorFiles(disk))
+            return overlays[0]
+
         request = SessionRequest(
             workspace=root,
             session=which,
             env=self._config.env,
-            paths=paths,
-            files=files,
-            processes=EditorProcesses(DiskProcesses(), files),
-            settings=settings,
+            files=before_disk,
+            processes=lambda plain: EditorProcesses(plain, overlays[0]),
+            settings={"editor": settings} if settings else {},
         )
-        assert self._group is not None
-        return await self._group.start(self._hold, request, files)
+        return await self._group.start(self._hold, request, overlays)
 
     async def _hold(
         self,
         request: SessionRequest,
-        files: EditorFiles,
+        overlays: list[EditorFiles],
         *,
         task_status: TaskStatus[Hosted],
     ) -> None:
@@ -141,7 +144,7 @@ class Host:
             hosted = Hosted(
                 session=session,
                 root=request.workspace,
-                files=files,
+                files=overlays[0],
                 epoch=uuid7(self._clock.now_ms()),
             )
             task_status.started(hosted)

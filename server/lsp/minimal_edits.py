@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Final
 
-STEP_BUDGET: Final = 400_000
-"""Steps that the search may take for one stretch of lines; beyond that the stretch is replaced as a whole."""
+STEP_BUDGET: Final = 1_000_000
+"""Steps that the search may take, shared out by size; a stretch that needs more is replaced as a whole."""
+LEAST_BUDGET: Final = 4096
+"""What even a short stretch gets."""
 _CHUNK: Final = 1 << 16
 
 
@@ -32,10 +34,10 @@ class Hunk:
 
 
 def minimal_edits(old: str, new: str) -> list[Splice]:
-    """Give the edits that make `new` out of `old`, in order, without overlap.
+    r"""Give the edits that make `new` out of `old`, in order, without overlap.
 
     Lines that both have are left alone, and within changed lines the common beginning and end, so that cursors, marks
-    and undo stay where they are. No edit begins or ends between `\\r` and `\\n`. The time is bounded.
+    and undo stay where they are. No edit begins or ends between `\r` and `\n`. The time is bounded.
     """
     if old == new:
         return []
@@ -70,8 +72,10 @@ def line_hunks(old: Sequence[str], new: Sequence[str]) -> list[Hunk]:
     same: list[tuple[int, int]] = []
     gap_a = gap_b = 0
     for anchor_a, anchor_b in chain(_anchors(a, b), [(len(a), len(b))]):
-        for at_a, at_b in _matches(a[gap_a:anchor_a], b[gap_b:anchor_b]):
-            same.append((gap_a + at_a, gap_b + at_b))
+        share = (anchor_a - gap_a + anchor_b - gap_b) / max(1, len(a) + len(b))
+        budget = max(LEAST_BUDGET, int(STEP_BUDGET * share))
+        found = _matches(a[gap_a:anchor_a], b[gap_b:anchor_b], budget=budget)
+        same.extend((gap_a + at_a, gap_b + at_b) for at_a, at_b in found)
         same.append((anchor_a, anchor_b))
         gap_a, gap_b = anchor_a + 1, anchor_b + 1
     return [
@@ -87,7 +91,7 @@ def line_hunks(old: Sequence[str], new: Sequence[str]) -> list[Hunk]:
 
 
 def lines_of(text: str) -> list[str]:
-    """Cut a text into lines with their ends; `\\r\\n` is one end."""
+    r"""Cut a text into lines with their ends; `\r\n` is one end."""
     return text.splitlines(keepends=True)
 
 
@@ -124,23 +128,22 @@ def _anchors(a: Sequence[int], b: Sequence[int]) -> list[tuple[int, int]]:
     return chosen[::-1]
 
 
-def _matches(a: Sequence[int], b: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _matches(a: Sequence[int], b: Sequence[int], *, budget: int) -> Iterator[tuple[int, int]]:
     """Match lines so that as few as possible are left over; only the ends when that would take too long."""
     head = _common_head(a, b)
     tail = _common_tail(a, b, limit=min(len(a), len(b)) - head)
     yield from ((at, at) for at in range(head))
-    for at_a, at_b in _shortest(a[head : len(a) - tail], b[head : len(b) - tail]):
+    for at_a, at_b in _shortest(a[head : len(a) - tail], b[head : len(b) - tail], budget=budget):
         yield head + at_a, head + at_b
     yield from ((len(a) - left, len(b) - left) for left in range(tail, 0, -1))
 
 
-def _shortest(a: Sequence[int], b: Sequence[int]) -> list[tuple[int, int]]:
+def _shortest(a: Sequence[int], b: Sequence[int], *, budget: int) -> list[tuple[int, int]]:
     """Find the common lines on a shortest way from `a` to `b` (Myers 1986); none when the budget is used up."""
     if not a or not b:
         return []
     reach = {1: 0}
     trail: list[dict[int, int]] = []
-    budget = STEP_BUDGET
     for cost in range(len(a) + len(b) + 1):
         trail.append(dict(reach))
         for way in range(-cost, cost + 1, 2):
@@ -190,9 +193,7 @@ def _refined(
     while tail and (_is_inside_end(a, len(a) - tail) or _is_inside_end(b, len(b) - tail)):
         tail -= 1
     start = old_part[0]
-    yield Splice(
-        start=start + head, end=start + len(a) - tail, new_text=b[head : len(b) - tail]
-    )
+    yield Splice(start=start + head, end=start + len(a) - tail, new_text=b[head : len(b) - tail])
 
 
 def _is_inside_end(text: str, at: int) -> bool:
@@ -205,8 +206,10 @@ def _merged(found: Sequence[Splice]) -> list[Splice]:
     for one in found:
         if merged and merged[-1].end == one.start:
             last = merged.pop()
-            one = Splice(start=last.start, end=one.end, new_text=last.new_text + one.new_text)
-        merged.append(one)
+            joined = last.new_text + one.new_text
+            merged.append(Splice(start=last.start, end=one.end, new_text=joined))
+        else:
+            merged.append(one)
     return merged
 
 

@@ -12,13 +12,13 @@ _CONTINUES: Final = 0b10
 
 
 class Lines:
-    """A text and where its lines begin. A line ends with `\\n`, `\\r\\n` or `\\r`.
+    r"""A text and where its lines begin. A line ends with `\n`, `\r\n` or `\r`.
 
     Lines are looked for only as far as somebody asks, and those before a change are kept for the text after it:
     typing in a document of ten megabytes costs no search. Not for use by two threads at once.
     """
 
-    __slots__ = ("_done", "_lf", "_cr", "_starts", "encoding", "text")
+    __slots__ = ("_cr", "_done", "_lf", "_starts", "encoding", "text")
 
     def __init__(self, text: str, encoding: Encoding, *, starts: list[int] | None = None) -> None:
         """Take a text.
@@ -50,7 +50,7 @@ class Lines:
         return start + _index(content, max(0, character), self.encoding)
 
     def position(self, offset: int) -> tuple[int, int]:
-        """Give line and character of an index in the text; between `\\r` and `\\n` that is the end of the line."""
+        r"""Give line and character of an index in the text; between `\r` and `\n` that is the end of the line."""
         offset = min(max(0, offset), len(self.text))
         self._look(offset=offset)
         line = bisect_right(self._starts, offset) - 1

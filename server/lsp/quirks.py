@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
+from server.lsp.codec import as_object
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quirks:
@@ -67,9 +69,7 @@ def quirks_of(name: str, overrides: object = None) -> Quirks:
     """
     low = name.strip().lower()
     found = next((known for start, known in QUIRKS.items() if low.startswith(start)), _WORST)
-    if not isinstance(overrides, dict):
-        return found
-    chosen: Mapping[object, object] = overrides  # pyright: ignore[reportUnknownVariableType] - checked one by one
+    chosen = as_object(overrides) or {}
     changes: dict[str, bool] = {}
     for one in fields(Quirks):
         value = chosen.get(wire_name(one.name))

@@ -9,12 +9,14 @@ import importlib
 import logging
 from collections.abc import Mapping
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from server.lsp.config import ServerConfig
 from server.lsp.names import METHODS
+from server.lsp.rpc import INTERNAL_ERROR, RpcError
 
 FEATURES: Final = "server.lsp.features"
+NOT_LOADED: Final = "the agent could not be loaded; the server's log says why. Install tillerd anew"
 
 _log = logging.getLogger(__name__)
 
@@ -27,7 +29,7 @@ class Runtime:
         self._tasks = asyncio.TaskGroup()
         self._loading: asyncio.Task[Any] | None = None
 
-    async def __aenter__(self) -> "Runtime":
+    async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
         return self
 
@@ -37,14 +39,20 @@ class Runtime:
 
     def warm_up(self) -> None:
         """Begin to load, unless that has begun."""
+        _ = self._begun()
+
+    def _begun(self) -> asyncio.Task[Any]:
         if self._loading is None:
             self._loading = self._tasks.create_task(self._load(), name="load the agent")
+        return self._loading
 
     async def host(self) -> Any:
         """Give the host, waiting for it to be loaded."""
-        self.warm_up()
-        assert self._loading is not None
-        return await asyncio.shield(self._loading)
+        # Shielded: a request that is cancelled must not end the loading that others wait for.
+        host = await asyncio.shield(self._begun())
+        if isinstance(host, Exception):
+            raise RpcError(INTERNAL_ERROR, NOT_LOADED, {"kind": "Internal", "retryable": False})
+        return host
 
     def feature(self, method: str) -> ModuleType:
         """Give the module that answers a method."""
@@ -56,10 +64,16 @@ class Runtime:
         if loading is None:
             return
         host = await loading
-        await host.close()
+        if not isinstance(host, Exception):
+            await host.close()
 
     async def _load(self) -> Any:
-        module = await asyncio.to_thread(_import, METHODS)
+        """Load the agent; a failure is kept, so that every request is told of it."""
+        try:
+            module = await asyncio.to_thread(_import, METHODS)
+        except Exception as error:  # noqa: BLE001 - a broken installation: told to whoever asks
+            _log.exception("the agent cannot be loaded")
+            return error
         host = module.Host(self._config)
         self._tasks.create_task(host.run(), name="sessions")
         await host.ready()

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent_core.events import RunEnded
 from agent_core.kernel import MessageId, RunId
 from agent_core.kernel.errors import TillerError
 from agent_core.messages import Text, UserContent
@@ -15,8 +14,8 @@ from server.lsp.failures import rpc_error
 from server.lsp.front import Front
 from server.lsp.progress import Subscription
 from server.lsp.wire import Block
-from server.lsp.work_done import ProgressToken, WorkDone
-from server.lsp.work_line import WorkLine
+from server.lsp.work_done import ProgressToken
+from server.lsp.work_line import follow
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +84,25 @@ async def wait_for(
     partial: ProgressToken | None = None,
 ) -> dict[str, Any]:
     """Wait for a run's end and give its result; a client that cancels the request cancels the run."""
+    with front.waits_for(run):
+        return await _wait_for(front, hosted, run, work_done=work_done, partial=partial)
+
+
+async def _wait_for(
+    front: Front,
+    hosted: Any,
+    run: RunId,
+    *,
+    work_done: ProgressToken | None,
+    partial: ProgressToken | None,
+) -> dict[str, Any]:
     async with asyncio.TaskGroup() as tasks:
-        ends = [
-            *_follow_events(front, hosted, run, partial, tasks),
-            *_follow_line(front, hosted, run, work_done, tasks),
-        ]
+        if work_done is not None:
+            line = front.connection.protocol.work_done.open(
+                work_done, on_cancel=lambda: cancel_soon(hosted, run, tasks)
+            )
+            _ = tasks.create_task(follow(hosted.session, run, line))
+        ends = _follow_events(front, hosted, run, partial, tasks)
         try:
             result = await front.result(hosted, run)
         except asyncio.CancelledError:
@@ -125,39 +138,6 @@ def _follow_events(
     return [end]
 
 
-def _follow_line(
-    front: Front,
-    hosted: Any,
-    run: RunId,
-    token: ProgressToken | None,
-    tasks: asyncio.TaskGroup,
-) -> list[Callable[[], None]]:
-    if token is None:
-        return []
-    line = front.connection.protocol.work_done.open(
-        token, on_cancel=lambda: cancel_soon(hosted, run, tasks)
-    )
-    following = tasks.create_task(follow(hosted, run, line))
-    return [lambda: None if following.done() else None]
-
-
 def cancel_soon(hosted: Any, run: RunId, tasks: asyncio.TaskGroup) -> None:
     """Cancel a run because its user pressed stop on the progress line."""
     _ = tasks.create_task(hosted.session.abort(run=run))
-
-
-async def follow(hosted: Any, run: RunId, progress: WorkDone) -> None:
-    """Show a run as one line of progress until it has ended."""
-    reader = hosted.session.subscribe()
-    line = WorkLine(progress)
-    try:
-        line.begin()
-        while not reader.closed:
-            await line.due(reader)
-            for stamped in reader.take_now():
-                line.see(stamped.event)
-                if isinstance(stamped.event, RunEnded) and stamped.event.run == run:
-                    return
-    finally:
-        reader.close()
-        line.end()

@@ -18,6 +18,9 @@ from agent_core.events import (
     UsageReport,
 )
 from agent_core.events.values import ChangeCounts
+from agent_core.kernel import RunId
+from agent_core.session import AgentSession
+from server.lsp.protocol import Connection
 from server.lsp.work_done import WorkDone
 
 REPORT_EVERY_S: Final = 0.5
@@ -113,3 +116,35 @@ def _files(changes: ChangeCounts) -> str:
 
 def _money(usage: UsageReport) -> list[str]:
     return [] if usage.tokens.cost is None else [f"${usage.tokens.cost.total:.2f}"]
+
+
+async def follow(session: AgentSession, run: RunId, progress: WorkDone) -> None:
+    """Show a run on a line that is open, until it has ended."""
+    reader = session.subscribe()
+    line = WorkLine(progress)
+    try:
+        line.begin()
+        while session.info.is_running(run):
+            await line.due(reader)
+            for stamped in reader.take_now():
+                line.see(stamped.event)
+    finally:
+        for stamped in reader.take_now():
+            line.see(stamped.event)
+        reader.close()
+        line.end()
+
+
+async def show_run(connection: Connection, session: AgentSession, run: RunId) -> None:
+    """Open a line of our own and show a run on it; a client that shows none is left alone."""
+    async with asyncio.TaskGroup() as tasks:
+
+        def stop() -> None:
+            _ = tasks.create_task(session.abort(run=run))
+
+        try:
+            progress = await connection.create_progress(f"agent-run/{run}", on_cancel=stop)
+        except ConnectionError:
+            return
+        if progress is not None:
+            await follow(session, run, progress)

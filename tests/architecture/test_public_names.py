@@ -5,7 +5,26 @@ import ast
 import agent_core
 from tests.support.sources import CODE, sources
 
-PUBLIC = ("create_session",)
+PUBLIC = (
+    "AgentSession",
+    "CancelResult",
+    "Event",
+    "Hook",
+    "HookTable",
+    "Image",
+    "Receipt",
+    "RunResult",
+    "SessionSnapshot",
+    "SessionStore",
+    "Stamped",
+    "Text",
+    "TillerError",
+    "Tool",
+    "ToolContext",
+    "ToolResult",
+    "ToolSpec",
+    "create_session",
+)
 
 
 def test_agent_core_exports_exactly_these_names() -> None:

@@ -43,7 +43,7 @@ async def test_the_model_reads_unsaved_text_and_its_edit_lands_in_the_buffer_alo
         first, second = tool_texts(ground.provider.requests[-1])
         assert "unsaved thought" in first
         assert "Successfully replaced 1 block(s)" in second
-        assert "unsaved" in second
+        assert "unsaved" in second.lower()
         assert client.undeclared == []
 
 

@@ -28,7 +28,7 @@ async def test_the_smallest_client_prompts_and_waits(ground: Ground) -> None:
 async def test_the_answer_precedes_the_first_event_and_ranges_have_no_holes(
     ground: Ground,
 ) -> None:
-    ground.provider.script([{"text": "word ", "deltas": 200}])
+    ground.provider.script([{"text": "word " * 200, "deltas": 200}])
     async with ground.client(PANEL) as client:
         stream = client.subscribe()
         await stream.ready()
@@ -40,7 +40,8 @@ async def test_the_answer_precedes_the_first_event_and_ranges_have_no_holes(
         assert started["seq"] > accepted["seq"]
         answer = next(i for i, m in enumerate(client.received) if m.get("result") == accepted)
         frames = [
-            i for i, m in enumerate(client.received)
+            i
+            for i, m in enumerate(client.received)
             if any(e["type"] == "run.started" for e in _events(m))
         ]
         assert answer < frames[0]
@@ -107,9 +108,7 @@ async def test_a_cancelled_wait_cancels_the_run_and_answers_with_its_result(
 
 
 async def test_steering_reaches_the_model_in_the_same_run(ground: Ground) -> None:
-    ground.provider.script(
-        [calls(("bash", {"command": "sleep 600"})), says("changed course")]
-    )
+    ground.provider.script([calls(("bash", {"command": "sleep 600"})), says("changed course")])
     async with ground.client(PANEL) as client:
         stream = client.subscribe()
         await client.request("agent/prompt", prompt("go"))
@@ -136,7 +135,10 @@ async def test_a_follow_up_waits_for_the_end_of_the_run(ground: Ground) -> None:
         assert queued["accepted"] == "queued"
         await stream.wait(type="run.ended")
         assert [m["content"][0]["text"] for m in stream.of("message.ended")] == [
-            "first", "one", "second", "two",
+            "first",
+            "one",
+            "second",
+            "two",
         ]
 
 
@@ -272,7 +274,7 @@ async def test_a_client_that_leaves_does_not_lose_the_session(ground: Ground) ->
     ground.provider.script([says("one"), says("two")])
     async with ground.client(PANEL) as client:
         await client.request("agent/prompt", prompt("first", wait=True))
-        client.link.close()
+        client.link.close_input()
         assert await client.exit_code() == 0
     async with ground.client(VSCODE) as client:
         opened = await client.request("agent/session/open", {"session": "latest"})

@@ -172,7 +172,7 @@ def test_long_answers_and_long_questions_pass(provider: LoopbackProvider) -> Non
     provider.script([{"deltas": 20_000, "malformed": ": a comment\n\n"}])
     history = [{"role": "user", "content": "x" * 1000} for _ in range(2000)]
     answer = ask(provider, "openai", messages=history)
-    entry = provider.log()[-1]
+    entry = provider.requests[-1]
     assert answer.content.count(b'"content":"word "') == 20_000
     assert b"\n\n: a comment\n\n" in answer.content
     assert entry["body"]["messages"] == history
@@ -203,9 +203,8 @@ def test_processes_are_found_by_descent_and_mark_and_seen_to_end() -> None:
         [sys.executable, "-c", script, mark], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     with parent:
-        below: set[int] = set()
-        while not below:
-            below = descendants(parent.pid)
+        below = processes_with("input()", below=parent.pid, at_least=1)
+        assert below == descendants(parent.pid)
         assert parent.pid in processes_with(mark)
         assert wait_gone(below, timeout_s=0.05) == below
         parent.communicate(b"\n")

@@ -295,7 +295,9 @@ async def test_a_second_overflow_of_the_same_prompt_ends_the_run() -> None:
 
 
 async def test_a_rate_limit_is_waited_for_and_never_compacted() -> None:
-    limit = ProviderError("too many tokens per minute", reason="rate_limit", provider="p", status=429)
+    limit = ProviderError(
+        "too many tokens per minute", reason="rate_limit", provider="p", status=429
+    )
     async with bench(ScriptedModel([limit, say("ok")])) as b:
         await b.session.prompt("go")
         await b.idle()

@@ -274,3 +274,10 @@ async def _ids(folder: Path) -> list[str]:
     await opened.log.close()
     assert opened.recovery.skipped_lines == ()
     return [one.id for one in opened.entries]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+async def test_a_fault_at_any_call_loses_nothing_that_was_acknowledged() -> None:
+    said = await anyio.run_process([sys.executable, "-m", "tests.storage.faulty_disk"])
+    assert said.stdout.decode().splitlines() == ["error: enough", "short: enough"]

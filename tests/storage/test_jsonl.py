@@ -338,6 +338,7 @@ def _owner_text(owner: object) -> str:
         case {"pid": "reused"}:
             return json.dumps(base | {"start": "5"})
         case {"boot": _} | {"host": _}:
+            assert isinstance(owner, dict)
             return json.dumps({**base, **owner, "pid": 1})
         case _:
             return json.dumps(owner)

@@ -35,8 +35,9 @@ def store(tmp_path: Path) -> JsonlStore:
 async def test_a_file_cut_at_any_byte_keeps_every_whole_line_and_takes_more(
     store: JsonlStore, file: Path
 ) -> None:
-    step = at_size(ci=3, campaign=1)
-    for size in range(len(LINES[0]), len(CONTENT) + 1, step):
+    step = at_size(ci=7, campaign=1)
+    ends = {len(CONTENT) - 1, len(CONTENT)}
+    for size in sorted({*range(len(LINES[0]), len(CONTENT), step), *ends}):
         _put(file, CONTENT[:size])
         whole = _whole_lines(size)
         opened = await store.open(SessionId("s1"))

@@ -22,7 +22,7 @@ class ClientError(Exception):
         super().__init__(f"{code}: {message} {data if data is not None else ''}".rstrip())
         self.code = code
         self.message = message
-        self.data = data
+        self.data: Any = data
 
 
 class Frames:

@@ -20,8 +20,8 @@ class Subscription:
     def __init__(self, call: Call, *, last: int | None) -> None:
         self.events: list[Json] = []
         """Every event, in order, without those that came twice."""
-        self.snapshot: Json | None = None
-        """The newest snapshot."""
+        self.snapshot: Json = {}
+        """The newest snapshot; empty until one has come."""
         self.last = last
         """The number of the last event that is known."""
         self.frames: list[Json] = []

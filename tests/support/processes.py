@@ -3,12 +3,13 @@
 import os
 import select
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
 
 import psutil
 
 USUAL_S = 10.0
+LOOK_AGAIN_S = 0.01
 
 
 def descendants(pid: int) -> set[int]:
@@ -18,16 +19,28 @@ def descendants(pid: int) -> set[int]:
     return set()
 
 
-def processes_with(mark: str) -> set[int]:
-    """Give the living processes, except this one, that carry a mark in their arguments or environment.
+def processes_with(
+    *marks: str, below: int | None = None, at_least: int = 0, timeout_s: float = USUAL_S
+) -> set[int]:
+    """Give the living processes, except this one, that carry every mark in their arguments or environment.
 
     A mark in the environment is inherited, so it also finds what a tool left behind in another session.
+
+    Args:
+        below: Look only at the descendants of this process.
+        at_least: Wait until there are so many; blocks.
+
+    Raises:
+        TimeoutError: There are fewer after `timeout_s`.
     """
-    return {
-        process.pid
-        for process in psutil.process_iter()
-        if process.pid != os.getpid() and _carries(process, mark)
-    }
+    deadline = time.monotonic() + timeout_s
+    while len(found := _carriers(marks, below=below)) < at_least:
+        if time.monotonic() > deadline:
+            message = f"{len(found)} processes with {marks!r} after {timeout_s} s, not {at_least}"
+            raise TimeoutError(message)
+        # Nothing tells of the birth of somebody else's process: look again, but not all the time.
+        select.select([], [], [], LOOK_AGAIN_S)
+    return found
 
 
 def living(pids: Iterable[int]) -> set[int]:
@@ -79,11 +92,17 @@ def _runs(pid: int) -> bool:
         return False
 
 
-def _carries(process: psutil.Process, mark: str) -> bool:
+def _carriers(marks: Sequence[str], *, below: int | None) -> set[int]:
+    among = psutil.pids() if below is None else descendants(below)
+    return {pid for pid in among if pid != os.getpid() and _carries(pid, marks)}
+
+
+def _carries(pid: int, marks: Sequence[str]) -> bool:
     with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+        process = psutil.Process(pid)
         if process.status() == psutil.STATUS_ZOMBIE:
             return False
-        if any(mark in argument for argument in process.cmdline()):
-            return True
-        return any(mark in f"{name}={value}" for name, value in process.environ().items())
+        variables = (f"{name}={value}" for name, value in process.environ().items())
+        words = [*process.cmdline(), *variables]
+        return all(any(mark in word for word in words) for mark in marks)
     return False

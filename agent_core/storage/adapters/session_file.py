@@ -35,11 +35,13 @@ _log = logging.getLogger(__name__)
 class SessionFile:
     """A file that only grows by whole lines, claimed for this process."""
 
-    def __init__(self, path: Path, *, fd: int, owned: Claim, is_named: bool = True) -> None:
+    def __init__(
+        self, path: Path, *, fd: int, owned: Claim, size: int, is_named: bool = True
+    ) -> None:
         self.path = path
         self._fd = fd
         self._claim = owned
-        self._size = os.fstat(fd).st_size
+        self._size = size
         """How much of the file is good: what was there, and every line whose write returned without error."""
         self._torn = False
         """Bytes of a failed write lie behind what is good and could not be taken back yet."""
@@ -55,7 +57,7 @@ class SessionFile:
             SessionLocked: Another process is just making it.
         """
         fd, owned = _made(path, content)
-        return cls(path, fd=fd, owned=owned, is_named=False)
+        return cls(path, fd=fd, owned=owned, size=len(content), is_named=False)
 
     @classmethod
     def opened(cls, path: Path) -> "SessionFile":
@@ -70,7 +72,11 @@ class SessionFile:
         except OSError as error:
             raise unavailable(path, "opened for writing", error) from error
         try:
-            return cls(path, fd=fd, owned=_claimed(path, fd))
+            size = os.fstat(fd).st_size
+            return cls(path, fd=fd, owned=_claimed(path, fd), size=size)
+        except OSError as error:
+            os.close(fd)
+            raise unavailable(path, "read", error) from error
         except BaseException:
             os.close(fd)
             raise

@@ -1,5 +1,6 @@
 """The files of a workspace on this machine's disk."""
 
+import errno
 import os
 import stat
 from collections.abc import Sequence
@@ -7,7 +8,7 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from agent_core.kernel.errors import FileMissing, PathRefused, StaleText
+from agent_core.kernel.errors import PathRefused, StaleText
 from agent_core.workspace.adapters.disk_errors import missing, swapped, workspace_error
 from agent_core.workspace.adapters.disk_io import create, place_of, read_regular, replace
 from agent_core.workspace.adapters.path_locks import PathLocks
@@ -47,10 +48,7 @@ class DiskFiles:
         try:
             return await to_thread.run_sync(self._resolve, path, access)
         except (ValueError, OSError) as error:
-            message = (
-                f"{shown(path)} cannot be a path here ({error}); name a file inside the workspace"
-            )
-            raise PathRefused(message) from error
+            raise _no_path(path, error) from error
 
     async def read(self, path: Path) -> FileText | FileBytes:
         """Read a whole file."""
@@ -112,7 +110,7 @@ class DiskFiles:
         try:
             with place_of(path, root=root, make=False) as place:
                 before = replace(place, data, expected_sha256=base.sha256)
-        except FileMissing as error:
+        except FileNotFoundError as error:
             message = f"{path} was deleted since it was read: nothing was written."
             raise StaleText(message) from error
         return Written(
@@ -155,6 +153,15 @@ class DiskFiles:
             if path.is_relative_to(root):
                 return root
         raise refusal(str(path), leads_to=path, roots=allowed)
+
+
+def _no_path(path: str, error: ValueError | OSError) -> PathRefused:
+    why = str(error)
+    if isinstance(error, OSError):
+        why = f"{error.strerror}, {errno.errorcode.get(error.errno or 0, error.errno)}"
+    return PathRefused(
+        f"{shown(path)} cannot be a path here ({why}); name a file inside the workspace"
+    )
 
 
 def _content(path: Path, data: bytes) -> FileText | FileBytes:

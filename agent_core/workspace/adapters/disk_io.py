@@ -58,8 +58,7 @@ def place_of(path: Path, *, root: Path, make: bool) -> Generator[Place]:
     Raises:
         PathRefused: A folder on the way has become a link.
         NotAFile: The root itself, or a file stands where a folder is needed.
-        FileMissing: A folder is missing and is not to be made.
-        OSError: The system says no.
+        OSError: The system says no, or a folder is missing and is not to be made.
     """
     parts = path.relative_to(root).parts
     if not parts:
@@ -67,7 +66,7 @@ def place_of(path: Path, *, root: Path, make: bool) -> Generator[Place]:
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for index, part in enumerate(parts[:-1]):
-            step = _enter(folder, part, path=root.joinpath(*parts[: index + 1]), make=make)
+            step = _enter(folder, part, at=root.joinpath(*parts[: index + 1]), make=make)
             os.close(folder)
             folder = step
         yield Place(folder=folder, name=parts[-1], path=path)
@@ -75,7 +74,7 @@ def place_of(path: Path, *, root: Path, make: bool) -> Generator[Place]:
         os.close(folder)
 
 
-def _enter(folder: int, name: str, *, path: Path, make: bool) -> int:
+def _enter(folder: int, name: str, *, at: Path, make: bool) -> int:
     if make:
         with suppress(FileExistsError):
             os.mkdir(name, dir_fd=folder)
@@ -83,10 +82,8 @@ def _enter(folder: int, name: str, *, path: Path, make: bool) -> int:
         return os.open(name, PASS, dir_fd=folder)
     except NotADirectoryError as error:
         # Linux says so of links too.
-        _ = Place(folder=folder, name=name, path=path).look()
-        raise NotADirectoryError(error.errno, error.strerror, str(path)) from error
-    except FileNotFoundError as error:
-        raise missing(path) from error
+        _ = Place(folder=folder, name=name, path=at).look()
+        raise NotADirectoryError(error.errno, error.strerror, str(at)) from error
 
 
 def read_regular(place: Place) -> bytes:

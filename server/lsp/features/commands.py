@@ -30,7 +30,8 @@ async def run(front: Front, name: str, arguments: tuple[Any, ...]) -> object:
 async def _say(hosted: Any, name: str, arguments: tuple[Any, ...], *, delivery: str) -> object:
     text = _text(arguments)
     if not text:
-        raise bad(f"{name} takes the words to say as its argument, got {list(arguments)!r}")
+        message = f"{name} takes the words to say as its argument, got {list(arguments)!r}"
+        raise bad(message)
     return (await say(hosted, text, delivery=delivery)).answer()
 
 

@@ -11,7 +11,5 @@ async def run(front: Front, params: dict[str, Any]) -> object:
     """Take the words in."""
     asked = parse(FollowUpParams, params)
     hosted = await front.hosted(asked.session)
-    receipt = await say(
-        hosted, asked.content, delivery="followUp", message_id=asked.message_id
-    )
+    receipt = await say(hosted, asked.content, delivery="followUp", message_id=asked.message_id)
     return receipt.answer()

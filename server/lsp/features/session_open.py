@@ -14,6 +14,7 @@ async def run(front: Front, params: dict[str, Any]) -> object:
     if asked.folders:
         root = path_of(str(asked.folders[0]))
         if root is None:
-            raise bad(f"folders[0] must be a file URI, got {asked.folders[0]!r}")
+            message = f"folders[0] must be a file URI, got {asked.folders[0]!r}"
+            raise bad(message)
     hosted = await front.bind(asked.session or "latest", root=root)
     return front.snapshot(hosted)

@@ -16,8 +16,6 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 START_S = 15.0
 STOP_S = 5.0
 
-Api = Literal["openai-completions", "anthropic-messages"]
-
 
 class LoopbackProvider:
     """A provider in a process of its own; a context manager that ends it.
@@ -86,9 +84,10 @@ class LoopbackProvider:
         wanted = 1 if bodies == "with" else 0
         return self._control("GET", f"/_ctl/log?since={since}&bodies={wanted}")[1]
 
+    @property
     def requests(self) -> list[Json]:
-        """Give the bodies of all requests so far."""
-        return [entry["body"] for entry in self.log()]
+        """The log entries of all model requests so far; `["body"]` is what the model was sent."""
+        return [entry for entry in self.log() if entry["method"] == "POST"]
 
     def wait_requests(self, count: int, *, timeout_s: float = 10.0) -> list[Json]:
         """Wait until `count` requests have come and give the log. Blocks: see `requests_arrived`.
@@ -143,7 +142,7 @@ def write_config(
     config_dir: Path,
     provider: LoopbackProvider,
     *,
-    api: Api = "openai-completions",
+    api: str = "openai-completions",
     context_window: int = 32_000,
     max_tokens: int = 4_096,
     settings: Mapping[str, Any] | None = None,
@@ -158,7 +157,7 @@ def write_config(
     config_dir.mkdir(parents=True, exist_ok=True)
     listed = {"id": "m", "contextWindow": context_window, "maxTokens": max_tokens, **(model or {})}
     lab = {
-        "baseUrl": provider.base_url if api == "openai-completions" else provider.origin,
+        "baseUrl": provider.origin if api == "anthropic-messages" else provider.base_url,
         "api": api,
         "apiKey": "x",
         "models": [listed],

@@ -38,7 +38,7 @@ class Turn:
     usage: Json | None = field(default_factory=dict)
     """`input`, `output`, `cacheRead`, `cacheWrite`, `reasoning`; what is left out is estimated; null sends none."""
     deltas: int | None = None
-    """The number of text deltas; without `text`, that many times the word `word `."""
+    """The number of text deltas: the text is cut, or repeated when it is shorter; the usual text is `word `."""
     when: str | None = None
     """Serve this turn only if what the model was told last contains these words."""
     repeat: int = 1
@@ -115,10 +115,8 @@ def _known(raw: object, shape: type[Turn | ToolCall], *, place: str) -> Json:
 
 
 def _check(turn: Turn, *, place: str) -> None:
-    if turn.deltas is not None and turn.text and not 1 <= turn.deltas <= len(turn.text):
-        message = (
-            f"{place}: {turn.deltas!r} deltas cannot be cut out of {len(turn.text)} characters"
-        )
+    if turn.deltas is not None and turn.deltas < 1:
+        message = f"{place}: {turn.deltas!r} deltas; leave out `text` for an answer without words"
         raise ScriptError(message)
     if turn.chunking not in CHUNKINGS and not _is_bytes_chunking(turn.chunking):
         message = f"{place}: chunking is {turn.chunking!r}, not one of {CHUNKINGS} or bytes:N"

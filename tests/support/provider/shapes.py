@@ -10,6 +10,7 @@ from tests.support.provider.script import Json, ToolCall, Turn
 
 CREATED = 1_700_000_000
 USUAL_PIECES = 3
+USUAL_TEXT = "word "
 ANTHROPIC_STOPS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
 
 
@@ -125,9 +126,11 @@ def _block(index: int, start: Json, deltas: list[Json]) -> Iterator[Sse]:
 
 def text_pieces(turn: Turn) -> list[str]:
     """Cut the text of a turn into its deltas."""
-    if not turn.text:
-        return ["word "] * (turn.deltas or 0)
-    return _pieces(turn.text, turn.deltas or USUAL_PIECES)
+    if turn.deltas is None:
+        return _pieces(turn.text, USUAL_PIECES)
+    text = turn.text or USUAL_TEXT
+    repeats = not turn.text or len(text) < turn.deltas
+    return [text] * turn.deltas if repeats else _pieces(text, turn.deltas)
 
 
 def _pieces(text: str, count: int) -> list[str]:

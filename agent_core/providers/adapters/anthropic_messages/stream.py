@@ -1,5 +1,7 @@
 """The events of the Messages API, read into one answer."""
 
+from collections.abc import Mapping
+
 from agent_core.kernel import Clock, JsonObject, JsonValue, json
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import StopReason, Usage
@@ -7,7 +9,7 @@ from agent_core.providers.answer import AnswerBuilder, OpenBlock, OpenText, Open
 from agent_core.providers.failures import failure_from_event
 from agent_core.providers.port import Answer, ModelFacts, Part
 
-STOPS: dict[str, StopReason] = {
+STOPS: Mapping[str, StopReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "pause_turn": "stop",

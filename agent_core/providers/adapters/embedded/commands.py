@@ -7,7 +7,7 @@ from collections.abc import Sequence
 OWN_PYTHON = 'PATH="$PWD/.venv/bin:$PWD/venv/bin:$PATH"'
 """A project's own environment comes first."""
 
-PYTEST = "python3 -B -m pytest -q --tb=native -p no:cacheprovider"
+PYTEST = "python3 -B -m pytest -q --tb=native -p no:cacheprovider --continue-on-collection-errors"
 # -B: a byte-code file of the same second and size as the repaired source would hide the repair.
 UNITTEST = "python3 -B -m unittest"
 
@@ -35,7 +35,7 @@ def asked(self, kind, error, *rest, **options):
 traceback.TracebackException.__init__ = asked
 try:
     import pytest
-    sys.argv = ["pytest", "-q", "--tb=native", "-p", "no:cacheprovider"]
+    sys.argv = ["pytest", "-q", "-p", "no:cacheprovider", "--continue-on-collection-errors"]
 except ImportError:
     sys.argv[0] = "unittest"
 try:
@@ -43,6 +43,8 @@ try:
 finally:
     print(*said, sep="\\n")
 """
+ASKING_MARK = "sys.__excepthook__"
+"""Tells such a command from others."""
 # Before 3.12 only the interpreter's own top level adds «Did you mean», not the traceback module that test
 # runners print with.
 
@@ -62,7 +64,7 @@ def try_names(module: str, names: Sequence[str]) -> str:
 def find_words(names: Sequence[str]) -> str:
     """List the lines of the project's Python files that hold any of these words."""
     words = "|".join(re.escape(name) for name in names)
-    return f"grep -rnwE --include='*.py' --exclude-dir='.*' --exclude-dir=venv -e {shlex.quote(words)} ."
+    return f"grep -rnwE --include='*.py' --exclude-dir='.?*' --exclude-dir=venv -e {shlex.quote(words)} ."
 
 
 LIST_MODULES = (

@@ -99,13 +99,22 @@ def _lonely_definition(
     """Find the definition when it, not its uses, is misspelt: it stands alone against several uses."""
     alone = [one for one in words if one.word == suggested]
     uses = [one for one in words if one.word == missing]
-    if len(alone) != 1 or len(uses) < 2:  # noqa: PLR2004 - one use proves nothing
+    if len(alone) != 1 or (alone[0].path, alone[0].line) == (site.path, site.line):
+        return None
+    # Tests say what the code should be called; between two lines of code one use proves nothing.
+    by_a_test = _is_test(site.path) and not _is_test(alone[0].path)
+    if len(uses) < 2 and not by_a_test:  # noqa: PLR2004 - two witnesses
         return None
     defines = re.compile(
         rf"\s*(?:(?:async\s+)?def|class)\s+{suggested}\b|.*\b{suggested}\s*(?::[^=]+)?=[^=]"
     )
-    here = (alone[0].path, alone[0].line) == (site.path, site.line)
-    return alone[0] if not here and defines.match(alone[0].text) else None
+    return alone[0] if defines.match(alone[0].text) else None
+
+
+def _is_test(path: str) -> bool:
+    *folders, name = path.split("/")
+    named = name.startswith("test") or name.endswith("_test.py")
+    return named or bool({"test", "tests"} & set(folders))
 
 
 def _rename(place: _Word, evidence: Evidence, *, old: str, new: str) -> Verdict | None:

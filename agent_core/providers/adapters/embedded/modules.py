@@ -39,7 +39,12 @@ def repair_module(site: Site, evidence: Evidence) -> Verdict:
             command=LIST_MODULES, why=f"I look for a module with nearly the name `{missing}`."
         )
     candidates = {*_modules(listed.output.splitlines()), *sys.stdlib_module_names}
-    alike = (one for one in candidates if one.count(".") == missing.count("."))
+    private = missing.startswith("_")
+    alike = (
+        one
+        for one in candidates
+        if one.count(".") == missing.count(".") and one.startswith("_") == private
+    )
     meant = closest(missing, alike)
     if meant is None:
         return Declined(

@@ -45,13 +45,24 @@ def told_suggestion(site: Site, evidence: Evidence) -> str | Run | Declined:
     failure = site.failure
     if failure.suggested is not None:
         return failure.suggested
+    for answer in evidence.answers:
+        if (told := suggestion_in(answer, failure)) is not None:
+            return told
     command = ask_python(evidence.test_command)
-    asked = evidence.output(command)
-    if asked is None:
-        why = "The test runner leaves out what Python itself would suggest, so I ask Python."
-        return Run(command=command, why=why)
-    told = suggestion_in(asked.output, failure)
-    return told if told is not None else Declined(why="Python suggests nothing for it")
+    if evidence.output(command) is not None:
+        return Declined(why="Python suggests nothing for it")
+    why = "The test runner leaves out what Python itself would suggest, so I ask Python."
+    return Run(command=command, why=why)
+
+
+def use_instead(source: Source, site: Site, found: Name, new: str) -> Repair:
+    """Replace one occurrence of a name."""
+    return Repair(
+        path=site.path,
+        line=found.line,
+        edits=source.replaced([(found, new)]),
+        what=f"`{found.text}` → `{new}`",
+    )
 
 
 def repair_missing_self(source: Source, site: Site) -> Verdict:
@@ -89,8 +100,6 @@ def _repair_in(source: Source, site: Site, evidence: Evidence, *, missing: str) 
     found = source.first_from(site.line, missing, dotted=False)
     if found is None:
         return Declined(why=f"line {site.line} does not hold {missing!r} any more")
-    if _is_attribute_of_self(source, site.line, missing):
-        return use_instead(source, site, found, f"self.{missing}")
     if (imported := _missing_import(source, site, missing, evidence)) is not None:
         return imported
     return _suggested(source, site, found, evidence)
@@ -98,48 +107,81 @@ def _repair_in(source: Source, site: Site, evidence: Evidence, *, missing: str) 
 
 def _suggested(source: Source, site: Site, found: Name, evidence: Evidence) -> Verdict:
     told = told_suggestion(site, evidence)
+    if isinstance(told, Run):
+        return told
+    if _is_attribute_of_self(source, site.line, found.text) and not _is_local(source, site, told):
+        return use_instead(source, site, found, f"self.{found.text}")
+    if isinstance(told, Declined):
+        # The interpreter does not know swapped letters for a slip; in a short name they are too far for it.
+        told = _one_slip_away(source, site.line, found.text) or told
     if not isinstance(told, str):
         return told
     binding = _misspelt_binding(source, site.line, missing=found.text, suggested=told)
-    if binding is not None:
-        return Repair(
-            path=site.path,
-            line=binding.line,
-            edits=source.replaced([(binding, found.text)]),
-            what=f"`{told}` → `{found.text}`, the name by which it is used",
-        )
-    return use_instead(source, site, found, told)
-
-
-def use_instead(source: Source, site: Site, found: Name, new: str) -> Repair:
-    """Replace one occurrence of a name."""
+    if binding is None:
+        return use_instead(source, site, found, told)
     return Repair(
         path=site.path,
-        line=found.line,
-        edits=source.replaced([(found, new)]),
-        what=f"`{found.text}` → `{new}`",
+        line=binding.line,
+        edits=source.replaced([(binding, found.text)]),
+        what=f"`{told}` → `{found.text}`, the name by which it is used",
     )
+
+
+def _is_local(source: Source, site: Site, name: str | Declined) -> bool:
+    function = source.function_at(site.line)
+    if function is None or not isinstance(name, str):
+        return False
+    return any(binds(node, name) for node in ast.walk(function))
+
+
+def _one_slip_away(source: Source, line: int, missing: str) -> str | None:
+    """Give the one name of the function or file that is a single slip from the missing one."""
+    if len(missing) < 3:  # noqa: PLR2004 - every name is near to so short a one
+        return None
+    function = source.function_at(line)
+    inside = [] if function is None else list(ast.walk(function))
+    around = _body(source)
+    candidates = {
+        name.text
+        for name in source.names
+        if any(binds(node, name.text) for node in inside)
+        or any(_binds_here(node, name.text) for node in around)
+    }
+    near = [one for one in candidates if slips(missing, one) == 1]
+    return near[0] if len(near) == 1 else None
+
+
+def _binds_here(statement: ast.stmt, name: str) -> bool:
+    """Tell whether a statement of a module gives it a name, also by importing it."""
+    if isinstance(statement, ast.Assign):
+        return any(binds(node, name) for one in statement.targets for node in ast.walk(one))
+    return binds(statement, name) or imports(statement, name)
 
 
 def _misspelt_binding(source: Source, line: int, *, missing: str, suggested: str) -> Name | None:
     """Find the binding when it, not its uses, is misspelt: it stands alone against several uses."""
+    alone, uses = source.occurrences(suggested), source.occurrences(missing)
+    if len(alone) != 1 or alone[0].dotted or len(uses) < 2:  # noqa: PLR2004 - two witnesses
+        return None
+    nodes = list(source.nodes())
+    if any(_names_anew(node, missing) or imports(node, missing) for node in nodes):
+        return None
     function = source.function_at(line)
-    nodes = list(ast.walk(function)) if function is not None else []
-    if function is None or not any(binds(node, suggested) for node in nodes):
-        nodes, function = list(source.nodes()), None
-    within = _lines(function)
-    bound = [name for name in source.occurrences(suggested, within=within) if not name.dotted]
-    uses = [name for name in source.occurrences(missing, within=within) if not name.dotted]
-    if len(bound) != 1 or len(uses) < 2:  # noqa: PLR2004 - one use proves nothing
+    seen_from_here = function is None or alone[0].line in _lines(function)
+    if not seen_from_here and not any(_binds_here(node, suggested) for node in _body(source)):
         return None
-    if any(binds(node, missing) or imports(node, missing) for node in nodes):
-        return None
-    return bound[0] if any(binds(node, suggested) for node in nodes) else None
+    return alone[0] if any(_names_anew(node, suggested) for node in nodes) else None
 
 
-def _lines(function: FunctionNode | None) -> range | None:
-    if function is None:
-        return None
+def _names_anew(node: ast.AST, name: str) -> bool:
+    return binds(node, name) and not isinstance(node, ast.Attribute)
+
+
+def _body(source: Source) -> list[ast.stmt]:
+    return [] if source.tree is None else source.tree.body
+
+
+def _lines(function: FunctionNode) -> range:
     return range(function.lineno, (function.end_lineno or function.lineno) + 1)
 
 

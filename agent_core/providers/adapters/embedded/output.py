@@ -14,7 +14,11 @@ SECTION = re.compile(r"^(?:={70}|=+ (?:FAILURES|ERRORS) =+)$", re.MULTILINE)
 CAPTURED = re.compile(r"^-+ Captured .+ -+$")
 HEADING = re.compile(r"^(?:_{3,} .+ _{3,}|=+ .+ =+)$")
 COUNT = re.compile(r"(?P<passed>\d+) passed|^Ran (?P<ran>\d+) tests?", re.MULTILINE)
-NOTHING = re.compile(r"^(?:Ran 0 tests|no tests ran|NO TESTS RAN)", re.MULTILINE)
+NOTHING = re.compile(
+    r"^(?:Ran 0 tests|no tests ran|NO TESTS RAN|ImportError: Start directory is not importable)",
+    re.MULTILINE,
+)
+END = re.compile(r"^-{70}\nRan \d+ tests?", re.MULTILINE)
 FOREIGN = re.compile(r"/(?:site-packages|dist-packages|lib(?:64)?/python\d[\d.]*)/|^<|/\.?venv/")
 SUGGESTED = re.compile(r"Did you mean:? '(?P<name>[A-Za-z_][\w.]*)'")
 FORGOTTEN = re.compile(r"[Dd]id you forget to import '(?P<name>[A-Za-z_][\w.]*)'")
@@ -107,9 +111,11 @@ def suggestion_in(text: str, failure: Failure) -> str | None:
 
 
 def _failures(text: str) -> Iterator[Failure]:
-    start = SECTION.search(text)
+    start, end = SECTION.search(text), END.search(text)
+    # What the tests themselves print stands before and, buffered, behind unittest's report.
+    report = text[start.start() if start else 0 : end.start() if end else None]
     frames: list[Frame] = []
-    for line in _without_captured(text[start.start() if start else 0 :]):
+    for line in _without_captured(report):
         if frame := FRAME.match(line) or SHORT_FRAME.match(line):
             frames.append(
                 Frame(

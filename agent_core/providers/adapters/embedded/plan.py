@@ -33,6 +33,7 @@ from agent_core.providers.adapters.embedded.words import (
     no_tests,
     passed,
     refused,
+    short,
     stopped,
     tools_missing,
 )
@@ -53,7 +54,7 @@ MOST_STEPS = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Say:
-    """The last"""
+    """The last words."""
 
     text: str
 
@@ -107,7 +108,7 @@ def _after_failure(report: Report, steps: Sequence[Step], repaired: tuple[str, .
     if any(one.name == "edit" and not one.failed for one in evidence.steps):
         return _bash(evidence.test_command, "I run the tests again.")
     if len(repaired) >= MOST_REPAIRS or len(steps) >= MOST_STEPS:
-        return Say(text=gave_up(report, repaired))
+        return Say(text=gave_up([_where(one, report) for one in report.failures], repaired))
     return _mend(report, evidence, steps, repaired)
 
 
@@ -119,7 +120,7 @@ def _ran(step: Step) -> bool:
 def _mend(
     report: Report, evidence: Evidence, steps: Sequence[Step], repaired: tuple[str, ...]
 ) -> Next:
-    declined: list[tuple[Failure, str]] = []
+    declined: list[tuple[str, str]] = []
     for failure in report.failures:
         verdict = _verdict(failure, evidence)
         match verdict:
@@ -131,9 +132,9 @@ def _mend(
                 tried = _tried(verdict, steps)
                 if tried is None:
                     return _edit(verdict)
-                declined.append((failure, tried))
+                declined.append((_where(failure, report), tried))
             case Declined(why=why):
-                declined.append((failure, why))
+                declined.append((_where(failure, report), why))
     return Say(text=stopped(report, repaired, declined))
 
 
@@ -155,6 +156,14 @@ def _site(failure: Failure, root: str | None) -> Site | None:
             here = frame is failure.frames[-1]
             return Site(failure=failure, path=path, line=frame.line, raised_here=here)
     return None
+
+
+def _where(failure: Failure, report: Report) -> str:
+    """Name a failure by the line of the workspace that it comes from."""
+    site = _site(failure, report.root)
+    frame = failure.frames[-1]
+    path, line = (site.path, site.line) if site else (frame.path, frame.line)
+    return f"{path}:{line}: {short(failure.sentence)}"
 
 
 def _tried(repair: Repair, steps: Sequence[Step]) -> str | None:

@@ -2,6 +2,7 @@
 
 import ast
 import io
+import re
 import tokenize
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -9,6 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+FIELD = re.compile(r"\{\{|\{(?P<code>[^{}'\"]+)")
+FIELD_NAME = re.compile(r"(?<![\w!])[^\W\d]\w*")
 EDIT_CONTEXT = 30
 """Lines around a change that may be needed to tell its place."""
 
@@ -53,6 +56,8 @@ class Source:
                         keyword=after == "=",
                     )
                 )
+            elif token.type == tokenize.STRING:
+                found.extend(names_in_string(token, self.first_line))
             if token.type not in {tokenize.NL, tokenize.COMMENT}:
                 before = token.string
         return tuple(found)
@@ -154,6 +159,24 @@ class Source:
             else:
                 break
         return start, end
+
+
+def names_in_string(token: tokenize.TokenInfo, first_line: int) -> Iterator[Name]:
+    """Give the names inside the braces of an f-string, which is one token before Python 3.12."""
+    prefix = token.string[: len(token.string) - len(token.string.lstrip("rRbBuUfF"))]
+    if "f" not in prefix.lower():
+        return
+    for field in FIELD.finditer(token.string):
+        for found in FIELD_NAME.finditer(field["code"] or ""):
+            before = token.string[: field.start("code") + found.start()]
+            newline = before.rfind("\n")
+            yield Name(
+                text=found[0],
+                line=token.start[0] + first_line - 1 + before.count("\n"),
+                column=len(before) - newline - 1 if newline >= 0 else token.start[1] + len(before),
+                dotted=before.rstrip().endswith("."),
+                keyword=False,
+            )
 
 
 def binds(node: ast.AST, name: str) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agent_core.providers.adapters.embedded.commands import TEST_COMMANDS
+from agent_core.providers.adapters.embedded.commands import ASKING_MARK, TEST_COMMANDS
 from agent_core.providers.adapters.embedded.output import Failure
 from agent_core.providers.adapters.embedded.source import Source
 from agent_core.providers.adapters.embedded.steps import Step
@@ -62,6 +62,9 @@ class Evidence:
     root: str | None
     test_command: str
     steps: tuple[Step, ...]
+    """Since the last run."""
+    answers: tuple[str, ...] = ()
+    """All that Python was asked for and said in this task, newest first."""
 
     def output(self, command: str) -> Step | None:
         """Give what a command printed, when it was run."""
@@ -88,6 +91,9 @@ def evidence_since_tests(steps: Sequence[Step], root: str | None) -> Evidence:
         root=root,
         test_command=steps[last].argument("command"),
         steps=tuple(steps[last + 1 :]),
+        answers=tuple(
+            one.output for one in reversed(steps) if ASKING_MARK in one.argument("command")
+        ),
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agent_core.providers.adapters.embedded.output import Failure, Report
+from agent_core.providers.adapters.embedded.output import Report
 
 NO_LANGUAGE_MODEL = (
     "I am the embedded repair model, rule-based and not a language model, and can only repair failing Python tests; "
@@ -25,7 +25,7 @@ def tools_missing(names: Sequence[str]) -> str:
 
 def refused(what: str, output: str) -> str:
     """Say what could not be done, in the words of the refusal."""
-    return f"I could not {what}, so I changed nothing more. The tool said: {_short(output)}"
+    return f"I could not {what}, so I changed nothing more. The tool said: {short(output)}"
 
 
 def passed(report: Report, repaired: Sequence[str]) -> str:
@@ -42,35 +42,28 @@ def no_tests(repaired: Sequence[str]) -> str:
     return f"{found}\nRepaired before that:\n{_list(repaired)}" if repaired else found
 
 
-def gave_up(report: Report, repaired: Sequence[str]) -> str:
+def gave_up(left: Sequence[str], repaired: Sequence[str]) -> str:
     """Say that this goes on for too long."""
-    left = "\n".join(f"- {_where(one)}" for one in report.failures)
-    return f"I stop after {len(repaired)} repairs; the tests still fail. Repaired:\n{_list(repaired)}\nLeft:\n{left}"
+    return f"I stop after {len(repaired)} repairs; the tests still fail. Repaired:\n{_list(repaired)}\nLeft:\n{_list(left)}"
 
 
-def stopped(
-    report: Report, repaired: Sequence[str], declined: Sequence[tuple[Failure, str]]
-) -> str:
+def stopped(report: Report, repaired: Sequence[str], declined: Sequence[tuple[str, str]]) -> str:
     """Say what was repaired, and what could not be."""
     done = f"Repaired:\n{_list(repaired)}\n" if repaired else "I repaired nothing.\n"
     if not declined:
-        return f"{done}The tests fail, and I find no traceback to go by. The last lines are:\n{report.tail}"
-    left = "\n".join(f"- {_where(failure)}: {why}" for failure, why in declined)
+        return f"{done}The tests fail, and I found no traceback to go by. The last lines are:\n{report.tail}"
+    left = "\n".join(f"- {where}: {why}" for where, why in declined)
     return (
         f"{done}The tests still fail. Not repaired:\n{left}\n"
         "This needs you, or a language model: I only make repairs that Python's own messages name."
     )
 
 
-def _where(failure: Failure) -> str:
-    frame = failure.frames[-1]
-    return f"{frame.path}:{frame.line}: {_short(failure.sentence)}"
-
-
 def _list(lines: Sequence[str]) -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """Cut a long text."""
     text = text.strip()
     return text if len(text) <= LONG else f"{text[: LONG - 1]}…"

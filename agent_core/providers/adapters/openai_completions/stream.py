@@ -1,5 +1,7 @@
 """The chunks of Chat Completions, read into one answer."""
 
+from collections.abc import Mapping
+
 from agent_core.kernel import Clock, JsonObject, JsonValue, json
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import StopReason, Usage
@@ -15,7 +17,7 @@ from agent_core.providers.answer import (
 from agent_core.providers.failures import failure_from_event
 from agent_core.providers.port import Answer, ModelFacts, Part
 
-STOPS: dict[str, StopReason] = {
+STOPS: Mapping[str, StopReason] = {
     "stop": "stop",
     "end": "stop",
     "eos": "stop",

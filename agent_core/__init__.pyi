@@ -1,0 +1,29 @@
+from agent_core.assembly import create_session
+from agent_core.events import Event, RunResult, Stamped
+from agent_core.hooks import Hook, HookTable
+from agent_core.kernel.errors import TillerError
+from agent_core.messages import Image, Text
+from agent_core.session import AgentSession, CancelResult, Receipt, SessionSnapshot
+from agent_core.storage import SessionStore
+from agent_core.tools import Tool, ToolContext, ToolResult, ToolSpec
+
+__all__ = [
+    "AgentSession",
+    "CancelResult",
+    "Event",
+    "Hook",
+    "HookTable",
+    "Image",
+    "Receipt",
+    "RunResult",
+    "SessionSnapshot",
+    "SessionStore",
+    "Stamped",
+    "Text",
+    "TillerError",
+    "Tool",
+    "ToolContext",
+    "ToolResult",
+    "ToolSpec",
+    "create_session",
+]

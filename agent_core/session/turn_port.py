@@ -1,0 +1,82 @@
+"""What the loop asks of a run: its words taken in, its transcript kept, room made between turns."""
+
+from collections.abc import Callable
+
+from agent_core.events import Event, RetryEnded, SessionUsage
+from agent_core.hooks import InputHandled, InputReplaced, InputTyped
+from agent_core.kernel import EntryId, RunId
+from agent_core.loop import Words
+from agent_core.messages import AssistantMessage, Message, ToolResultMessage
+from agent_core.session.compacting import Compaction
+from agent_core.session.drafts import message_entry, replaced_entry, said_entries
+from agent_core.session.parts import Parts
+from agent_core.session.runs import Activity
+
+
+class TurnPort:
+    """The run as its loop sees it; also remembers what the run has said and how often it was retried."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        activity: Activity,
+        *,
+        run: RunId,
+        compaction: Compaction,
+        say: Callable[[Event], None],
+    ) -> None:
+        self.text = ""
+        """The last words of the model."""
+        self.tries = 0
+        """Retries since the last answer."""
+        self.handled = False
+        """A hook dealt with the user's words."""
+        self._parts = parts
+        self._activity = activity
+        self._run = run
+        self._compaction = compaction
+        self._say = say
+
+    async def taken_in(self, words: Words, entry: EntryId) -> None:
+        """Ask the input hooks; what they change is kept beside the words, which stay as they were."""
+        match await self._parts.hooks.input_typed(InputTyped(content=words.content)):
+            case InputReplaced(content=content):
+                _ = await self._parts.recorder.keep(replaced_entry(entry, content))
+            case InputHandled():
+                self.handled = True
+                _ = await self._parts.recorder.keep(replaced_entry(entry, None))
+            case _:
+                pass
+
+    async def before_turn(self) -> None:
+        """Compact between two turns when the context is nearly full."""
+        if self._compaction.is_over_threshold():
+            _ = await self._compaction.compact(self._activity, "threshold")
+
+    async def said(self, words: Words) -> EntryId:
+        """Keep words that enter the conversation."""
+        return await self._parts.recorder.keep(*said_entries(words))
+
+    async def answered(self, message: AssistantMessage) -> EntryId:
+        """Keep an answer, count it, and end a retry that it made good."""
+        entry = await self._parts.recorder.keep(message_entry(message))
+        parts = self._parts
+        parts.tally.answered(message)
+        self.text = message.text or self.text
+        if message.stop_reason in {"error", "aborted"}:
+            return entry
+        if self.tries:
+            self._say(RetryEnded(run=self._run, success=True, attempt=self.tries))
+            self.tries = 0
+        self._say(SessionUsage(usage=parts.tally.of_session(parts.models.context_window)))
+        return entry
+
+    async def returned(self, result: ToolResultMessage) -> EntryId:
+        """Keep a tool's result, unless the run was fenced off and has a synthetic one already."""
+        if self._activity.fenced:
+            return EntryId("")
+        return await self._parts.recorder.keep(message_entry(result))
+
+    def context(self) -> tuple[Message, ...]:
+        """Give the conversation as the model should see it."""
+        return self._parts.recorder.context()

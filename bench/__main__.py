@@ -1,0 +1,105 @@
+"""The command `python -m bench`: measures, prints a table, writes a JSON file. Judges nothing by its exit code."""
+
+import argparse
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from agent_core.kernel import SystemClock
+from agent_core.kernel.clock import rfc3339
+from bench.kit import FULL, QUICK, Benchmark, Plan
+from bench.lab import ROOT, Workshop, prepare_bytecode
+from bench.registry import BENCHMARKS
+from bench.report import Outcome, document, encode, table
+
+RESULTS = ROOT / "bench-results"
+FAILED = 1
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the benchmarks; 1 when one of them could not be carried out."""
+    options = _options(argv)
+    plan = QUICK if options.quick else FULL
+    chosen = [one for one in BENCHMARKS if not options.only or one.name in options.only]
+    shop = Workshop(
+        environ=dict(os.environ),  # noqa: TID251 - the one place; handed on to the measured programs
+        profiles=options.profile,
+    )
+    if options.profile is not None:
+        options.profile.mkdir(parents=True, exist_ok=True)
+    at = rfc3339(SystemClock().now_ms())
+    outcomes = asyncio.run(_run_all(chosen, plan, shop))
+    about = {"at": at, "plan": plan.name, "commit": _commit(), "profiled": bool(options.profile)}
+    path: Path = options.json or RESULTS / f"{at.replace(':', '-')}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(encode(document(outcomes, about=about)), encoding="utf-8")
+    _say(f"written to {path}")
+    return FAILED if any(outcome.failure for outcome in outcomes) else 0
+
+
+async def _run_all(chosen: Sequence[Benchmark], plan: Plan, shop: Workshop) -> list[Outcome]:
+    _say(f"{await prepare_bytecode(shop.environ)}\nmedian [min..max]; {plan.name} run\n")
+    outcomes: list[Outcome] = []
+    for benchmark in chosen:
+        outcomes.append(await _run(benchmark, plan, shop))
+        _say(table(outcomes[-1]) + "\n")
+    return outcomes
+
+
+async def _run(benchmark: Benchmark, plan: Plan, shop: Workshop) -> Outcome:
+    began, before = time.monotonic(), os.getloadavg()[0]
+    failure = None
+    try:
+        rows = await benchmark.run(plan, shop)
+    except Exception as error:  # noqa: BLE001 - one that fails must not hide the figures of the others
+        rows, failure = [], f"{type(error).__name__}: {error}"
+    return Outcome(
+        benchmark=benchmark,
+        rows=rows,
+        took_s=time.monotonic() - began,
+        load=(before, os.getloadavg()[0]),
+        failure=failure,
+    )
+
+
+def _options(argv: Sequence[str] | None) -> Any:
+    names = [benchmark.name for benchmark in BENCHMARKS]
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    parser.add_argument(
+        "--only", action="append", choices=names, metavar="NAME", help=f"of {', '.join(names)}"
+    )
+    parser.add_argument(
+        "--profile",
+        type=Path,
+        metavar="DIR",
+        help="run the servers under cProfile and leave its statistics there; the figures then mean little",
+    )
+    return parser.parse_args(argv)
+
+
+def _commit() -> str | None:
+    git = shutil.which("git")
+    if git is None:
+        return None
+    asked = [git, "describe", "--always", "--dirty", "--abbrev=12"]
+    said = subprocess.run(  # noqa: S603 - git, with words of our own
+        asked, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return said.stdout.strip() or None
+
+
+def _say(text: str) -> None:
+    _ = sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

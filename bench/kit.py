@@ -1,0 +1,116 @@
+"""What a benchmark is, and what it gives: rows of samples, each with a floor or peer of the same run."""
+
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Literal, TypeVar
+
+from bench.lab import Workshop
+
+T = TypeVar("T")
+
+Statistic = Literal["median", "p95", "ratio"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How much is measured."""
+
+    name: str
+    starts: int
+    """Starts of a server; also the number of first prompts."""
+    rounds: int
+    """Repetitions of everything that runs in a warm server."""
+    prompts: int
+    """Prompts a round whose acknowledgement is timed."""
+    deltas: tuple[int, ...] = (2_000, 5_000, 10_000, 20_000)
+    calls: int = 50
+    history: int = 2_000
+
+
+FULL = Plan(name="full", starts=9, rounds=5, prompts=50)
+QUICK = Plan(name="quick", starts=3, rounds=1, prompts=50)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """What stands beside our figure: the least that the same work can cost, or another program's cost."""
+
+    name: str
+    samples: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """What the figure should not pass."""
+
+    of: Statistic
+    at_most: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One figure."""
+
+    what: str
+    unit: str
+    ours: tuple[float, ...]
+    peer: Peer | None = None
+    bar: Bar | None = None
+    note: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        """Our median over the peer's; None without a peer, or with one that costs nothing."""
+        if self.peer is None or (floor := median(self.peer.samples)) <= 0:
+            return None
+        return median(self.ours) / floor
+
+    def statistic(self, which: Statistic) -> float | None:
+        """Give what a bar is about."""
+        match which:
+            case "median":
+                return median(self.ours)
+            case "p95":
+                return percentile(self.ours, 95)
+            case "ratio":
+                return self.ratio
+
+    @property
+    def is_held(self) -> bool | None:
+        """Whether the bar is held; None without one."""
+        if self.bar is None or (measured := self.statistic(self.bar.of)) is None:
+            return None
+        return measured <= self.bar.at_most
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Benchmark:
+    """One benchmark; its file gives it as `BENCHMARK`."""
+
+    name: str
+    title: str
+    run: Callable[[Plan, Workshop], Awaitable[list[Row]]]
+
+
+def percentile(samples: Sequence[float], percent: float) -> float:
+    """Give the smallest sample that at least so many percent do not pass (nearest rank)."""
+    ordered = sorted(samples)
+    return ordered[max(math.ceil(len(ordered) * percent / 100), 1) - 1]
+
+
+async def alternate(
+    rounds: int, first: Callable[[], Awaitable[T]], second: Callable[[], Awaitable[T]]
+) -> tuple[list[T], list[T]]:
+    """Run both in turn, AB BA AB …, so that a machine that slows down slows both."""
+    ours: list[T] = []
+    theirs: list[T] = []
+    for number in range(rounds):
+        if number % 2 == 0:
+            ours.append(await first())
+            theirs.append(await second())
+        else:
+            theirs.append(await second())
+            ours.append(await first())
+    return ours, theirs

@@ -1,0 +1,13 @@
+"""The benchmarks, in the order in which they run."""
+
+from bench import acknowledged, cold_start, memory, request_sent, streaming, tool_loop
+from bench.kit import Benchmark
+
+BENCHMARKS: tuple[Benchmark, ...] = (
+    cold_start.BENCHMARK,
+    acknowledged.BENCHMARK,
+    request_sent.BENCHMARK,
+    streaming.BENCHMARK,
+    tool_loop.BENCHMARK,
+    memory.BENCHMARK,
+)

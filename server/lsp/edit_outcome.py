@@ -1,0 +1,181 @@
+"""What became of an edit, read from the editor's text and its answer; pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from agent_core.kernel.errors import EditRefused, EditUnverified, StaleText, WorkspaceError
+from server.lsp.minimal_edits import Hunk, line_hunks, lines_of
+
+SHOWN_PLACES: Final = 8
+AGAIN: Final = "Read it again before you edit it."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the editor said of an edit."""
+
+    applied: bool | None
+    """None: it said nothing that counts."""
+    reason: str = ""
+    """Why not, in the editor's words or ours; may be empty."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """How much of an edit is in a text."""
+
+    kind: Literal["exact", "alike", "with others", "partly", "none", "unchanged"]
+    """`alike` differs in line ends or the final newline alone; `with others` has other changes elsewhere."""
+    landed: tuple[Hunk, ...] = ()
+    missing: tuple[Hunk, ...] = ()
+    """Where the text is as it was."""
+    mixed: tuple[Hunk, ...] = ()
+    """Where somebody else changed the text too, so that nobody can tell."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the text has the whole edit."""
+        return self.kind in {"exact", "alike", "with others"}
+
+
+def find_edit(before: str, target: str, now: str) -> Found:
+    """Say how much of the edit that makes `target` of `before` is in the text as it is now."""
+    if now == target:
+        return Found(kind="exact")
+    if now == before:
+        return Found(kind="unchanged")
+    plain = _plain(target)
+    if _plain(now) == plain and _plain(before) != plain:
+        return Found(kind="alike")
+    old, new, there = lines_of(before), lines_of(target), lines_of(now)
+    others = line_hunks(old, there)
+    gone = _marked([(one.old_start, one.old_end) for one in others], len(old))
+    near = _marked([(one.old_start, one.old_end + 1) for one in others], len(old) + 1)
+    lost = _marked([(one.old_start, one.old_end) for one in line_hunks(new, there)], len(new))
+    landed: list[Hunk] = []
+    missing: list[Hunk] = []
+    mixed: list[Hunk] = []
+    for one in line_hunks(old, new):
+        if _is_removed(one, old, gone) and _is_brought(one, new, lost):
+            landed.append(one)
+        elif any(near[one.old_start : one.old_end + 1]):
+            mixed.append(one)
+        else:
+            missing.append(one)
+    if not missing and not mixed:
+        return Found(kind="with others", landed=tuple(landed))
+    return Found(
+        kind="partly" if landed or mixed else "none",
+        landed=tuple(landed),
+        missing=tuple(missing),
+        mixed=tuple(mixed),
+    )
+
+
+def problem(found: Found | None, answer: Answer, *, path: Path) -> WorkspaceError | None:
+    """Give the error that tells the model the truth; None when the edit is there.
+
+    Args:
+        found: None when the document was closed, so that nobody can look.
+        answer: What the editor said.
+        path: The file, for the text.
+    """
+    why = f" ({answer.reason})" if answer.reason else ""
+    if found is None:
+        return EditUnverified(f"{path} was closed in the editor while it was edited{why}. {AGAIN}")
+    if found.is_whole:
+        return None
+    if found.kind == "partly":
+        told = (
+            ("there", found.landed),
+            ("missing", found.missing),
+            ("changed by somebody else as well", found.mixed),
+        )
+        places = "; ".join(f"{what}: {_places(hunks)}" for what, hunks in told if hunks)
+        return EditUnverified(
+            f"The edit of {path} is not in the editor as a whole{why}: {places}. {AGAIN}"
+        )
+    return _absence(found, answer, path)
+
+
+def _absence(found: Found, answer: Answer, path: Path) -> WorkspaceError:
+    """Say why nothing of an edit is there."""
+    if answer.applied is None:
+        reason = answer.reason or "the editor did not answer"
+        return EditUnverified(
+            f"It is not known whether the edit of {path} was applied: {reason}. It may still come. {AGAIN}"
+        )
+    why = f" ({answer.reason})" if answer.reason else ""
+    if found.kind == "none":
+        return StaleText(
+            f"{path} changed in the editor while it was edited{why}: nothing of the edit is in it. {AGAIN}"
+        )
+    if answer.applied:
+        return StaleText(
+            f"The editor said it applied the edit of {path}, but its text did not change: nothing was written. {AGAIN}"
+        )
+    reason = answer.reason.rstrip(".") or "it gave no reason; the text may just have changed"
+    return EditRefused(f"The editor refused the edit of {path}: {reason}. Its text is as it was.")
+
+
+def _plain(text: str) -> str:
+    """Take out what editors decide for themselves: the kind of line ends, and one newline at the end."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n")
+
+
+def _marked(ranges: Sequence[tuple[int, int]], count: int) -> list[bool]:
+    marks = [False] * count
+    for start, end in ranges:
+        marks[start:end] = [True] * (end - start)
+    return marks
+
+
+def _is_removed(hunk: Hunk, old: Sequence[str], gone: Sequence[bool]) -> bool:
+    """Tell whether the lines that a hunk takes away are gone."""
+    start, end = hunk.old_start, hunk.old_end
+    if hunk.new_start < hunk.new_end or all(gone[start:end]):
+        return all(gone[start:end])
+    # Of equal lines it does not matter which ones are gone.
+    first, last = _slide(old, start, end)
+    run = 0
+    for is_gone in gone[first:last]:
+        run = run + 1 if is_gone else 0
+        if run == end - start:
+            return True
+    return False
+
+
+def _is_brought(hunk: Hunk, new: Sequence[str], lost: Sequence[bool]) -> bool:
+    """Tell whether the lines that a hunk brings are there. Of equal lines none may be lost, for it may be this one."""
+    first, last = _slide(new, hunk.new_start, hunk.new_end)
+    return not any(lost[first:last])
+
+
+def _slide(lines: Sequence[str], start: int, end: int) -> tuple[int, int]:
+    """Widen a range over the lines among which it could stand as well."""
+    size = end - start
+    if size == 0:
+        return start, end
+    while start > 0 and lines[start - 1] == lines[start - 1 + size]:
+        start -= 1
+    while end < len(lines) and lines[end] == lines[end - size]:
+        end += 1
+    return start, end
+
+
+def _places(hunks: Sequence[Hunk]) -> str:
+    named = [_place(one) for one in hunks[:SHOWN_PLACES]]
+    if len(hunks) > SHOWN_PLACES:
+        named.append(f"{len(hunks) - SHOWN_PLACES} more")
+    return ", ".join(named)
+
+
+def _place(hunk: Hunk) -> str:
+    """Name a hunk by the lines of the text that was wanted."""
+    if hunk.new_start == hunk.new_end:
+        return f"the deletion after line {hunk.new_start}"
+    if hunk.new_end - hunk.new_start == 1:
+        return f"line {hunk.new_end}"
+    return f"lines {hunk.new_start + 1}-{hunk.new_end}"

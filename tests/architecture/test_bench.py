@@ -1,0 +1,131 @@
+"""Every benchmark is registered, and its figures come out as a table and as JSON."""
+
+import json
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from bench.__main__ import main
+from bench.kit import Bar, Benchmark, Peer, Plan, Row, alternate, percentile
+from bench.lab import Workshop
+from bench.registry import BENCHMARKS
+from bench.report import Outcome, document, encode, table
+from tests.support.sources import sources
+
+SAMPLES = (3.0, 1.0, 2.0)
+JUDGED = Row(
+    what="start",
+    unit="ms",
+    ours=SAMPLES,
+    peer=Peer(name="bare", samples=(1.0, 1.0)),
+    bar=Bar(of="ratio", at_most=1.3),
+    note="two of both",
+)
+
+
+async def _nothing(plan: Plan, shop: Workshop) -> list[Row]:
+    return []
+
+
+def outcome(*rows: Row, failure: str | None = None) -> Outcome:
+    benchmark = Benchmark(name="n", title="A title", run=_nothing)
+    return Outcome(benchmark=benchmark, rows=rows, took_s=1.5, load=(0.5, 0.75), failure=failure)
+
+
+def test_every_benchmark_is_registered_once() -> None:
+    found = [
+        import_module(source.module).BENCHMARK
+        for source in sources("bench")
+        if "\nBENCHMARK = " in source.text
+    ]
+    assert sorted(one.name for one in found) == sorted(one.name for one in BENCHMARKS)
+    assert len({one.name for one in BENCHMARKS}) == len(BENCHMARKS)
+
+
+def test_a_table_tells_range_peer_ratio_and_bar() -> None:
+    words = [" ".join(line.split()) for line in table(outcome(JUDGED)).splitlines()]
+    assert words == [
+        "A title (load 0.5 to 0.8)",
+        "start 2.00 [1.00..3.00] ms bar: ratio at most 1.3, MISSED",
+        "bare 1.00 [1.00..1.00] ms ratio 2.00",
+        "two of both",
+    ]
+
+
+def test_json_keeps_every_sample_and_what_the_bar_came_to() -> None:
+    written = json.loads(encode(document([outcome(JUDGED)], about={"at": "now"})))
+    assert (written["format"], written["at"], set(written["machine"])) == (
+        1,
+        "now",
+        {"system", "release", "architecture", "python", "processors"},
+    )
+    assert written["benchmarks"] == [
+        {
+            "name": "n",
+            "title": "A title",
+            "took_s": 1.5,
+            "load": [0.5, 0.75],
+            "failure": None,
+            "rows": [
+                {
+                    "what": "start",
+                    "unit": "ms",
+                    "tiller": figures(SAMPLES, middle=2.0),
+                    "peer": {"name": "bare", **figures((1.0, 1.0), middle=1.0)},
+                    "ratio": 2.0,
+                    "bar": {"of": "ratio", "at_most": 1.3, "measured": 2.0, "held": False},
+                    "note": "two of both",
+                }
+            ],
+        }
+    ]
+
+
+def figures(samples: Sequence[float], *, middle: float) -> Mapping[str, Any]:
+    ends = {"median": middle, "min": min(samples), "max": max(samples), "p95": None}
+    return {**ends, "samples": list(samples)}
+
+
+def test_a_benchmark_that_failed_says_why_and_does_not_vanish() -> None:
+    failed = outcome(failure="it would not start")
+    assert table(failed).splitlines()[-1].strip() == "FAILED: it would not start"
+    assert document([failed], about={})["benchmarks"][0]["failure"] == "it would not start"
+
+
+@pytest.mark.parametrize(("percent", "expected"), [(1, 1), (50, 10), (95, 19), (96, 20), (100, 20)])
+def test_a_percentile_is_one_of_the_samples(percent: float, expected: float) -> None:
+    assert percentile(list(range(20, 0, -1)), percent) == expected
+
+
+@pytest.mark.parametrize(
+    ("bar", "held"),
+    [
+        (Bar(of="median", at_most=2.0), True),
+        (Bar(of="p95", at_most=2.9), False),
+        (Bar(of="ratio", at_most=1.0), None),
+    ],
+)
+def test_a_bar_judges_its_own_statistic(bar: Bar, held: bool | None) -> None:
+    row = Row(what="w", unit="ms", ours=SAMPLES, bar=bar)
+    assert row.is_held is held
+
+
+async def test_rounds_alternate_and_change_who_begins() -> None:
+    order: list[str] = []
+
+    async def run(name: str) -> int:
+        order.append(name)
+        return len(order)
+
+    assert await alternate(3, lambda: run("A"), lambda: run("B")) == ([1, 4, 5], [2, 3, 6])
+    assert "".join(order) == "ABBAAB"
+
+
+def test_an_unknown_benchmark_is_refused_with_the_known_names(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["--only", "nothing"])
+    assert BENCHMARKS[0].name in capsys.readouterr().err

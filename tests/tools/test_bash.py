@@ -1,0 +1,415 @@
+"""The tool bash: the end of what a command wrote, and nothing left running."""
+
+import re
+import signal
+import stat
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from uuid import uuid4
+
+import anyio
+import psutil
+import pytest
+
+from agent_core.hooks import GoOn, Hook, ToolBlocked, ToolCalled, ToolCallOutcome
+from agent_core.workspace import Process
+from agent_core.workspace.adapters.processes import DiskProcesses
+from tests.support.processes import processes_with
+from tests.tools.conftest import Bench, details, words
+
+
+@pytest.fixture
+def mark(bench: Bench) -> str:
+    """Mark the processes of the test, so that it can be seen that none is left."""
+    mark = f"mark-{uuid4().hex}"
+    bench.workspace = replace(bench.workspace, env={**bench.workspace.env, "TEST_MARK": mark})
+    return mark
+
+
+async def _bash(bench: Bench, command: str, **more):
+    return await bench.run("bash", command=command, **more)
+
+
+# Running
+
+
+async def test_a_command_gives_its_output(bench: Bench) -> None:
+    outcome = await _bash(bench, "echo hello")
+    assert (outcome.status, words(outcome)) == ("ok", "hello\n")
+    shown = {name: value for name, value in details(outcome).items() if name != "duration_ms"}
+    assert shown == {
+        "command": "echo hello",
+        "exit_code": 0,
+        "signal": None,
+        "timed_out": False,
+        "truncated": False,
+        "full_output": None,
+    }
+    assert isinstance(details(outcome)["duration_ms"], int)
+
+
+async def test_a_failure_is_an_error_with_its_code(bench: Bench) -> None:
+    outcome = await _bash(bench, "exit 1")
+    assert (outcome.status, words(outcome)) == (
+        "error",
+        "(no output)\n\nCommand exited with code 1",
+    )
+    outcome = await _bash(bench, "echo some; no-such-command")
+    assert words(outcome).startswith("some\n")
+    assert words(outcome).endswith("not found\n\nCommand exited with code 127")
+    assert details(outcome)["exit_code"] == 127
+
+
+async def test_a_prefix_comes_before_every_command(bench: Bench) -> None:
+    bench.options["prefix"] = "export TEST_VAR=hello"
+    assert words(await _bash(bench, "echo $TEST_VAR")) == "hello\n"
+
+
+async def test_prefix_and_command_write_both(bench: Bench) -> None:
+    bench.options["prefix"] = "echo prefix_output"
+    assert words(await _bash(bench, "echo command_output")) == "prefix_output\ncommand_output\n"
+
+
+async def test_a_command_that_writes_nothing_says_so(bench: Bench) -> None:
+    assert words(await _bash(bench, "true")) == "(no output)"
+
+
+async def test_it_works_in_the_root(bench: Bench) -> None:
+    assert words(await _bash(bench, "pwd")) == f"{bench.root}\n"
+
+
+# Errors
+
+
+async def test_a_command_that_takes_too_long_is_ended(bench: Bench) -> None:
+    outcome = await _bash(bench, "echo begun; sleep 5", timeout=1)
+    assert (outcome.status, words(outcome)) == (
+        "error",
+        "begun\n\nCommand timed out after 1 seconds",
+    )
+    assert (details(outcome)["timed_out"], details(outcome)["exit_code"]) == (True, None)
+
+
+async def test_there_is_a_time_limit_without_asking(bench: Bench) -> None:
+    bench.options["timeoutS"] = 0.2
+    assert words(await _bash(bench, "sleep 5")) == (
+        "(no output)\n\nCommand timed out after 0.2 seconds"
+    )
+
+
+@pytest.mark.parametrize("timeout", [0, -1, "soon", 1e12, "nan"])
+async def test_an_odd_time_limit_is_told(bench: Bench, timeout) -> None:
+    outcome = await _bash(bench, "true", timeout=timeout)
+    assert words(outcome).startswith('Validation failed for tool "bash":\n  - timeout: ')
+
+
+async def test_a_missing_folder_is_named(bench: Bench) -> None:
+    gone = Path("/this/directory/does/not/exist")
+    bench.workspace = replace(bench.workspace, roots=(gone,))
+    outcome = await _bash(bench, "echo test")
+    assert (outcome.status, words(outcome)) == (
+        "error",
+        f"Working directory does not exist: {gone}",
+    )
+
+
+async def test_a_missing_shell_is_named(bench: Bench) -> None:
+    bench.options["shellPath"] = "/no/such/shell"
+    outcome = await _bash(bench, "echo test")
+    assert (outcome.status, words(outcome)) == (
+        "error",
+        "Program not found: /no/such/shell (ENOENT)",
+    )
+
+
+async def test_a_signal_is_named(bench: Bench) -> None:
+    outcome = await _bash(bench, "kill -9 $$")
+    assert words(outcome).endswith("Command exited with code 137 (killed by SIGKILL)")
+    assert (details(outcome)["exit_code"], details(outcome)["signal"]) == (None, signal.SIGKILL)
+
+
+# Output
+
+
+async def test_of_long_output_the_end_is_given_and_all_of_it_kept(bench: Bench) -> None:
+    outcome = await _bash(bench, "seq 1 50000")
+    path = details(outcome)["full_output"]
+    assert words(outcome).endswith(
+        f"49999\n50000\n\n[Showing lines 48001-50000 of 50000. Full output: {path}]"
+    )
+    assert words(outcome).startswith("48001\n")
+    assert Path(path).read_text() == "".join(f"{n}\n" for n in range(1, 50001))
+    assert stat.S_IMODE(Path(path).stat().st_mode) == 0o600
+    assert Path(path).parent == bench.scratch
+    assert details(outcome)["truncation"]["total_lines"] == 50000
+
+
+async def test_beyond_fifty_kilobytes_there_is_a_file(bench: Bench) -> None:
+    outcome = await _bash(bench, "for i in $(seq 1 80); do printf '%01023d\\n' $i; done")
+    path = details(outcome)["full_output"]
+    assert words(outcome).endswith(
+        f"\n\n[Showing lines 31-80 of 80 (50.0KB limit). Full output: {path}]"
+    )
+    assert Path(path).stat().st_size == 80 * 1024
+
+
+async def test_short_output_needs_no_file(bench: Bench) -> None:
+    outcome = await _bash(bench, "seq 1 2000")
+    assert details(outcome)["full_output"] is None
+    assert words(outcome) == "".join(f"{n}\n" for n in range(1, 2001))
+    assert not bench.scratch.exists()
+
+
+async def test_one_endless_line_is_cut_at_its_beginning(bench: Bench) -> None:
+    outcome = await _bash(bench, "echo first; head -c 300000 /dev/zero | tr '\\0' x")
+    path = details(outcome)["full_output"]
+    assert words(outcome) == (
+        "x" * 51_200 + f"\n\n[Showing last 50.0KB of line 2 (line is 293.0KB). Full output: {path}]"
+    )
+
+
+async def test_output_and_errors_are_both_there(bench: Bench) -> None:
+    assert words(await _bash(bench, "echo out && echo err >&2")) == "out\nerr\n"
+
+
+async def test_a_cut_never_breaks_a_character(bench: Bench) -> None:
+    outcome = await _bash(bench, "for i in {1..9000}; do printf 你好世界; done; echo")
+    text = words(outcome).partition("\n\n[")[0]
+    assert set(text) == set("你好世界")
+    assert len(text.encode()) in range(51_198, 51_201)
+
+
+async def test_characters_survive_the_borders_of_chunks(bench: Bench) -> None:
+    command = """python3 -c "print('你好🌍' * 5000)" """
+    outcome = await _bash(bench, command)
+    path = details(outcome)["full_output"]
+    assert Path(path).read_text(encoding="utf-8") == "你好🌍" * 5000 + "\n"
+    assert "\ufffd" not in words(outcome) + "".join(bench.shown)
+
+
+async def test_bytes_that_are_no_text_are_marked(bench: Bench) -> None:
+    assert words(await _bash(bench, "printf 'a\\xff\\0b\\n'")) == "a\ufffd\ufffdb\n"
+
+
+async def test_the_count_of_lines_is_exact(bench: Bench) -> None:
+    outcome = await _bash(bench, "seq 1 2150")
+    assert "[Showing lines 151-2150 of 2150. " in words(outcome)
+    outcome = await _bash(bench, "seq 1 2150; printf end")
+    assert "[Showing lines 152-2151 of 2151. " in words(outcome)
+
+
+async def test_people_see_the_output_while_it_comes(bench: Bench) -> None:
+    seen = anyio.Event()
+
+    class Shown(list[str]):
+        def append(self, text: str) -> None:
+            super().append(text)
+            seen.set()
+
+    bench.shown = Shown()
+    done = anyio.Event()
+
+    async def run() -> None:
+        await _bash(bench, "echo early; while [ ! -e go ]; do sleep 0.01; done; echo late")
+        done.set()
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as group:
+            group.start_soon(run)
+            await seen.wait()
+            assert not done.is_set()
+            bench.put("go", "")
+    assert "".join(bench.shown) == "early\nlate\n"
+
+
+async def test_fast_output_is_shown_in_few_pieces(bench: Bench) -> None:
+    await _bash(bench, "seq 1 300000")
+    assert len(bench.shown) < 50
+    assert sum(map(len, bench.shown)) < 50 * 33_000
+    assert bench.shown[-1].endswith("300000\n")
+
+
+async def test_without_a_place_for_the_file_the_output_still_comes(bench: Bench) -> None:
+    bench.root.parent.joinpath("outputs").write_text("in the way")
+    outcome = await _bash(bench, "seq 1 3000")
+    assert outcome.status == "ok"
+    assert re.search(
+        r"\n\n\[Showing lines 1001-3000 of 3000. The full output was not kept: File exists\]$",
+        words(outcome),
+    )
+
+
+@pytest.mark.slow
+async def test_a_flood_is_held_in_little_memory(bench: Bench) -> None:
+    await _bash(bench, "seq 1 100000")
+    before = psutil.Process().memory_info().rss
+    outcome = await _bash(bench, "head -c 200000000 /dev/zero | tr '\\0' 'a'")
+    assert psutil.Process().memory_info().rss - before < 20_000_000
+    assert Path(details(outcome)["full_output"]).stat().st_size == 200_000_000
+
+
+# Processes
+
+
+async def test_the_whole_tree_ends_with_the_time(bench: Bench, mark: str) -> None:
+    await _bash(bench, 'bash -c "sleep 100 & sleep 100"', timeout=0.3)
+    assert processes_with(mark) == set()
+
+
+async def test_the_whole_group_ends_with_the_time(bench: Bench, mark: str) -> None:
+    outcome = await _bash(bench, "sleep 100 & sleep 100 & wait", timeout=0.3)
+    assert words(outcome).endswith("Command timed out after 0.3 seconds")
+    assert processes_with(mark) == set()
+
+
+async def test_a_broken_pipe_is_no_failure(bench: Bench) -> None:
+    outcome = await _bash(bench, "yes | head -5")
+    assert (outcome.status, words(outcome)) == ("ok", "y\n" * 5)
+
+
+async def test_the_environment_is_the_workspace_s(bench: Bench) -> None:
+    home = bench.workspace.env["HOME"]
+    assert words(await _bash(bench, "echo $HOME")) == f"{home}\n"
+
+
+async def test_nothing_waits_for_a_person(bench: Bench) -> None:
+    outcome = await _bash(
+        bench,
+        "git init -q . && git config user.email a@b.c && git config user.name n && "
+        "echo x > a && git add a && git commit; read line; cat; echo $GIT_TERMINAL_PROMPT$GIT_PAGER$PAGER",
+        timeout=10,
+    )
+    assert details(outcome)["timed_out"] is False
+    assert words(outcome).rstrip().splitlines()[-1] == "0catcat"
+
+
+async def test_the_shell_is_bash(bench: Bench) -> None:
+    command = "a=(x y); if [[ -f /etc/passwd && ${a[1]} == y ]]; then cat <(echo yes); fi"
+    assert words(await _bash(bench, command)) == "yes\n"
+
+
+@pytest.mark.parametrize("command", [None, 42, ["ls"]])
+async def test_an_ill_typed_command_is_told(bench: Bench, command) -> None:
+    outcome = await bench.run("bash", command=command)
+    assert words(outcome).startswith('Validation failed for tool "bash":\n  - command: ')
+    assert bench.begun == []
+
+
+async def test_a_hook_can_keep_a_command_from_running(bench: Bench) -> None:
+    async def block(called: ToolCalled) -> ToolCallOutcome:
+        if "rm -rf" in str(called.arguments["command"]):
+            return ToolBlocked(reason="dangerous commands need a yes")
+        return GoOn()
+
+    bench.hooks.tool_call.append(Hook("gate", block))
+    path = bench.put("a.txt", "kept")
+    outcome = await _bash(bench, "rm -rf .")
+    assert (outcome.status, words(outcome)) == ("blocked", "dangerous commands need a yes")
+    assert path.exists()
+    assert bench.begun == []
+
+
+async def test_background_children_do_not_hold_the_call(bench: Bench, mark: str) -> None:
+    begun_s = time.monotonic()
+    outcome = await _bash(bench, "sleep 100 & echo up")
+    assert time.monotonic() - begun_s < 5
+    assert outcome.status == "ok"
+    assert words(outcome) == (
+        "up\n\n[1 process was left running in the background when the command ended, and ended with it. "
+        "What must go on for longer has to be used in the same command.]"
+    )
+    assert processes_with(mark) == set()
+
+
+async def test_chattering_children_do_not_hold_the_call(bench: Bench, mark: str) -> None:
+    with anyio.fail_after(10):
+        outcome = await _bash(bench, "(while true; do echo x; done) & echo up")
+    assert outcome.status == "ok"
+    assert processes_with(mark) == set()
+
+
+HARD: Mapping[str, str] = {
+    "plain": "sleep 600 & sleep 600",
+    "hidden": "(setsid nohup sleep 600 >/dev/null 2>&1 &); echo up; sleep 600",
+    "deaf": "trap '' TERM INT HUP; echo up; while true; do sleep 600; done",
+}
+
+
+@pytest.mark.parametrize("hard", HARD)
+async def test_a_cancelled_command_ends_at_once_with_everything(bench, mark, hard) -> None:
+    ended = None
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as group:
+            group.start_soon(_bash, bench, HARD[hard])
+            while len(processes_with(mark)) < 2:
+                await anyio.lowlevel.checkpoint()
+            begun_s = time.monotonic()
+            group.cancel_scope.cancel()
+        ended = time.monotonic() - begun_s
+    assert ended < 1.0
+    assert processes_with(mark) == set()
+    assert bench.shown[-1] == "\n\nCommand aborted"
+
+
+async def test_what_was_written_on_the_way_out_is_kept(bench: Bench) -> None:
+    command = "trap '' INT; trap 'echo bye; exit 0' TERM; echo up; sleep 100 & wait"
+    outcome = await _bash(bench, command, timeout=0.5)
+    assert words(outcome) == "up\nbye\n\nCommand timed out after 0.5 seconds"
+
+
+class _StaleProcesses(DiskProcesses):
+    """Processes of a workspace whose disk is behind the editor."""
+
+    async def before_start(self) -> str | None:
+        return "a.py has unsaved changes: programs read the old text."
+
+
+async def test_the_model_is_told_when_the_disk_is_stale(bench: Bench) -> None:
+    bench.workspace = replace(bench.workspace, processes=_StaleProcesses())
+    assert words(await _bash(bench, "echo hello")) == (
+        "hello\n\n[a.py has unsaved changes: programs read the old text.]"
+    )
+
+
+class _Watched(DiskProcesses):
+    """Remembers what was started."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.started: list[tuple[tuple[str, ...], Mapping[str, str]]] = []
+
+    async def start(self, argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str]) -> Process:
+        self.started.append((argv, env))
+        return await super().start(argv, cwd=cwd, env=env)
+
+
+async def test_only_editors_pagers_and_prompts_are_disarmed(bench: Bench) -> None:
+    processes = _Watched()
+    bench.workspace = replace(bench.workspace, processes=processes)
+    await _bash(bench, "true")
+    assert processes.started == [
+        (
+            ("/bin/bash", "-c", "true"),
+            {
+                **bench.workspace.env,
+                "GIT_EDITOR": "true",
+                "GIT_PAGER": "cat",
+                "PAGER": "cat",
+                "GIT_TERMINAL_PROMPT": "0",
+            },
+        )
+    ]
+
+
+async def test_the_title_is_the_command(bench: Bench) -> None:
+    tool = bench.tools["bash"]
+    assert tool.title({"command": "ls\n  -la"}) == "$ ls -la"
+    assert tool.title({"command": "x" * 200}) == "$ " + "x" * 120 + "…"
+    assert tool.title({}) == "$ "
+
+
+async def test_a_command_too_long_for_the_system_is_told(bench: Bench) -> None:
+    outcome = await _bash(bench, "echo " + "x" * 200_000)
+    assert words(outcome).startswith("The command is too long (200")

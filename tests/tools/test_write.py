@@ -1,0 +1,126 @@
+"""The tool write: whole files, with their folders."""
+
+import os
+
+import pytest
+
+from tests.tools.conftest import Bench, details, words
+
+
+async def test_a_file_is_made(bench: Bench) -> None:
+    outcome = await bench.run("write", path="a.txt", content="hello world")
+    assert (outcome.status, words(outcome)) == ("ok", "Successfully wrote 11 bytes to a.txt")
+    assert (bench.root / "a.txt").read_text() == "hello world"
+    shown = {name: details(outcome)[name] for name in ("path", "byte_size", "created", "saved")}
+    assert shown == {
+        "path": str(bench.root / "a.txt"),
+        "byte_size": 11,
+        "created": True,
+        "saved": True,
+    }
+
+
+async def test_a_file_is_overwritten(bench: Bench) -> None:
+    path = bench.put("a.txt", "old")
+    outcome = await bench.run("write", path="a.txt", content="new")
+    assert path.read_text() == "new"
+    assert details(outcome)["created"] is False
+
+
+async def test_missing_folders_are_made(bench: Bench) -> None:
+    await bench.run("write", path="nested/deep/dir/test.txt", content="hello")
+    assert (bench.root / "nested/deep/dir/test.txt").read_text() == "hello"
+
+
+async def test_nothing_makes_an_empty_file(bench: Bench) -> None:
+    outcome = await bench.run("write", path="a.txt", content="")
+    assert words(outcome) == "Successfully wrote 0 bytes to a.txt"
+    assert (bench.root / "a.txt").read_bytes() == b""
+
+
+async def test_all_characters_survive(bench: Bench) -> None:
+    outcome = await bench.run("write", path="a.txt", content="你好 🌍")
+    assert words(outcome) == "Successfully wrote 11 bytes to a.txt"
+    assert (bench.root / "a.txt").read_text(encoding="utf-8") == "你好 🌍"
+    assert words(await bench.run("read", path="a.txt")) == "你好 🌍"
+
+
+async def test_a_broken_character_is_replaced(bench: Bench) -> None:
+    outcome = await bench.run("write", path="a.txt", content="a\ud83db")
+    assert outcome.status == "ok"
+    assert (bench.root / "a.txt").read_text(encoding="utf-8") == "a\ufffdb"
+
+
+async def test_what_the_system_refuses_is_said(plain_bench: Bench) -> None:
+    folder = plain_bench.root / "closed"
+    folder.mkdir(mode=0o500)
+    outcome = await plain_bench.run("write", path="closed/a.txt", content="test")
+    assert outcome.status == "error"
+    assert words(outcome).startswith(f"Permission denied: {folder / 'a.txt'} (EACCES).")
+
+
+async def test_a_write_protected_file_is_kept(plain_bench: Bench) -> None:
+    path = plain_bench.put("a.txt", "old")
+    path.chmod(0o444)
+    outcome = await plain_bench.run("write", path="a.txt", content="new")
+    assert "is write-protected (EACCES)" in words(outcome)
+    assert path.read_text() == "old"
+
+
+async def test_a_path_that_leads_out_is_refused(bench: Bench) -> None:
+    outcome = await bench.run("write", path="../../etc/crontab", content="malicious")
+    assert outcome.status == "error"
+    assert "leads outside the workspace" in words(outcome)
+
+
+async def test_tilde_is_the_home_folder(home_bench: Bench) -> None:
+    await home_bench.run("write", path="~/output/result.txt", content="data")
+    assert (home_bench.root / "output/result.txt").read_text() == "data"
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"path": 123, "content": None}, {"path": "a.txt"}, {"content": "x"}, {}]
+)
+async def test_ill_typed_arguments_are_told(bench: Bench, arguments) -> None:
+    outcome = await bench.call("write", arguments)
+    assert outcome.status == "error"
+    assert words(outcome).startswith('Validation failed for tool "write":\n  - ')
+    assert list(bench.root.iterdir()) == []
+
+
+async def test_a_binary_file_is_kept(bench: Bench) -> None:
+    path = bench.put("a.bin", b"\0\1\2")
+    outcome = await bench.run("write", path="a.bin", content="x")
+    assert words(outcome).startswith("Cannot overwrite a.bin: it is a binary file (3B).")
+    assert path.read_bytes() == b"\0\1\2"
+
+
+async def test_mark_and_encoding_stay(bench: Bench) -> None:
+    path = bench.put("a.txt", "\ufeffalt\r\n".encode("utf-16-le"))
+    await bench.run("write", path="a.txt", content="neu\n")
+    assert path.read_bytes() == "\ufeffneu\n".encode("utf-16-le")
+
+
+async def test_an_encoding_that_cannot_hold_the_text_gives_way_to_utf_8(bench: Bench) -> None:
+    path = bench.put("a.txt", ("Größe: fünf süße Äpfel und Öl.\n" * 20).encode("cp1252"))
+    outcome = await bench.run("write", path="a.txt", content="你好")
+    assert outcome.status == "ok"
+    assert "; it is UTF-8 now." in words(outcome)
+    assert path.read_text(encoding="utf-8") == "你好"
+
+
+async def test_a_folder_is_refused(bench: Bench) -> None:
+    (bench.root / "sub").mkdir()
+    assert "Is a directory" in words(await bench.run("write", path="sub", content="x"))
+
+
+async def test_nothing_lies_beside_the_file(bench: Bench) -> None:
+    await bench.run("write", path="a.txt", content="x")
+    await bench.run("write", path="a.txt", content="y")
+    assert os.listdir(bench.root) == ["a.txt"]  # noqa: PTH208 - names
+
+
+async def test_the_title_names_the_file(bench: Bench) -> None:
+    tool = bench.tools["write"]
+    assert tool.title({"file_path": "a.txt"}) == "write a.txt"
+    assert tool.title({"path": 1}) == "write ?"

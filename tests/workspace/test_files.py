@@ -1,0 +1,52 @@
+"""The files on disk and in memory keep the same promises."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from agent_core.workspace.adapters.disk import DiskFiles
+from agent_core.workspace.adapters.memory import MemoryFiles
+from tests.workspace.conformance import FilesConformance, Subject
+
+
+class _OnDisk:
+    def put(self, path: Path, data: bytes) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _ = path.write_bytes(data)
+
+    def get(self, path: Path) -> bytes | None:
+        return path.read_bytes() if path.exists() else None
+
+
+class _InMemory:
+    def __init__(self, files: MemoryFiles) -> None:
+        self._files = files
+
+    def put(self, path: Path, data: bytes) -> None:
+        self._files.put(path, data)
+
+    def get(self, path: Path) -> bytes | None:
+        return self._files.contents().get(path)
+
+
+class TestDiskFiles(FilesConformance):
+    """On disk."""
+
+    @pytest.fixture
+    def subject(self, tmp_path: Path) -> Subject:
+        base = Path(os.path.realpath(tmp_path))
+        root, home = base / "ws", base / "home"
+        root.mkdir()
+        home.mkdir()
+        return Subject(files=DiskFiles((root,), home), root=root, home=home, contents=_OnDisk())
+
+
+class TestMemoryFiles(FilesConformance):
+    """In memory."""
+
+    @pytest.fixture
+    def subject(self) -> Subject:
+        root, home = Path("/ws"), Path("/home/me")
+        files = MemoryFiles((root,), home)
+        return Subject(files=files, root=root, home=home, contents=_InMemory(files))

@@ -1,0 +1,48 @@
+"""Bytes become text only when the text becomes the same bytes again."""
+
+import pytest
+from hypothesis import given, strategies as st
+
+from agent_core.kernel.errors import NotText
+from agent_core.workspace.text import Decoded, decode_text, encode_text, sha256_of
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", Decoded(text="", encoding="utf-8", bom=False)),
+        ("grün 🌍".encode(), Decoded(text="grün 🌍", encoding="utf-8", bom=False)),
+        (b"\xef\xbb\xbfa\r\n", Decoded(text="a\r\n", encoding="utf-8", bom=True)),
+        (b"\xff\xfea\0b\0", Decoded(text="ab", encoding="utf-16-le", bom=True)),
+        (b"\xfe\xff\0a\0b", Decoded(text="ab", encoding="utf-16-be", bom=True)),
+        (b"a\0b", None),
+        (b"\x89PNG\r\n\x1a\n\0\0", None),
+        (b"\xff\xfe\0\xd8", None),
+    ],
+)
+def test_bytes_are_read_as_what_they_are(data, expected) -> None:
+    assert decode_text(data) == expected
+
+
+def test_a_legacy_encoding_is_guessed_and_kept() -> None:
+    data = ("Größe: fünf Äpfel, süße Öle, weiß und heiß.\n" * 20).encode("cp1252")
+    decoded = decode_text(data)
+    assert decoded is not None
+    assert "fünf Äpfel" in decoded.text
+    assert encode_text(decoded.text, encoding=decoded.encoding, bom=decoded.bom) == data
+
+
+def test_a_character_that_the_encoding_lacks_is_named() -> None:
+    with pytest.raises(NotText, match="'🌍' cannot be written in the file's encoding cp1252"):
+        encode_text("a 🌍", encoding="cp1252", bom=False)
+
+
+def test_the_hash_is_sha256() -> None:
+    assert sha256_of(b"").startswith("e3b0c44298fc1c14")
+
+
+@given(st.binary(max_size=200))
+def test_what_is_text_comes_back_as_the_same_bytes(data: bytes) -> None:
+    decoded = decode_text(data)
+    if decoded is not None:
+        assert encode_text(decoded.text, encoding=decoded.encoding, bom=decoded.bom) == data
