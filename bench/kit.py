@@ -25,6 +25,8 @@ class Plan:
     prompts: int
     """Prompts a round whose acknowledgement is timed."""
     deltas: tuple[int, ...] = (2_000, 5_000, 10_000, 20_000)
+    paced: int = 1_000
+    """Deltas of the answer that comes at the pace of a fast model."""
     calls: int = 50
     history: int = 2_000
 

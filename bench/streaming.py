@@ -20,6 +20,8 @@ from tests.support.lsp_subscription import Subscription
 MAX_CPU_RATIO = 4.0
 MAX_GROWTH = 1.1
 PEER = "bare reader"
+PAUSE_S = 0.002
+"""Before each delta of the paced answer."""
 WORD = "word "
 
 
@@ -46,14 +48,23 @@ async def measure(plan: Plan, shop: Workshop) -> list[Row]:
             ours, floor = await _both(plan, lab, client, bare, deltas)
             sizes.append(median(one.sent_bytes for one in ours))
             rows += _rows(deltas, ours, floor, is_longest=deltas == max(plan.deltas))
-        return [*rows, _growth(plan.deltas, sizes)]
+        ours, floor = await _both(plan, lab, client, bare, plan.paced, pause_s=PAUSE_S)
+        return [*rows, _growth(plan.deltas, sizes), _paced(plan.paced, ours, floor)]
 
 
 async def _both(
-    plan: Plan, lab: Lab, client: Client, bare: asyncio.subprocess.Process, deltas: int
+    plan: Plan,
+    lab: Lab,
+    client: Client,
+    bare: asyncio.subprocess.Process,
+    deltas: int,
+    *,
+    pause_s: float = 0.0,
 ) -> tuple[list[Cost], list[Cost]]:
     return await alternate(
-        plan.rounds, lambda: _tiller(lab, client, deltas), lambda: _read(lab, bare, deltas)
+        plan.rounds,
+        lambda: _tiller(lab, client, deltas, pause_s=pause_s),
+        lambda: _read(lab, bare, deltas, pause_s=pause_s),
     )
 
 
@@ -97,10 +108,23 @@ def _growth(deltas: tuple[int, ...], sizes: list[float]) -> Row:
     )
 
 
-async def _tiller(lab: Lab, client: Client, deltas: int) -> Cost:
+def _paced(deltas: int, ours: list[Cost], floor: list[Cost]) -> Row:
+    """Give the CPU of an answer whose deltas come one by one, so that none can be taken together."""
+    rate = deltas / median(one.wall_s for one in ours)
+    size = median(one.sent_bytes for one in ours)
+    return Row(
+        what=f"{deltas:,} deltas at {rate:.0f}/s: CPU of the server",
+        unit="ms",
+        ours=tuple(one.cpu_s * 1000 for one in ours),
+        peer=Peer(name=PEER, samples=tuple(one.cpu_s * 1000 for one in floor)),
+        note=f"{median(one.frames for one in ours):.0f} frames, {size / 1000:.1f} kB to the client",
+    )
+
+
+async def _tiller(lab: Lab, client: Client, deltas: int, *, pause_s: float = 0.0) -> Cost:
     await client.open_session()
     stream = await client.follow()
-    lab.provider.script([answer_of(deltas)])
+    lab.provider.script([answer_of(deltas, delta_delay_s=pause_s)])
     frames, size, cpu = len(stream.frames), client.bytes_received, cpu_s(client.pid)
     taken = await client.prompt()
     await ended(stream, taken)
@@ -146,10 +170,12 @@ async def _bare_reader(lab: Lab) -> AsyncGenerator[asyncio.subprocess.Process]:
         await process.wait()
 
 
-async def _read(lab: Lab, bare: asyncio.subprocess.Process, deltas: int) -> Cost:
+async def _read(
+    lab: Lab, bare: asyncio.subprocess.Process, deltas: int, *, pause_s: float = 0.0
+) -> Cost:
     if bare.stdin is None or bare.stdout is None:
         raise MeasurementFailedError("the bare reader has no pipes")
-    lab.provider.script([answer_of(deltas)])
+    lab.provider.script([answer_of(deltas, delta_delay_s=pause_s)])
     asked = {
         "model": "m",
         "stream": True,

@@ -11,6 +11,7 @@ import anyio
 import anyio.abc
 
 COMMAND_S = 10.0
+CLOSE_S = 1.0
 OUTPUT_BYTES = 64 * 1024
 COMMAND_MARK = "!"
 
@@ -72,7 +73,7 @@ async def _output(command: str, environment: Mapping[str, str]) -> str:
             text = await _read(process)
             ended = await process.wait() == 0
     finally:
-        with anyio.CancelScope(shield=True):
+        with anyio.move_on_after(CLOSE_S, shield=True):
             _kill(process)
             await process.aclose()
     if not ended or not text.strip():

@@ -54,7 +54,7 @@ def acceptable(
         if answer is None or answer.stop_reason in ("error", "aborted"):
             turns.extend(_said(others, facts))
             continue
-        sent = replace(answer, content=_content_for(answer, facts))
+        sent = _with_content(answer, _content_for(answer, facts))
         results = [other for other in others if isinstance(other, ToolResultMessage)]
         sent, answered = ids.pair(sent, results)
         if sent.content:
@@ -120,6 +120,8 @@ class _CallIds:
         self, answer: AssistantMessage, results: Sequence[ToolResultMessage]
     ) -> tuple[AssistantMessage, list[ToolResultMessage]]:
         """Give the answer with its calls' new ids, and one result for each call in source order."""
+        if not any(isinstance(part, ToolCall) for part in answer.content):
+            return answer, []
         waiting: dict[str, deque[ToolResultMessage]] = {}
         for result in results:
             waiting.setdefault(result.call_id, deque()).append(result)
@@ -132,9 +134,10 @@ class _CallIds:
             sent_id = self._fresh(part.id)
             found = waiting.get(part.id)
             result = found.popleft() if found else _missing(part, answer.at_ms)
-            content.append(replace(part, id=sent_id))
-            answered.append(replace(result, call_id=sent_id))
-        return replace(answer, content=tuple(content)), answered
+            same = part.id == sent_id
+            content.append(part if same else replace(part, id=sent_id))
+            answered.append(result if same else replace(result, call_id=sent_id))
+        return _with_content(answer, tuple(content)), answered
 
     def _fresh(self, raw: str) -> ToolCallId:
         """Some providers number the calls of each answer from 0 again; others refuse an id that comes twice."""
@@ -168,15 +171,26 @@ def _said(others: Sequence[Message], facts: ModelFacts) -> Iterable[UserMessage]
         said = as_user(other)
         if said is None:
             continue
-        if not facts.images:
+        if not facts.images and _has_images(said.content):
             said = replace(said, content=without_images(said.content, IMAGE_OMITTED))
         yield said
 
 
 def _visible(result: ToolResultMessage, facts: ModelFacts) -> ToolResultMessage:
-    if facts.images:
+    if facts.images or not _has_images(result.content):
         return result
     return replace(result, content=without_images(result.content, TOOL_IMAGE_OMITTED))
+
+
+def _has_images(content: Sequence[UserContent]) -> bool:
+    return any(isinstance(part, Image) for part in content)
+
+
+def _with_content(
+    answer: AssistantMessage, content: tuple[AssistantContent, ...]
+) -> AssistantMessage:
+    """Change an answer only when there is a change: of thousands of messages nearly all stay."""
+    return answer if content == answer.content else replace(answer, content=content)
 
 
 def _content_for(answer: AssistantMessage, facts: ModelFacts) -> tuple[AssistantContent, ...]:
@@ -194,7 +208,9 @@ def _own(part: AssistantContent) -> AssistantContent | None:
 
 def _foreign(part: AssistantContent) -> AssistantContent | None:
     """Signatures and thoughts of another model are noise at best and an error at worst."""
-    return None if isinstance(part, Thinking) else replace(part, signature=None)
+    if isinstance(part, Thinking):
+        return None
+    return part if part.signature is None else replace(part, signature=None)
 
 
 def _missing(call: ToolCall, at_ms: int) -> ToolResultMessage:

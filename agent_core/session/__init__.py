@@ -2,7 +2,8 @@
 
 from agent_core.session.cancel import CancelResult
 from agent_core.session.changes import FileChange
-from agent_core.session.face import AgentSession, CompactReceipt, Receipt
+from agent_core.session.face import AgentSession, CompactReceipt
+from agent_core.session.intake import Receipt
 from agent_core.session.snapshot import ItemView, RunView, SessionSnapshot
 from agent_core.session.views import ModelView, SessionView, ToolView
 

@@ -2,53 +2,26 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import anyio
 
 from agent_core.compaction import NothingToCompact
 from agent_core.events import (
-    Delivery,
-    QueueChanged,
-    QueueItem,
     Reader,
     RunResult,
 )
-from agent_core.kernel import ItemId, MessageId, QueueId, RunId, SessionId
+from agent_core.kernel import ItemId, MessageId, RunId, SessionId
 from agent_core.kernel.errors import (
-    RunMismatch,
-    RunNotActive,
     SessionBusy,
     SessionClosed,
-    TillerError,
-    UsageError,
 )
-from agent_core.loop import Words
-from agent_core.messages import Text, UserContent
+from agent_core.messages import UserContent
 from agent_core.session.cancel import CancelResult, QueueFate, cancel_activity
-from agent_core.session.changes import Ledger
 from agent_core.session.compacting import Compaction
-from agent_core.session.conduct import Conductor, Opening
-from agent_core.session.drafts import prompt_entries, queued_entry
+from agent_core.session.intake import Deliver, IfIdle, Intake, Receipt
 from agent_core.session.parts import Parts
-from agent_core.session.runs import Activity, Runs
+from agent_core.session.runs import Runs
 from agent_core.session.views import ModelView, SessionView, ToolView
-
-Accepted = Literal["started", "steered", "queued", "held", "duplicate"]
-Deliver = Literal["auto", "steer", "followUp", "reject"]
-IfIdle = Literal["start", "hold", "reject"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
-    """What became of words; they are in the session's file."""
-
-    accepted: Accepted
-    run: RunId | None
-    """The run that they began, joined or wait for."""
-    queue_id: QueueId | None = None
-    seq: int
-    """The newest event when they were taken; what they cause comes after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +42,8 @@ class AgentSession:
     def __init__(self, parts: Parts, runs: Runs, known: dict[MessageId, RunId | None]) -> None:
         self._parts = parts
         self._runs = runs
-        self._known = known
         self._compaction = Compaction(parts)
-        self._ledger = Ledger()
+        self._intake = Intake(parts, runs, compaction=self._compaction, known=known)
         self._closed = False
 
     @property
@@ -92,7 +64,7 @@ class AgentSession:
     @property
     def info(self) -> SessionView:
         """What can be known of the session."""
-        return SessionView(self._parts, self._runs, self._ledger)
+        return SessionView(self._parts, self._runs, self._intake.ledger)
 
     async def prompt(
         self,
@@ -122,28 +94,13 @@ class AgentSession:
             StorageError: The words could not be written; nothing of them is kept.
         """
         self._check_open()
-        if message_id is not None and message_id in self._known:
-            return self._receipt("duplicate", self._known[message_id])
-        words = _content(content)
-        current = self._runs.current
-        running = current.run if current else None
-        if expected_run is not None and running != expected_run:
-            message = f"run {expected_run!r} was expected, but {running!r} is going on; look at the session first"
-            raise RunMismatch(message)
-        if current is None:
-            return await self._when_idle(words, delivery, message_id, if_idle)
-        if current.kind == "compaction":
-            return await self._queue(words, "followUp", message_id, "queued")
-        match delivery:
-            case "auto" | "steer":
-                return await self._queue(words, "steer", message_id, "steered")
-            case "followUp":
-                return await self._queue(words, "followUp", message_id, "queued")
-            case _:
-                message = (
-                    f"run {running!r} is going on; steer it, queue a follow-up, or wait for its end"
-                )
-                raise SessionBusy(message)
+        return await self._intake.prompt(
+            content,
+            delivery=delivery,
+            message_id=message_id,
+            if_idle=if_idle,
+            expected_run=expected_run,
+        )
 
     async def steer(
         self,
@@ -223,7 +180,7 @@ class AgentSession:
                 keep_recent_tokens=keep_recent_tokens,
             )
 
-        self._runs.start(activity, work, then=self._go_on)
+        self._runs.start(activity, work, then=self._intake.go_on)
         return CompactReceipt(compaction=self._parts.new_id(), seq=seq)
 
     def subscribe(self) -> Reader:
@@ -243,121 +200,14 @@ class AgentSession:
         if self._closed:
             return
         self._closed = True
+        self._intake.closed = True
         with anyio.CancelScope(shield=True):
             if self._runs.current is not None:
                 _ = await self.abort()
             await self._parts.recorder.close()
         self._parts.voice.feed.close()
 
-    async def _when_idle(
-        self,
-        words: tuple[UserContent, ...],
-        delivery: Deliver | None,
-        message_id: MessageId | None,
-        if_idle: IfIdle,
-    ) -> Receipt:
-        if delivery == "steer" and if_idle == "reject":
-            message = "nothing is running that could be steered; send a prompt instead"
-            raise RunNotActive(message)
-        if delivery == "steer" and if_idle == "hold":
-            self._parts.inbox.paused = True
-            return await self._queue(words, "steer", message_id, "held")
-        return await self._start(words, message_id)
-
-    async def _start(
-        self, content: tuple[UserContent, ...], message_id: MessageId | None
-    ) -> Receipt:
-        _ = self._parts.models.required()
-        run = RunId(self._parts.new_id())
-        activity = self._runs.reserve("run", run)
-        words = Words(content=content, delivery="prompt", message_id=message_id)
-        self._remember(message_id, run)
-        self._parts.inbox.paused = False
-        try:
-            entry = await self._parts.recorder.accept(*prompt_entries(words, run))
-        except BaseException:
-            self._forget(message_id)
-            self._runs.release(activity)
-            raise
-        receipt = self._receipt("started", run)
-        self._carry(activity, (Opening(words=words, entry=entry),))
-        return receipt
-
-    async def _queue(
-        self,
-        content: tuple[UserContent, ...],
-        delivery: Delivery,
-        message_id: MessageId | None,
-        accepted: Accepted,
-    ) -> Receipt:
-        parts = self._parts
-        parts.inbox.check_room()
-        current = self._runs.current
-        run = current.run if current else None
-        item = QueueItem(
-            queue_id=QueueId(parts.new_id()),
-            delivery=delivery,
-            content=content,
-            at_ms=parts.clock.now_ms(),
-        )
-        self._remember(message_id, run)
-        try:
-            _ = await parts.recorder.accept(queued_entry(item, message_id))
-        except TillerError:
-            self._forget(message_id)
-            raise
-        parts.inbox.put(item, message_id)
-        seq = parts.voice.feed.seq
-        _ = parts.voice.say(QueueChanged(queue=parts.inbox.items(), paused=parts.inbox.paused))
-        self._go_on()
-        return Receipt(accepted=accepted, run=run, queue_id=item.queue_id, seq=seq)
-
-    def _carry(self, activity: Activity, openings: tuple[Opening, ...]) -> None:
-        self._ledger = Ledger()
-        conductor = Conductor(
-            self._parts,
-            activity,
-            runs=self._runs,
-            compaction=self._compaction,
-            ledger=self._ledger,
-        )
-
-        async def work() -> None:
-            await conductor.conduct(openings)
-
-        self._runs.start(activity, work, then=self._go_on)
-
-    def _go_on(self) -> None:
-        """Begin a run with what waits, when nothing goes on and nothing holds it back."""
-        parts = self._parts
-        if self._closed or parts.inbox.paused or self._runs.current is not None:
-            return
-        words = parts.inbox.take_next()
-        if not words:
-            return
-        activity = self._runs.reserve("run", RunId(parts.new_id()))
-        self._carry(activity, tuple(Opening(words=one, entry=None) for one in words))
-
-    def _receipt(self, accepted: Accepted, run: RunId | None) -> Receipt:
-        return Receipt(accepted=accepted, run=run, seq=self._parts.voice.feed.seq)
-
-    def _remember(self, message_id: MessageId | None, run: RunId | None) -> None:
-        if message_id is not None:
-            self._known[message_id] = run
-
-    def _forget(self, message_id: MessageId | None) -> None:
-        if message_id is not None:
-            _ = self._known.pop(message_id, None)
-
     def _check_open(self) -> None:
         if self._closed:
             message = f"session {self.id!r} is closed; open it again"
             raise SessionClosed(message)
-
-
-def _content(content: str | Sequence[UserContent]) -> tuple[UserContent, ...]:
-    parts = (Text(text=content),) if isinstance(content, str) else tuple(content)
-    if not any(not isinstance(part, Text) or part.text.strip() for part in parts):
-        message = "the prompt is empty; say something"
-        raise UsageError(message)
-    return parts

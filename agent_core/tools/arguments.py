@@ -3,14 +3,15 @@
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar, cast, get_args, get_origin
+from typing import Annotated, ClassVar, Generic, TypeVar, cast, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import ArgumentsInvalid
 from agent_core.kernel.json import as_object, decode
 from agent_core.tools.port import ToolContext, ToolResult, ToolSpec
+from agent_core.tools.shaping import scrub_json
 
 SHOWN_STRING_CHARS = 200
 SHOWN_CHARS = 4_000
@@ -46,6 +47,20 @@ class ToolArguments(BaseModel):
         }
 
 
+def _no_truth(value: object) -> object:
+    """Refuse true and false, which pydantic takes for 1 and 0."""
+    if isinstance(value, bool):
+        message = "Input should be a number"
+        raise ValueError(message)  # noqa: TRY004 - pydantic wants this class
+    return value
+
+
+Count = Annotated[int, Field(ge=1), BeforeValidator(_no_truth)]
+"""A whole number from 1."""
+MAX_SECONDS = 2_147_483.647
+Seconds = Annotated[float, Field(gt=0, le=MAX_SECONDS), BeforeValidator(_no_truth)]
+"""A length of time that timers can take."""
+
 Arguments = TypeVar("Arguments", bound=ToolArguments)
 
 
@@ -79,7 +94,7 @@ def validated(tool: str, model: type[Arguments], arguments: JsonObject) -> Argum
         ArgumentsInvalid: They do not fit; the text lists every problem and shows what came.
     """
     try:
-        return model.model_validate(arguments)
+        return model.model_validate(scrub_json(arguments))
     except ValidationError as error:
         problems = [
             _problem(each["type"], each["loc"], each["msg"])
@@ -90,9 +105,8 @@ def validated(tool: str, model: type[Arguments], arguments: JsonObject) -> Argum
 
 def dumped(arguments: ToolArguments) -> JsonObject:
     """Give typed arguments as JSON, without what was not said."""
-    return as_object(
-        decode(arguments.model_dump_json(by_alias=True, exclude_none=True, exclude_unset=True))
-    )
+    said = arguments.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)
+    return cast("JsonObject", said)
 
 
 def schema_of(model: type[ToolArguments]) -> JsonObject:
@@ -124,7 +138,7 @@ def _plain(value: JsonValue, definitions: JsonObject) -> JsonValue:
         del rest["default"]
     match rest.pop("anyOf", None):
         case [Mapping() as only, {"type": "null"}]:
-            rest |= only
+            return _plain({**rest, **only}, definitions)
         case None:
             pass
         case several:
@@ -183,7 +197,7 @@ def _refusal(tool: str, problems: Sequence[str], arguments: JsonObject) -> str:
     bullets = "\n".join(problems[:MAX_PROBLEMS])
     if len(problems) > MAX_PROBLEMS:
         bullets += f"\n  - and {len(problems) - MAX_PROBLEMS} more"
-    received = json.dumps(_shortened(arguments), indent=2, ensure_ascii=False)
+    received = json.dumps(_shortened(scrub_json(arguments)), indent=2, ensure_ascii=False)
     if len(received) > SHOWN_CHARS:
         received = f"{received[:SHOWN_CHARS]}…"
     return f'Validation failed for tool "{tool}":\n{bullets}\n\nReceived arguments:\n{received}'

@@ -22,7 +22,7 @@ def shaped(result: ToolResult) -> ToolResult:
     total = sum(byte_count(part.text) for part in content if isinstance(part, Text))
     if total > DEFAULT_MAX_BYTES + NOTICE_BYTES:
         content = _cut(content, total=total)
-    return replace(result, content=content, details=_scrubbed_json(result.details))
+    return replace(result, content=content, details=scrub_json(result.details))
 
 
 def _scrubbed(part: UserContent) -> UserContent:
@@ -50,11 +50,12 @@ def _cut(content: Sequence[UserContent], *, total: int) -> tuple[UserContent, ..
     return tuple(kept)
 
 
-def _scrubbed_json(value: JsonValue) -> JsonValue:
+def scrub_json(value: JsonValue) -> JsonValue:
+    """Give JSON that every encoding takes: lone surrogates in its texts become U+FFFD."""
     if isinstance(value, str):
         return scrub(value)
     if isinstance(value, Mapping):
-        return {scrub(key): _scrubbed_json(item) for key, item in value.items()}
+        return {scrub(key): scrub_json(item) for key, item in value.items()}
     if isinstance(value, Sequence):
-        return [_scrubbed_json(item) for item in value]
+        return [scrub_json(item) for item in value]
     return value

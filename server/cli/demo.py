@@ -158,9 +158,9 @@ def _diff(project: Path) -> str:
 
 
 def _cost(result: Mapping[str, Any]) -> str:
-    usage = result.get("usage") or {}
-    tokens = usage.get("tokens") or {}
-    money = usage.get("cost")
+    usage: dict[str, Any] = result.get("usage") or {}
+    tokens: dict[str, int] = usage.get("tokens") or {}
+    money: dict[str, Any] | None = usage.get("cost")
     total = sum(tokens.get(kind, 0) for kind in ("in", "out", "cacheRead", "cacheWrite"))
     if money is not None:
         return f"{total} tokens, ${money['amount']:.4f}"

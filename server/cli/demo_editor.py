@@ -67,7 +67,7 @@ class DemoEditor:
         self._reading = asyncio.get_running_loop().create_task(self._read())
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, *why: object) -> None:
         process = self._started()
         try:
             async with asyncio.timeout(CLOSE_S):
@@ -99,7 +99,9 @@ class DemoEditor:
             self._open(path)
         snapshot = await self._request("agent/session/open", {"session": "new"})
         _ = await self._request("agent/session/configure", {"set": {"model": model}})
-        self._post("agent/subscribe", {"partialResultToken": TOKEN})
+        subscription = self._post("agent/subscribe", {"partialResultToken": TOKEN})
+        # It is answered when everything is over, and nobody waits for that.
+        subscription.add_done_callback(lambda done: done.cancelled() or done.exception())
         return str(snapshot["session"])
 
     async def ask(self, prompt: str, on_event: Callable[[dict[str, Any]], None]) -> dict[str, Any]:

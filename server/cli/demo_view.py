@@ -43,11 +43,7 @@ class DemoView:
                 self._titles[event["item"]] = event["title"]
                 self._line(f"▸ {event['title']}")
             case "tool.ended":
-                text = next(
-                    (part["text"] for part in event["content"] if part["type"] == "text"), ""
-                )
-                first = text.strip().splitlines()[0] if text.strip() else "no output"
-                self._line(f"  {MARKS[event['status']]} {first[:PREVIEW]}")
+                self._line(f"  {MARKS[event['status']]} {_line_of(event)[:PREVIEW]}")
             case "edit.applied":
                 names = ", ".join(one["uri"].rsplit("/", 1)[-1] for one in event["documents"])
                 self._line(f"  ✎ edit verified in {names}")
@@ -74,3 +70,12 @@ class DemoView:
 
     def _styled(self, text: str, style: str) -> str:
         return f"\x1b[{style}m{text}\x1b[0m" if self._colour else text
+
+
+def _line_of(event: dict[str, Any]) -> str:
+    """Choose the line of a tool's output that says most: the first of a success, the last of a failure."""
+    text = next((part["text"] for part in event["content"] if part["type"] == "text"), "")
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines:
+        return "no output"
+    return lines[0] if event["status"] == "ok" and event["name"] != "bash" else lines[-1]

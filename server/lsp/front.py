@@ -14,6 +14,7 @@ from agent_core.kernel.errors import TillerError
 from agent_core.session import AgentSession
 from agent_core.session.changes import FileChange
 from server.lsp import pictures
+from server.lsp.codec import as_array, as_object
 from server.lsp.documents import Mirror
 from server.lsp.editor import Editor
 from server.lsp.failures import rpc_error
@@ -103,10 +104,10 @@ class Front:
         Raises:
             RpcError: It opened none.
         """
-        params = self.connection.client_params
-        folders = params.get("workspaceFolders") or []
-        first = folders[0].get("uri") if folders and isinstance(folders[0], dict) else None
-        for uri in (first, params.get("rootUri")):
+        params = as_object(self.connection.client_params) or {}
+        folders = as_array(params.get("workspaceFolders")) or [None]
+        first = as_object(folders[0]) or {}
+        for uri in (first.get("uri"), params.get("rootUri")):
             path = path_of(uri) if isinstance(uri, str) else None
             if path is not None:
                 return path
@@ -143,7 +144,7 @@ class Front:
                 continue
             run = stamped.event.run
             if run not in self._waited:
-                await show_run(self.connection, hosted.session, run)
+                await show_run(self.connection, hosted.session, run, reader=reader)
 
     @contextmanager
     def waits_for(self, run: RunId) -> Generator[None, None, None]:
@@ -200,10 +201,10 @@ class Front:
         return {"permission": {"mode": mode}} if mode else {}
 
 
-def _agent_options(connection: Connection) -> Mapping[str, Any]:
-    given = connection.client_params.get("initializationOptions")
-    agent = given.get("agent") if isinstance(given, dict) else None
-    return agent if isinstance(agent, dict) else {}
+def _agent_options(connection: Connection) -> Mapping[str, object]:
+    params = as_object(connection.client_params) or {}
+    given = as_object(params.get("initializationOptions")) or {}
+    return as_object(given.get("agent")) or {}
 
 
 def _change_set(run: RunId, changes: tuple[FileChange, ...]) -> dict[str, JsonValue]:

@@ -14,7 +14,7 @@ from server.lsp.failures import rpc_error
 from server.lsp.front import Front
 from server.lsp.progress import Subscription
 from server.lsp.wire import Block
-from server.lsp.work_done import ProgressToken
+from server.lsp.work_done import ProgressToken, WorkDone
 from server.lsp.work_line import follow
 
 
@@ -101,7 +101,7 @@ async def _wait_for(
             line = front.connection.protocol.work_done.open(
                 work_done, on_cancel=lambda: cancel_soon(hosted, run, tasks)
             )
-            _ = tasks.create_task(follow(hosted.session, run, line))
+            _ = tasks.create_task(_follow_line(hosted, run, line))
         ends = _follow_events(front, hosted, run, partial, tasks)
         try:
             result = await front.result(hosted, run)
@@ -136,6 +136,14 @@ def _follow_events(
         subscription.close()
 
     return [end]
+
+
+async def _follow_line(hosted: Any, run: RunId, line: WorkDone) -> None:
+    reader = hosted.session.subscribe()
+    try:
+        await follow(hosted.session, run, line, reader=reader)
+    finally:
+        reader.close()
 
 
 def cancel_soon(hosted: Any, run: RunId, tasks: asyncio.TaskGroup) -> None:

@@ -118,9 +118,8 @@ def _money(usage: UsageReport) -> list[str]:
     return [] if usage.tokens.cost is None else [f"${usage.tokens.cost.total:.2f}"]
 
 
-async def follow(session: AgentSession, run: RunId, progress: WorkDone) -> None:
-    """Show a run on a line that is open, until it has ended."""
-    reader = session.subscribe()
+async def follow(session: AgentSession, run: RunId, progress: WorkDone, *, reader: Reader) -> None:
+    """Show a run on a line that is open, until it has ended. The caller closes the reader."""
     line = WorkLine(progress)
     try:
         line.begin()
@@ -131,11 +130,12 @@ async def follow(session: AgentSession, run: RunId, progress: WorkDone) -> None:
     finally:
         for stamped in reader.take_now():
             line.see(stamped.event)
-        reader.close()
         line.end()
 
 
-async def show_run(connection: Connection, session: AgentSession, run: RunId) -> None:
+async def show_run(
+    connection: Connection, session: AgentSession, run: RunId, *, reader: Reader
+) -> None:
     """Open a line of our own and show a run on it; a client that shows none is left alone."""
     async with asyncio.TaskGroup() as tasks:
 
@@ -147,4 +147,4 @@ async def show_run(connection: Connection, session: AgentSession, run: RunId) ->
         except ConnectionError:
             return
         if progress is not None:
-            await follow(session, run, progress)
+            await follow(session, run, progress, reader=reader)

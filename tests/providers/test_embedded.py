@@ -42,10 +42,11 @@ GREETER = {
 }
 
 
-def repairer(tmp_path: Path, files: dict[str, str], **options) -> Repairer:
+def repairer(
+    tmp_path: Path, files: dict[str, str], *, python: tuple[str, ...] = BARE_PYTHON
+) -> Repairer:
     root = write_project(tmp_path / "work", files)
-    options = {"python": BARE_PYTHON} | options
-    return Repairer(root=root, scratch=tmp_path / "scratch", **options)
+    return Repairer(root=root, scratch=tmp_path / "scratch", python=python)
 
 
 def texts(root: Path) -> dict[str, str]:
@@ -288,7 +289,8 @@ async def test_crlf_and_repeated_lines_are_no_obstacle(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tool", ["bash", "read", "edit"])
 async def test_a_tool_that_is_missing_is_asked_for(tmp_path: Path, tool: str) -> None:
-    one = repairer(tmp_path, GREETER, without=frozenset({tool}))
+    one = repairer(tmp_path, GREETER)
+    one.without = frozenset({tool})
     said = await one.ask()
     assert f"I was not given `{tool}`" in said
     assert one.calls == []
@@ -302,7 +304,8 @@ async def test_a_tool_that_is_refused_is_reported_in_its_words(
     tmp_path: Path, tool: str, says: str
 ) -> None:
     files = GREETER | {"greeter.py": "def greet(name):\n    return 'Hello ' + nmae\n"}
-    one = repairer(tmp_path, files, refuse={tool: "not in plan mode"})
+    one = repairer(tmp_path, files)
+    one.refuse = {tool: "not in plan mode"}
     said = await one.ask()
     assert says in said
     assert "not in plan mode" in said
@@ -347,7 +350,7 @@ async def test_a_compacted_request_is_still_known(tmp_path: Path) -> None:
     assert [call.name for call in answer.tool_calls] == ["bash"]
 
 
-async def test_it_does_not_pretend_to_sum_up(tmp_path: Path) -> None:
+async def test_it_does_not_pretend_to_sum_up() -> None:
     request = ModelRequest(
         system="You write summaries of conversations.",
         messages=(UserMessage(content=(Text(text="fix the failing tests"),), at_ms=0),),

@@ -30,6 +30,8 @@ REASONLESS = {
 """Streams that give no finish reason at all; their `[DONE]` behind the usage is their end."""
 REFUSED = {"anthropic/messages-stream-anthropic-refusal-chunks"}
 FAILING_INSIDE = {"groq/chat-stream-tool-use-failed-error-streaming-with-text-2"}
+SMALL_BYTES = 3_000
+"""What is sent byte by byte when time is short."""
 FEW_MODES = ["", "bytes1", "utf8", "crlf", "glue", "gzip", "nodone", "bom+tocr"]
 MORE_MODES = ["rand:3", "tocrlf", "tocr", "bom", "comments", "nospace", "bom+tocr+rand:1"]
 FEW_CUTS = ["cut%:40", "eof%:40", "rst%:40", "eof%:3"]
@@ -78,6 +80,9 @@ async def test_recorded_answers_are_read_as_they_were_meant(
     compare = checker(folder)
     wrong: list[object] = []
     cases = [case for case in load_cases(folder) if case.streaming or case.status >= 400]
+    assert len(cases) > 150
+    if mode == "bytes1" and not is_campaign():
+        cases = [case for case in cases if case.size < SMALL_BYTES]
     for case in cases:
         at = f"{server}/case/{case.name}{'@' + mode if mode else ''}"
         outcome = await ask(model_at(at, case.api, connections))
@@ -90,7 +95,6 @@ async def test_recorded_answers_are_read_as_they_were_meant(
         if outcome.message is not None and outcome.message.text != outcome.text:
             wrong.append((case.name, "the deltas do not add up to the answer"))
     assert wrong == []
-    assert len(cases) > 150
 
 
 @pytest.mark.parametrize("cut", FEW_CUTS + MORE_CUTS if is_campaign() else FEW_CUTS)

@@ -22,7 +22,7 @@ from agent_core.messages import (
     UserContent,
     UserMessage,
 )
-from agent_core.providers.transform import acceptable
+from agent_core.providers.transform import BRANCH_LEAD, acceptable
 from tests.providers.replay import LAB
 
 PICTURE = Image(mime="image/png", data="aWs=")
@@ -193,10 +193,7 @@ def test_summaries_and_custom_words_are_the_users():
         user(
             "The conversation before this point was compacted into this summary:\n\n<summary>\ndid A\n</summary>"
         ),
-        user(
-            "This conversation came back from another branch; in short, what happened there:"
-            + "\n\n<summary>\ntried B\n</summary>"
-        ),
+        user(f"{BRANCH_LEAD}\n\n<summary>\ntried B\n</summary>"),
         user("C"),
     )
 

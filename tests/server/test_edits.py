@@ -20,7 +20,7 @@ from agent_core.workspace import FileText, Written
 from agent_core.workspace.adapters.disk import DiskFiles
 from agent_core.workspace.adapters.memory import MemoryFiles
 from server.lsp.edits import DIRTY, NEW, NEWER_ON_DISK, UNSAVED, EditorFiles
-from tests.support.editors import FAST, Window
+from tests.support.editors import FAST, Window, settled
 from tests.support.lsp_behaviours import (
     AppliesOther,
     EditBehaviour,
@@ -82,16 +82,6 @@ class Place:
 
     async def write(self, text: str = NEW_TEXT, *, base: FileText | None = None) -> Written:
         return await self.files.write(self.path, text, base=base or await self.read())
-
-
-async def settled(window: Window) -> None:
-    """Wait until the mirror has what the editor told."""
-    with anyio.fail_after(5):
-        while any(
-            (seen := window.mirror.get(uri)) is None or seen.text != document.text
-            for uri, document in window.desk.documents.items()
-        ):
-            await anyio.lowlevel.checkpoint()
 
 
 # ---------------------------------------------------------------------- reading

@@ -7,9 +7,8 @@ from pathlib import Path
 from agent_core.workspace import FileText, Process
 from agent_core.workspace.adapters.disk import DiskFiles
 from server.lsp.edits import EditorFiles, EditorProcesses
-from tests.support.editors import Window
+from tests.support.editors import Window, settled
 from tests.support.lsp_profiles import NEOVIM_0_11, PANEL, Profile
-from tests.server.test_edits import settled
 
 
 class _Processes:
@@ -65,8 +64,7 @@ async def test_nothing_is_said_of_what_was_saved_with_the_edit(tmp_path: Path) -
 async def test_an_edit_that_could_not_be_saved_at_once_is_saved_before_the_process(
     tmp_path: Path,
 ) -> None:
-    root = tmp_path
-    window, files, path = await edited_without_save(root)
+    window, files, path = await edited_without_save(tmp_path)
     assert await files.unsaved() == [path]
     assert await EditorProcesses(_Processes(), files).before_start() is None
     assert path.read_text() == "old\nedited\n"

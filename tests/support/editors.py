@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import anyio
 from lsprotocol import types
 
 from server.lsp.documents import Mirror
@@ -105,6 +106,16 @@ class Window:
     def _later(self, step: Callable[[], None]) -> None:
         # One queue for both directions: the loop keeps the order of these calls.
         asyncio.get_running_loop().call_soon(step)
+
+
+async def settled(window: Window) -> None:
+    """Wait until the mirror has what the editor told."""
+    with anyio.fail_after(5):
+        while any(
+            (seen := window.mirror.get(uri)) is None or seen.text != document.text
+            for uri, document in window.desk.documents.items()
+        ):
+            await anyio.lowlevel.checkpoint()
 
 
 def _settle(answer: asyncio.Future[Json], message: Json) -> None:

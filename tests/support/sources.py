@@ -12,6 +12,8 @@ from tests.support.shared import ROOT
 
 PRODUCT = ("agent_core", "server")
 CODE = (*PRODUCT, "tests", "bench")
+SAMPLE = ROOT / "server" / "cli" / "sample"
+"""A project to be repaired, shipped as it is: not part of the code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +35,10 @@ class Source:
 def sources(*folders: str) -> tuple[Source, ...]:
     """Return every Python file below the named folders of the root, in order of path."""
     return tuple(
-        _read(path) for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))
+        _read(path)
+        for folder in folders
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if not path.is_relative_to(SAMPLE)
     )
 
 

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,7 +83,7 @@ def words(outcome: ToolOutcome) -> str:
     return "".join(part.text for part in outcome.result.content if isinstance(part, Text))
 
 
-def details(outcome: ToolOutcome) -> Mapping[str, JsonValue]:
+def details(outcome: ToolOutcome) -> Mapping[str, Any]:
     """Give what front ends read."""
     assert isinstance(outcome.result.details, Mapping)
     return outcome.result.details

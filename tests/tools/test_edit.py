@@ -7,6 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 from anyio import to_thread
+from typing_extensions import override
 
 from agent_core.workspace import FileText, Written
 from agent_core.workspace.adapters.disk import DiskFiles
@@ -240,6 +241,7 @@ class _ChangingFiles(DiskFiles):
         with path.open("ab") as file:
             file.write(b"more\n")
 
+    @override
     async def write(self, path: Path, text: str, *, base: FileText | None) -> Written:
         await to_thread.run_sync(self._come_first, path)
         return await super().write(path, text, base=base)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from typing_extensions import override
 
 from agent_core.messages import Image
 from agent_core.workspace import FileBytes, FileText
@@ -56,26 +57,26 @@ async def test_an_empty_file_is_empty(bench: Bench) -> None:
 
 @pytest.mark.parametrize("end", ["", "\n"])
 @pytest.mark.parametrize(
-    ("arguments", "first", "last", "notice"),
+    ("arguments", "page", "notice"),
     [
-        ({"offset": 51}, 51, 100, ""),
-        ({"limit": 10}, 1, 10, "\n\n[90 more lines in file. Use offset=11 to continue.]"),
+        ({"offset": 51}, (51, 100), ""),
+        ({"limit": 10}, (1, 10), "\n\n[90 more lines in file. Use offset=11 to continue.]"),
         (
             {"offset": 41, "limit": 20},
-            41,
-            60,
+            (41, 60),
             "\n\n[40 more lines in file. Use offset=61 to continue.]",
         ),
-        ({"offset": 1}, 1, 100, ""),
-        ({"offset": 0}, 1, 100, ""),
-        ({"offset": "1"}, 1, 100, ""),
-        ({"offset": 100}, 100, 100, ""),
-        ({"offset": 91, "limit": 10}, 91, 100, ""),
-        ({"offset": 91, "limit": 1000}, 91, 100, ""),
-        ({"offset": None, "limit": None}, 1, 100, ""),
+        ({"offset": 1}, (1, 100), ""),
+        ({"offset": 0}, (1, 100), ""),
+        ({"offset": "1"}, (1, 100), ""),
+        ({"offset": 100}, (100, 100), ""),
+        ({"offset": 91, "limit": 10}, (91, 100), ""),
+        ({"offset": 91, "limit": 1000}, (91, 100), ""),
+        ({"offset": None, "limit": None}, (1, 100), ""),
     ],
 )
-async def test_a_page_is_what_was_asked_for(bench, arguments, first, last, notice, end) -> None:
+async def test_a_page_is_what_was_asked_for(bench, arguments, page, notice, end) -> None:
+    first, last = page
     bench.put("a.txt", _numbered(100).removesuffix("\n") + end)
     outcome = await bench.run("read", path="a.txt", **arguments)
     lines = "\n".join(f"line {n}" for n in range(first, last + 1))
@@ -146,10 +147,10 @@ async def test_a_text_named_like_an_image_is_a_text(bench: Bench) -> None:
 async def test_a_binary_file_is_not_shown(bench: Bench) -> None:
     bench.put("a.bin", b"\x7fELF\0\0")
     outcome = await bench.run("read", path="a.bin")
-    assert (outcome.status, words(outcome)) == (
-        "error",
+    assert outcome.status == "error"
+    assert words(outcome) == (
         "a.bin is a binary file (6B), not text. Use bash: `file a.bin` tells what it is, "
-        "`xxd a.bin | head` shows bytes, `strings a.bin` its words.",
+        "`xxd a.bin | head` shows bytes, `strings a.bin` its words."
     )
 
 
@@ -221,6 +222,7 @@ async def test_a_path_that_leads_out_is_refused(bench: Bench) -> None:
 class _EditorFiles(DiskFiles):
     """A disk with one file open in an editor."""
 
+    @override
     async def read(self, path: Path) -> FileText | FileBytes:
         return FileText(
             path=path, text="unsaved\n", source="buffer", sha256="0" * 64, version=7, dirty=True

@@ -133,7 +133,9 @@ async def test_a_tree_that_keeps_forking_ends(shell: Shell) -> None:
 
 
 async def test_it_is_asked_before_it_is_killed(shell: Shell) -> None:
-    process = await shell.start("trap '' INT; trap 'echo asked; exit 3' TERM; echo up; sleep 600 & wait")
+    process = await shell.start(
+        "trap '' INT; trap 'echo asked; exit 3' TERM; echo up; sleep 600 & wait"
+    )
     assert await process.read() == b"up\n"
     await process.end(grace_s=2)
     assert await _all(process) == b"asked\n"
@@ -206,7 +208,7 @@ def _open_descriptors() -> int:
     return psutil.Process().num_fds()
 
 
-async def test_before_start_there_is_nothing_to_do_on_disk(shell: Shell) -> None:
+async def test_before_start_there_is_nothing_to_do_on_disk() -> None:
     assert await DiskProcesses().before_start() is None
 
 

@@ -17,13 +17,12 @@ from agent_core.kernel.truncation import (
     format_size,
 )
 from agent_core.messages import Text
-from agent_core.tools.arguments import ModelTool, ToolArguments, schema_of
+from agent_core.tools.arguments import MAX_SECONDS, ModelTool, Seconds, ToolArguments, schema_of
 from agent_core.tools.builtin.bash_output import LiveOutput, OutputCapture
 from agent_core.tools.port import ToolContext, ToolResult, ToolSpec
 from agent_core.workspace import Killed, Process, ProcessEnd
 
 DEFAULT_TIMEOUT_S = 600.0
-MAX_TIMEOUT_S = 2_147_483.647
 KILL_GRACE_S = 0.15
 END_BOUND_S = 6.0
 """How long cleaning up may take, whatever happens."""
@@ -47,9 +46,7 @@ class BashArguments(ToolArguments):
     """What `bash` takes."""
 
     command: str = Field(description="The bash command")
-    timeout: float | None = Field(
-        default=None, gt=0, le=MAX_TIMEOUT_S, description="Seconds after which it is ended"
-    )
+    timeout: Seconds | None = Field(default=None, description="Seconds after which it is ended")
 
 
 @dataclass(slots=True)
@@ -163,7 +160,7 @@ async def _silence(closed: anyio.Event, capture: OutputCapture) -> None:
 
 def _timeout_s(options: Mapping[str, JsonValue]) -> float:
     given = options.get("timeoutS")
-    if isinstance(given, int | float) and 0 < given <= MAX_TIMEOUT_S:
+    if isinstance(given, int | float) and 0 < given <= MAX_SECONDS:
         return float(given)
     return DEFAULT_TIMEOUT_S
 

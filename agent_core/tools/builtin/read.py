@@ -19,7 +19,7 @@ from agent_core.kernel.truncation import (
     format_size,
     truncate_head,
 )
-from agent_core.tools.arguments import ModelTool, ToolArguments, schema_of
+from agent_core.tools.arguments import Count, ModelTool, ToolArguments, schema_of
 from agent_core.tools.builtin.common import PATH_NAMES, path_said
 from agent_core.tools.builtin.read_bytes import bytes_result
 from agent_core.tools.port import ToolContext, ToolResult, ToolSpec, text_result
@@ -35,10 +35,10 @@ class ReadArguments(ToolArguments):
     other_names: ClassVar[Mapping[str, str]] = PATH_NAMES
 
     path: str = Field(description="The file, relative to the workspace or absolute")
-    offset: int | None = Field(
-        default=None, ge=1, description="The line to begin with, from 1 (default: 1)"
+    offset: Count | None = Field(
+        default=None, description="The line to begin with, from 1 (default: 1)"
     )
-    limit: int | None = Field(default=None, ge=1, description="How many lines to read at most")
+    limit: Count | None = Field(default=None, description="How many lines to read at most")
 
     @field_validator("offset", mode="before")
     @classmethod

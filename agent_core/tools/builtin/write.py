@@ -9,7 +9,6 @@ from pydantic import Field
 
 from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import FileMissing, NotText, StaleText
-from agent_core.kernel.json import scrub
 from agent_core.kernel.truncation import format_size
 from agent_core.tools.arguments import ModelTool, ToolArguments, schema_of
 from agent_core.tools.builtin.common import PATH_NAMES, path_said
@@ -52,7 +51,7 @@ def write_tool() -> ModelTool[WriteArguments]:
 
 async def _write(arguments: WriteArguments, context: ToolContext) -> ToolResult:
     files = context.files
-    content = scrub(arguments.content)
+    content = arguments.content
     path = await files.resolve(arguments.path, "write")
     tries = TRIES
     while True:
