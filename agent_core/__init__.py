@@ -28,7 +28,7 @@ _PLACES: Mapping[str, str] = {
     "create_session": "agent_core.assembly",
 }
 
-__all__ = tuple(_PLACES)  # noqa: PLE0604, PLE0605 - loaded on first use # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = tuple(_PLACES)
 
 
 def __getattr__(name: str) -> object:

@@ -1,5 +1,6 @@
 """Builds a session out of its ports: no settings, no files of configuration, no choice of adapters."""
 
+import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -33,6 +34,8 @@ from agent_core.session.toolbox import Toolbox
 from agent_core.storage import Opened
 from agent_core.tools import Tool
 from agent_core.transcript import Transcript
+
+log = logging.getLogger(__name__)
 
 INTERRUPTED = (
     "Interrupted: the program that ran this call ended before it was over. Its effects, if any, may be half done; "
@@ -71,10 +74,10 @@ async def build_session(ingredients: Ingredients) -> AsyncGenerator[AgentSession
     failure: Exception | None = None
     async with anyio.create_task_group() as group:
         session = AgentSession(parts, Runs(group), known=restored.runs)
-        await _repair(parts, restored)
-        for text in ingredients.notices:
-            parts.voice.greetings.append(Notice(level="warning", text=text))
         try:
+            await _repair(parts, restored)
+            for text in ingredients.notices:
+                parts.voice.greetings.append(Notice(level="warning", text=text))
             yield session
         except Exception as error:  # noqa: BLE001 - raised again below, outside of the group that would wrap it
             failure = error
@@ -143,9 +146,10 @@ def _trouble(voice: Voice) -> Callable[[StorageError], None]:
 
 
 def _report(voice: Voice) -> Callable[[HookFailure], None]:
-    """Tell that a hook failed."""
+    """Tell that a hook failed; where exactly stands in the log."""
 
     def tell(failure: HookFailure) -> None:
+        log.error("hook %r failed at %s", failure.hook, failure.point, exc_info=failure.exception)
         _ = voice.say(
             ExtensionError(extension=failure.hook, event=failure.point, error=failure.error)
         )

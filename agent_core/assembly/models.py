@@ -11,7 +11,7 @@ from agent_core.providers.adapters.anthropic_messages import AnthropicMessages
 from agent_core.providers.adapters.embedded import EMBEDDED_FACTS, EmbeddedModel
 from agent_core.providers.adapters.openai_completions import OpenAICompletions
 from agent_core.providers.catalogue import ProviderFacts
-from agent_core.providers.http import HttpPool, StreamLimits
+from agent_core.providers.http import HttpPool
 from agent_core.providers.models_file import load_models_file
 from agent_core.providers.registry import ModelRegistry, Opener
 from agent_core.resources.paths import AppPaths
@@ -19,10 +19,9 @@ from agent_core.resources.paths import AppPaths
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSet:
-    """The models of a session, and the connections that they share."""
+    """The models of a session."""
 
     registry: ModelRegistry
-    pool: HttpPool
 
     @property
     def problems(self) -> tuple[ConfigError, ...]:
@@ -31,17 +30,23 @@ class ModelSet:
 
 
 async def load_models(
-    *, paths: AppPaths, env: Mapping[str, str], clock: Clock, limits: StreamLimits
+    *, paths: AppPaths, env: Mapping[str, str], clock: Clock, pool: HttpPool
 ) -> ModelSet:
-    """Read what models there are. Never fails because of a broken file; close the pool when done."""
-    pool = HttpPool(clock=clock, limits=limits)
+    """Read what models there are. Never fails because of a broken file.
+
+    Args:
+        paths: Where models.json lies.
+        env: Where keys are looked up.
+        clock: Time, for the embedded model.
+        pool: The connections to use; the caller closes it.
+    """
     registry = ModelRegistry(
         openers=_openers(pool, clock),
         environment=env,
         file=await load_models_file(paths.models),
         extra=(_embedded(),),
     )
-    return ModelSet(registry=registry, pool=pool)
+    return ModelSet(registry=registry)
 
 
 def _embedded() -> ProviderFacts:

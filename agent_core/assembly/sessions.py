@@ -17,7 +17,7 @@ from agent_core.hooks import HookTable
 from agent_core.kernel import Clock, JsonObject, JsonValue, SessionId, SystemClock, uuid7
 from agent_core.kernel.errors import ModelUnknown, WorkspaceMissing
 from agent_core.providers import Model
-from agent_core.providers.http import StreamLimits
+from agent_core.providers.http import HttpPool, StreamLimits
 from agent_core.resources.context_files import load_context_files
 from agent_core.resources.paths import AppPaths, app_paths
 from agent_core.resources.settings import Layer, LayerName, Settings, load_settings
@@ -70,6 +70,8 @@ class SessionRequest:
     """Puts something before the disk, an editor for one."""
     processes: Callable[[Processes], Processes] = lambda plain: plain
     """The same for processes."""
+    pool: HttpPool | None = None
+    """Connections to providers that several sessions share; None: of this session's own."""
     clock: Clock = field(default_factory=SystemClock)
 
 
@@ -93,21 +95,22 @@ async def open_session(request: SessionRequest) -> AsyncGenerator[AgentSession, 
     limits = StreamLimits(
         first_byte_s=values.stream.first_byte_timeout_s, idle_s=values.stream.idle_timeout_s
     )
-    models = await load_models(paths=paths, env=request.env, clock=request.clock, limits=limits)
-    opened = await _opened(request, root, paths)
+    own = HttpPool(clock=request.clock)
+    pool = (request.pool or own).sharing(limits)
     try:
+        models = await load_models(paths=paths, env=request.env, clock=request.clock, pool=pool)
+        opened = await _opened(request, root, paths)
         ground = _Ground(root=root, paths=paths, settings=settings, allowed=allowed)
-        ingredients = _ingredients(request, ground, models, opened)
-    except BaseException:
-        await opened.log.close()
-        await models.pool.aclose()
-        raise
-    try:
+        try:
+            ingredients = _ingredients(request, ground, models, opened)
+        except BaseException:
+            await opened.log.close()
+            raise
         async with build_session(ingredients) as session:
             yield session
     finally:
         with anyio.move_on_after(2, shield=True):
-            await models.pool.aclose()
+            await own.aclose()
 
 
 def create_session(

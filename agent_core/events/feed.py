@@ -131,7 +131,13 @@ class Reader:
         await self.wait()
         if not self._pending:
             raise StopAsyncIteration
-        return self._pending.pop(0)
+        taken = self._pending.pop(0)
+        self._merged_to = max(0, self._merged_to - 1)
+        if isinstance(taken.event, Delta):
+            self._delta_bytes -= len(taken.event.text)
+        if not self._pending:
+            self.urgent = False
+        return taken
 
     def _set_urgent(self) -> None:
         if not self.urgent:

@@ -12,6 +12,7 @@ How outcomes compose, by point:
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from types import UnionType
 from typing import Generic, TypeVar
 
 import anyio
@@ -95,7 +96,7 @@ class HookRunner:
         """Ask about the user's words; gives the changed words, or that they are dealt with."""
         now = typed
         for hook in tuple(self._table.input):
-            match await self._ask(hook, now, point="input"):
+            match await self._ask(hook, now, point="input", outcomes=InputOutcome):
                 case InputHandled() as handled:
                     return handled
                 case InputReplaced(content=content):
@@ -109,7 +110,7 @@ class HookRunner:
         now = preparing
         prepared = RunPrepared()
         for hook in tuple(self._table.before_agent_start):
-            match await self._ask(hook, now, point="before_agent_start"):
+            match await self._ask(hook, now, point="before_agent_start", outcomes=RunOutcome):
                 case RunPrepared(system=system, messages=messages):
                     now = now if system is None else replace(now, system=system)
                     prepared = RunPrepared(
@@ -124,7 +125,7 @@ class HookRunner:
         """Ask about the messages of the next request."""
         now = built
         for hook in tuple(self._table.context):
-            match await self._ask(hook, now, point="context"):
+            match await self._ask(hook, now, point="context", outcomes=ContextOutcome):
                 case ContextReplaced(messages=messages):
                     now = ContextBuilt(messages=messages)
                 case GoOn() | None:
@@ -135,7 +136,7 @@ class HookRunner:
         """Ask whether a tool call may run; a hook that fails means no."""
         now = called
         for hook in tuple(self._table.tool_call):
-            match await self._ask(hook, now, point="tool_call"):
+            match await self._ask(hook, now, point="tool_call", outcomes=ToolCallOutcome):
                 case ToolBlocked() as blocked:
                     return blocked
                 case ArgumentsReplaced(arguments=arguments):
@@ -152,7 +153,7 @@ class HookRunner:
         """Ask about a tool's result; gives the result as it is after all hooks."""
         now = returned
         for hook in tuple(self._table.tool_result):
-            match await self._ask(hook, now, point="tool_result"):
+            match await self._ask(hook, now, point="tool_result", outcomes=ToolResultOutcome):
                 case ResultReplaced(content=content, details=details, is_error=is_error):
                     now = replace(
                         now,
@@ -169,22 +170,33 @@ class HookRunner:
     async def compacting(self, compacting: Compacting) -> CompactionOutcome:
         """Ask about a compaction."""
         for hook in tuple(self._table.session_before_compact):
-            match await self._ask(hook, compacting, point="session_before_compact"):
+            match await self._ask(
+                hook, compacting, point="session_before_compact", outcomes=CompactionOutcome
+            ):
                 case CompactionCancelled() | SummaryGiven() as decided:
                     return decided
                 case GoOn() | None:
                     pass
         return GoOn()
 
-    async def _ask(self, hook: Hook[In, Out], value: In, *, point: str) -> Out | None:
+    async def _ask(
+        self, hook: Hook[In, Out], value: In, *, point: str, outcomes: UnionType
+    ) -> Out | None:
         """Ask one hook; None when it failed, which has been reported then."""
-        try:
-            with anyio.fail_after(self._timeout_s):
-                return await hook.run(value)
-        except TimeoutError as error:
+        with anyio.move_on_after(self._timeout_s) as scope:
+            try:
+                outcome = await hook.run(value)
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - the fence around foreign code: reported, never swallowed
+                return self._failed(hook.name, point, error, f"{type(error).__name__}: {error}")
+            if isinstance(outcome, outcomes):
+                return outcome
+            # A forgotten `return` must not count as consent.
+            odd = TypeError(f"gave {outcome!r:.200}, which is no outcome of {point}")
+            return self._failed(hook.name, point, odd, str(odd))
+        if scope.cancelled_caught:
             text = f"no answer within {self._timeout_s:g} s"
-            self._report(HookFailure(hook=hook.name, point=point, error=text, exception=error))
-        except Exception as error:  # noqa: BLE001 - the fence around foreign code: reported, never swallowed
-            text = f"{type(error).__name__}: {error}"
-            self._report(HookFailure(hook=hook.name, point=point, error=text, exception=error))
+            return self._failed(hook.name, point, TimeoutError(text), text)
         return None
+
+    def _failed(self, hook: str, point: str, error: BaseException, text: str) -> None:
+        self._report(HookFailure(hook=hook, point=point, error=text, exception=error))

@@ -20,8 +20,7 @@ def encode(value: JsonValue) -> bytes:
     try:
         return pydantic_core.to_json(value, inf_nan_mode="null")
     except pydantic_core.PydanticSerializationError:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=dict)
-        return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").encode("utf-8")
+        return pydantic_core.to_json(_scrub(value), inf_nan_mode="null")
 
 
 def decode(text: bytes | str) -> JsonValue:
@@ -34,8 +33,12 @@ def decode(text: bytes | str) -> JsonValue:
         return _typed(pydantic_core.from_json(text, allow_inf_nan=False))  # pyright: ignore[reportAny] - a parser gives Any
     except ValueError:
         # A lone surrogate escape is refused there, yet other programs write them: read it, replaced.
-        value: object = json.loads(text, parse_constant=_refuse_constant)  # pyright: ignore[reportAny] - a parser gives Any
-        return _typed(_scrub(value))
+        try:
+            value: object = json.loads(text, parse_constant=_refuse_constant)  # pyright: ignore[reportAny] - a parser gives Any
+            return _typed(_scrub(value))
+        except RecursionError as error:
+            message = "the JSON is nested too deeply; nothing of it was read"
+            raise ValueError(message) from error
 
 
 def decode_partial(text: bytes | str) -> JsonValue:
@@ -44,7 +47,9 @@ def decode_partial(text: bytes | str) -> JsonValue:
     Raises:
         ValueError: Not even the beginning is JSON.
     """
-    return _typed(pydantic_core.from_json(text, allow_partial="trailing-strings"))  # pyright: ignore[reportAny] - a parser gives Any
+    return _typed(
+        pydantic_core.from_json(text, allow_inf_nan=False, allow_partial="trailing-strings")
+    )  # pyright: ignore[reportAny] - a parser gives Any
 
 
 def is_object(value: JsonValue) -> TypeGuard[JsonObject]:
@@ -65,13 +70,15 @@ def scrub(text: str) -> str:
 
 
 def _scrub(value: object) -> object:
-    if isinstance(value, str):
-        return scrub(value)
-    if isinstance(value, list):
-        return [_scrub(item) for item in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - JSON by construction
-    if isinstance(value, dict):
-        return {scrub(str(key)): _scrub(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - JSON by construction
-    return value
+    match value:
+        case str():
+            return scrub(value)
+        case Mapping():
+            return {scrub(str(key)): _scrub(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - JSON by construction
+        case Sequence():
+            return [_scrub(item) for item in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - JSON by construction
+        case _:
+            return value
 
 
 def _typed(value: object) -> JsonValue:

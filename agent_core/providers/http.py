@@ -78,6 +78,12 @@ class HttpPool:
         self._exchanges: dict[bool, Exchange] = {}
         self._making = anyio.Lock()
 
+    def sharing(self, limits: StreamLimits) -> "HttpPool":
+        """Give the same connections with other limits; only this pool is to be closed."""
+        shared = HttpPool(clock=self.clock, limits=limits)
+        shared._exchanges, shared._making = self._exchanges, self._making
+        return shared
+
     async def aclose(self) -> None:
         """Close every connection."""
         exchanges = list(self._exchanges.values())

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import anyio.to_thread
@@ -38,10 +39,11 @@ async def load_context_files(*, config: Path, root: Path, project_trusted: bool)
         project_trusted: Whether `.tiller/SYSTEM.md` and `.tiller/APPEND_SYSTEM.md` of the workspace count; they win
             over the user's. AGENTS.md and its kin are read either way.
     """
-    return await anyio.to_thread.run_sync(_load, config, root, project_trusted)
+    load = partial(_load, config, root, project_trusted=project_trusted)
+    return await anyio.to_thread.run_sync(load)
 
 
-def _load(config: Path, root: Path, project_trusted: bool) -> ContextFiles:  # noqa: FBT001 - to_thread passes by position
+def _load(config: Path, root: Path, *, project_trusted: bool) -> ContextFiles:
     problems: list[str] = []
     places = (root / ".tiller", config) if project_trusted else (config,)
     return ContextFiles(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -70,10 +71,11 @@ async def load_settings(layers: Sequence[Layer], *, project_trusted: bool = Fals
         layers: In any order; their names say which wins.
         project_trusted: Whether the workspace is trusted; otherwise its layer is not even read.
     """
-    return await anyio.to_thread.run_sync(load_settings_now, tuple(layers), project_trusted)
+    load = partial(load_settings_now, tuple(layers), project_trusted=project_trusted)
+    return await anyio.to_thread.run_sync(load)
 
 
-def load_settings_now(layers: Sequence[Layer], project_trusted: bool) -> Settings:  # noqa: FBT001 - to_thread passes by position
+def load_settings_now(layers: Sequence[Layer], *, project_trusted: bool = False) -> Settings:
     """Do as `load_settings` does, blocking; for commands that have no event loop."""
     merging = _Merging()
     for name in ORDER:
@@ -130,7 +132,7 @@ class _Merging:
             try:
                 SettingsValues.model_validate_json(encode(values))
             except ValidationError as error:
-                for keys, why in _faults(error, values).items():
+                for keys, why in _in_order_of_text(_faults(error, values), text):
                     fallback = _at(self._merged, keys)
                     message = (
                         f'"{".".join(keys)}" is {_shown(_at(values, keys))}, but {why}; '
@@ -192,6 +194,14 @@ def _faults(error: ValidationError, values: JsonObject) -> Mapping[Keys, str]:
         said = fault["msg"].removeprefix("Input ")
         faults[keys] = f"{faults[keys]}, or it {said}" if keys in faults else f"it {said}"
     return faults
+
+
+def _in_order_of_text(faults: Mapping[Keys, str], text: str) -> list[tuple[Keys, str]]:
+    def place(fault: tuple[Keys, str]) -> tuple[int, int]:
+        found = find_key(text, fault[0])
+        return (found.line, found.column) if found else (0, 0)
+
+    return sorted(faults.items(), key=place)
 
 
 def _existing(values: JsonObject, location: Sequence[int | str]) -> Keys:

@@ -9,6 +9,8 @@ from agent_core.messages import AssistantMessage
 from agent_core.providers.retry import is_retryable
 
 JITTER = 0.2
+DOUBLINGS = 30
+"""Beyond, a delay does not grow any more: it is longer than any limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +125,7 @@ def _after_failure(
     asked_s = error.retry_after_s
     if asked_s is not None and asked_s > most_s:
         return Stop(error=error)
-    backoff_s: float = min(settings.base_delay_ms / 1000 * (1 << tries), most_s) * (1 + jitter)
+    doubled_s = settings.base_delay_ms / 1000 * 2.0 ** min(tries, DOUBLINGS)
+    backoff_s = min(doubled_s * (1 + jitter), most_s)
     delay_s = backoff_s if asked_s is None else max(asked_s, 0.0)
     return RetryAfter(delay_s=delay_s, attempt=tries + 1, error=error)

@@ -32,6 +32,8 @@ ITEMS_KEPT = 200
 """How many items of a run a snapshot shows; older ones are read from the transcript."""
 TAIL_CHARS = 16_384
 """How much streamed text of an unfinished tool call a snapshot shows."""
+PIECES_HELD = 64
+"""How many pieces of a tool's output are held before only the end of them is."""
 
 ItemKind = Literal["message", "thought", "tool"]
 Ended = MessageEnded | ThoughtEnded | ToolEnded
@@ -137,6 +139,8 @@ class Picture:
         view = self._items.get(event.item)
         if view is not None and not isinstance(event, ToolInputDelta):
             view.text.append(event.text)
+            if view.kind == "tool" and len(view.text) > PIECES_HELD:
+                view.text[:] = [view.text_so_far]
 
     def _advance(self, event: ToolRunning | Ended) -> None:
         view = self._items.get(event.item)

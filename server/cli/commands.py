@@ -2,11 +2,13 @@
 
 import argparse
 import logging
+import sys
 from collections.abc import Sequence
 
 from server.cli import config, demo, run
-from server.cli.environment import read_environment
-from server.cli.exits import USAGE
+from server.cli.environment import Environment, read_environment
+from server.cli.exits import FAILED, USAGE
+from server.cli.standard import abandon, complete
 from server.lsp.names import VERSION
 
 DESCRIPTION = "Tiller: a coding agent that lives in the editor's own protocol."
@@ -15,6 +17,7 @@ EPILOG = "tiller COMMAND --help tells more of each. Editors start: tiller lsp"
 
 def main(arguments: Sequence[str]) -> int:
     """Run a command; gives its exit code."""
+    complete()
     parser = argparse.ArgumentParser(prog="tiller", description=DESCRIPTION, epilog=EPILOG)
     _ = parser.add_argument("--version", action="version", version=f"tiller {VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
@@ -23,7 +26,18 @@ def main(arguments: Sequence[str]) -> int:
         command.add_parser(commands)
     options = parser.parse_args(arguments)
     logging.basicConfig(level="ERROR", format="%(levelname)s %(name)s: %(message)s")
-    environment = read_environment()
+    try:
+        code = _run(parser, options, read_environment())
+        sys.stdout.flush()
+    except BrokenPipeError:
+        abandon()  # `tiller config show | head -1`: who closed the pipe has what was wanted
+        return FAILED
+    return code
+
+
+def _run(
+    parser: argparse.ArgumentParser, options: argparse.Namespace, environment: Environment
+) -> int:
     match options.command:
         case "run":
             return run.main(options, environment)

@@ -1,17 +1,22 @@
 """`tiller config`: where the configuration lies, and where each value came from."""
 
 import argparse
+import re
 import sys
 from typing import Final
 
 from agent_core.kernel import JsonValue
+from agent_core.kernel.errors import UsageError
 from agent_core.kernel.json import encode, is_object
 from agent_core.resources.paths import AppPaths, app_paths
 from agent_core.resources.settings import Layer, Settings, load_settings_now
 from server.cli.environment import Commands, Environment
+from server.cli.exits import code_of_error, complain
 
 EXAMPLE: Final = "example: tiller config show"
 WIDTH: Final = 34
+SECRET: Final = re.compile(r"key|token|secret|password|credential|auth", re.IGNORECASE)
+HIDDEN: Final = "(hidden)"
 
 
 def add_parser(commands: Commands) -> None:
@@ -27,10 +32,14 @@ def add_parser(commands: Commands) -> None:
 
 def main(options: argparse.Namespace, environment: Environment) -> int:
     """Run the command; gives the exit code."""
-    paths = app_paths(environment.variables)
+    try:
+        paths = app_paths(environment.variables)
+    except UsageError as error:
+        complain("config", str(error))
+        return code_of_error(error)
     if options.verb == "path":
         return _path(paths)
-    settings = load_settings_now((Layer(name="user", content=paths.settings),), False)  # noqa: FBT003 - no project here
+    settings = load_settings_now((Layer(name="user", content=paths.settings),))
     return _json(settings) if options.json else _text(settings, paths)
 
 
@@ -52,7 +61,7 @@ def _path(paths: AppPaths) -> int:
 def _text(settings: Settings, paths: AppPaths) -> int:
     values = settings.values.as_json()
     for key, source in settings.sources.items():
-        shown = encode(_at(values, key)).decode()
+        shown = encode(_shown(values, key)).decode()
         where = f"{source} ({paths.settings})" if source == "user" else source
         _ = sys.stdout.write(f"{key:<{WIDTH}}{shown:<24}{where}\n")
     for problem in settings.problems:
@@ -63,12 +72,18 @@ def _text(settings: Settings, paths: AppPaths) -> int:
 def _json(settings: Settings) -> int:
     values = settings.values.as_json()
     rows: dict[str, JsonValue] = {
-        key: {"value": _at(values, key), "source": source}
+        key: {"value": _shown(values, key), "source": source}
         for key, source in settings.sources.items()
     }
     problems: list[JsonValue] = [str(problem) for problem in settings.problems]
     _ = sys.stdout.write(encode({"settings": rows, "problems": problems}).decode() + "\n")
     return 0
+
+
+def _shown(values: JsonValue, key: str) -> JsonValue:
+    """Give a value; what looks like a secret (an unknown key, or one in the wrong file) is hidden."""
+    value = _at(values, key)
+    return HIDDEN if isinstance(value, str) and SECRET.search(key) else value
 
 
 def _at(values: JsonValue, key: str) -> JsonValue:

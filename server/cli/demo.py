@@ -15,7 +15,7 @@ from typing import Any, Final
 from agent_core.assembly.models import load_models
 from agent_core.kernel import JsonValue, SystemClock
 from agent_core.kernel.json import as_object, decode, encode
-from agent_core.providers.http import StreamLimits
+from agent_core.providers.http import HttpPool
 from agent_core.resources.paths import AppPaths, app_paths
 from agent_core.resources.settings import Layer, load_settings
 from server.cli.demo_editor import DemoEditor
@@ -114,7 +114,8 @@ def _copy_config(paths: AppPaths, config: Path) -> None:
 async def _model(paths: AppPaths, variables: Mapping[str, str]) -> str:
     """Give the user's model when there is one that can be asked, else the embedded one."""
     clock = SystemClock()
-    models = await load_models(paths=paths, env=variables, clock=clock, limits=StreamLimits())
+    pool = HttpPool(clock=clock)
+    models = await load_models(paths=paths, env=variables, clock=clock, pool=pool)
     values = (await load_settings((Layer(name="user", content=paths.settings),))).values
     wished = (
         f"{values.default_provider}/{values.default_model}"
@@ -122,7 +123,7 @@ async def _model(paths: AppPaths, variables: Mapping[str, str]) -> str:
         else None
     )
     choice = models.registry.choose(settings=wished)
-    await models.pool.aclose()
+    await pool.aclose()
     return EMBEDDED if choice.model is None else choice.model.ref
 
 

@@ -2,11 +2,21 @@
 
 import sys
 from collections.abc import Sequence
+from typing import Final
+
+INTERRUPTED: Final = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and give its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _run(arguments)
+    except KeyboardInterrupt:
+        return INTERRUPTED  # before there was anything to settle
+
+
+def _run(arguments: list[str]) -> int:
     # An editor waits for its first answer: nothing is imported that this one does not need.
     if arguments[:1] == ["lsp"]:
         from server.cli import lsp  # noqa: PLC0415 - see above

@@ -2,10 +2,11 @@
 
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 from agent_core.events import RunResult
-from agent_core.kernel.errors import ModelUnknown, TillerError, UsageError
+from agent_core.kernel.errors import SessionNotFound, TillerError, UsageError
 
 DONE: Final = 0
 FAILED: Final = 1
@@ -23,7 +24,6 @@ BY_STATUS: Final[Mapping[str, int]] = {
     "refused": REFUSED,
     "cancelled": INTERRUPTED,
 }
-USAGE_KINDS: Final = frozenset({"AuthRequired", "RootNotAllowed"})
 
 
 def code_of_run(result: RunResult) -> int:
@@ -35,9 +35,11 @@ def code_of_run(result: RunResult) -> int:
 
 def code_of_error(error: TillerError) -> int:
     """Give the exit code of an error that kept a run from starting."""
-    return USAGE if isinstance(error, UsageError | ModelUnknown) else FAILED
+    return USAGE if isinstance(error, UsageError | SessionNotFound) else FAILED
 
 
 def complain(command: str, text: str) -> None:
     """Tell an error as one sentence on standard error."""
-    _ = sys.stderr.write(f"tiller {command}: {text}\n")
+    with suppress(OSError):  # standard error may be what is broken
+        _ = sys.stderr.write(f"tiller {command}: {text}\n")
+        sys.stderr.flush()

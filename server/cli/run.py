@@ -1,21 +1,24 @@
 """`tiller run`: one prompt without an editor."""
 
 import argparse
+import os
 import signal
 import sys
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import anyio
-from anyio.abc import TaskGroup
+import psutil
+from anyio.abc import TaskGroup, TaskStatus
 
 from agent_core.assembly import SessionRequest, open_session
 from agent_core.events import Reader, RunEnded, RunResult
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import TillerError, UsageError
 from agent_core.kernel.json import encode as to_json
-from agent_core.session import AgentSession
+from agent_core.session import AgentSession, Receipt
 from server.cli.environment import Commands, Environment
 from server.cli.exits import (
     FAILED,
@@ -26,6 +29,7 @@ from server.cli.exits import (
     complain,
 )
 from server.cli.render import JsonView, TextView, View
+from server.cli.standard import Output, OutputLost, abandon, speak_json
 
 EXAMPLE = 'example: tiller run --model openai/gpt-5.1 "The tests fail. Please repair them."'
 MODES = ("plan", "ask", "auto", "yolo")
@@ -36,8 +40,6 @@ class Ending:
     """How the run was asked to end, if it was."""
 
     code: int | None = None
-    presses: int = 0
-    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
 
 def add_parser(commands: Commands) -> None:
@@ -68,6 +70,10 @@ def main(options: argparse.Namespace, environment: Environment) -> int:
     try:
         prompt = _prompt(options.prompt)
         return anyio.run(_run, options, environment, prompt)
+    except OutputLost as error:
+        complain("run", str(error))
+        abandon()
+        return FAILED
     except TillerError as error:
         if options.debug:
             raise
@@ -79,6 +85,8 @@ def _prompt(words: list[str]) -> str:
     text = " ".join(words).strip()
     if (not text or text == "-") and not sys.stdin.isatty():
         text = sys.stdin.read().strip()
+    # What the shell passed on in another encoding than UTF-8 must not reach files and wires.
+    text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     if not text or text == "-":
         message = f"there is no prompt; give it as an argument or on standard input. {EXAMPLE}"
         raise UsageError(message)
@@ -92,12 +100,11 @@ async def _run(options: argparse.Namespace, environment: Environment, prompt: st
     async with open_session(_request(options, environment)) as session:
         view = _view(options, environment, session)
         async with anyio.create_task_group() as group:
-            group.start_soon(_watch_signals, session, ending)
-            with ending.scope:
-                try:
-                    result = await _converse(session, prompt, view, group)
-                except TillerError as error:
-                    failure = error
+            await group.start(_watch_signals, session, ending, group)
+            try:
+                result = await _converse(session, prompt, view, group, ending)
+            except TillerError as error:
+                failure = error
             group.cancel_scope.cancel()
         if failure is not None:
             raise failure
@@ -122,25 +129,28 @@ def _request(options: argparse.Namespace, environment: Environment) -> SessionRe
 
 
 def _view(options: argparse.Namespace, environment: Environment, session: AgentSession) -> View:
+    out = Output(sys.stdout, name="standard output")
     if options.json:
-        return JsonView(sys.stdout)
+        speak_json()
+        return JsonView(out)
     return TextView(
-        out=sys.stdout,
-        side=sys.stderr,
+        out=out,
+        side=Output(sys.stderr, name="standard error"),
         colour=environment.colour(sys.stderr),
         location=lambda: session.info.location,
     )
 
 
 async def _converse(
-    session: AgentSession, prompt: str, view: View, group: TaskGroup
+    session: AgentSession, prompt: str, view: View, group: TaskGroup, ending: Ending
 ) -> RunResult | None:
     """Say the prompt and show what comes, to the last event."""
     reader = session.subscribe()
-    receipt = await session.prompt(prompt)
-    view.begin(header(session))
-    group.start_soon(_stop_at_end, session, reader)
     try:
+        receipt = await _say(session, prompt, view, reader)
+        if ending.code is not None:
+            _ = await session.abort()  # the signal came when there was nothing to stop yet
+        group.start_soon(_stop_at_end, session, reader)
         while events := await reader.take():
             for stamped in events:
                 view.see(stamped)
@@ -151,6 +161,20 @@ async def _converse(
     result = await session.wait(receipt.run) if receipt.run else None
     view.end(result)
     return result
+
+
+async def _say(session: AgentSession, prompt: str, view: View, reader: Reader) -> Receipt:
+    """Say the prompt; when it is refused, what the session has to tell may be the reason and is shown."""
+    try:
+        receipt = await session.prompt(prompt)
+    except TillerError:
+        if told := reader.take_now():
+            view.begin(header(session))
+            for stamped in told:
+                view.see(stamped)
+        raise
+    view.begin(header(session))
+    return receipt
 
 
 async def _stop_at_end(session: AgentSession, reader: Reader) -> None:
@@ -173,22 +197,37 @@ def header(session: AgentSession) -> JsonObject:
     }
 
 
-async def _watch_signals(session: AgentSession, ending: Ending) -> None:
-    """The first Ctrl-C cancels and settles, the second leaves at once; SIGTERM cancels and settles."""
+async def _watch_signals(
+    session: AgentSession, ending: Ending, group: TaskGroup, *, task_status: TaskStatus[None]
+) -> None:
+    """The first Ctrl-C or SIGTERM cancels and settles, the second leaves at once."""
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        task_status.started()
         async for number in signals:
-            ending.presses += 1
+            if ending.code is not None:
+                _leave(ending.code)
             ending.code = TERMINATED if number == signal.SIGTERM else INTERRUPTED
-            if ending.presses > 1:
-                ending.scope.cancel()
-                return
-            _ = sys.stderr.write("stopping; once more leaves at once\n")
-            with suppress(TillerError):
-                _ = await session.abort()
+            with suppress(OSError):
+                _ = sys.stderr.write("stopping; once more leaves at once\n")
+            group.start_soon(_abort, session)
+
+
+async def _abort(session: AgentSession) -> None:
+    with suppress(TillerError):
+        _ = await session.abort()
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process now, and with it what it started. The session's file is whole at any time."""
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            child.kill()
+    os._exit(code)
 
 
 def _tell(options: argparse.Namespace, error: TillerError) -> None:
     if options.json:
+        speak_json()
         body = to_json({"type": "error", "error": {"kind": error.kind, "message": str(error)}})
         _ = sys.stdout.write(body.decode() + "\n")
         _ = sys.stdout.flush()

@@ -58,9 +58,10 @@ def find_edit(before: str, target: str, now: str) -> Found:
     missing: list[Hunk] = []
     mixed: list[Hunk] = []
     for one in line_hunks(old, new):
+        start, end = one.old_start, one.old_end
         if _is_removed(one, old, gone) and _is_brought(one, new, lost):
             landed.append(one)
-        elif any(near[one.old_start : one.old_end + 1]):
+        elif any(gone[start:end] if start < end else near[start : end + 1]):
             mixed.append(one)
         else:
             missing.append(one)

@@ -34,6 +34,10 @@ NEW: Final = "The file is only in the editor, unsaved; programs do not see it ye
 NEWER_ON_DISK: Final = (
     "The file was written to the disk; the editor has it open with older text and must reload it."
 )
+OWN_ENDS: Final = (
+    "The editor keeps line ends or a final newline of its own: the rest is as it was written."
+)
+TYPED: Final = "The text in the editor was changed elsewhere meanwhile, by the user or on saving: read it again."
 SHOWN_FILES: Final = 10
 
 
@@ -143,7 +147,7 @@ class EditorFiles:
         if buffer.state == "outdated" or by_choice or not able.applies_edits:
             return await self._write_below(path, text, known, buffer)
         if text == buffer.document.text:
-            return await self._told(path, buffer, buffer.document, text)
+            return await self._told(path, buffer, buffer.document)
         # The edit is out from here on: whatever happens to us, find out what came of it.
         return await uncancelled(self._edit(path, text, buffer))
 
@@ -169,39 +173,38 @@ class EditorFiles:
         if now is None:
             message = f"{path} was closed in the editor right after it was edited; read it to see what was kept."
             raise EditUnverified(message)
+        by_user = now.text != text and not _is_alike(report)
+        is_ours = buffer.state in {"clean", "ours"} and not by_user
         notes = editor.notes_of(now)
         notes.ours_at = now.revision
-        is_ours = buffer.state in {"clean", "ours"} and now.text == text
         notes.ours = now.sha256 if is_ours else None
         notes.ours_over = None if buffer.disk is None else buffer.disk.sha256
         self._edited[path] = None
         why = None
         if is_ours and editor.abilities.saves:
             why = await editor.save(now, reason="edit")
-        written = await self._told(path, buffer, editor.mirror.get(now.uri) or now, text)
-        return _noted(written, f"It could not be saved: {why}." if why else None)
+        latest = editor.mirror.get(now.uri) or now
+        written = await self._told(path, buffer, latest)
+        written = _noted(written, f"It could not be saved: {why}." if why else None)
+        if by_user or latest.text != now.text:
+            return replace(_noted(written, TYPED), changed_by_user=True)
+        return _noted(written, None if latest.text == text else OWN_ENDS)
 
-    async def _told(self, path: Path, buffer: Buffer, now: Document, text: str) -> Written:
-        """Say what is in the editor and on the disk now; a look at the disk tells whether it is saved."""
+    async def _told(self, path: Path, buffer: Buffer, now: Document) -> Written:
+        """Say what is in the editor now; a look at the disk tells whether it is saved."""
         is_saved = await self._is_on_disk(path, now.text)
         note = None
         if not is_saved:
             note = UNSAVED if buffer.state in {"clean", "ours"} else DIRTY
             note = NEW if buffer.disk is None else note
-        written = Written(
+        return Written(
             path=path,
             sha256=now.sha256,
             source="buffer",
             saved=is_saved,
             created=False,
             version=now.version,
-            changed_by_user=now.text != text,
             note=note,
-        )
-        if now.text == text:
-            return written
-        return _noted(
-            written, "The text in the editor differs from what was written: read it again."
         )
 
     async def _is_on_disk(self, path: Path, text: str) -> bool:
@@ -293,6 +296,11 @@ def _over(base: FileText, disk: FileText | FileBytes | None, path: Path) -> File
 def _freeze(editor: Editor, report: Report, trouble: Exception) -> None:
     if report.now is not None and isinstance(trouble, EditUnverified):
         editor.notes_of(report.now).frozen_at = report.now.revision
+
+
+def _is_alike(report: Report) -> bool:
+    """Tell whether a text is the wanted one but for line ends."""
+    return report.found is not None and report.found.kind == "alike"
 
 
 def _noted(written: Written, note: str | None) -> Written:

@@ -12,6 +12,7 @@ from anyio.abc import TaskGroup, TaskStatus
 from agent_core.assembly import SessionRequest, open_session
 from agent_core.kernel import JsonValue, SessionId, SystemClock, uuid7
 from agent_core.kernel.errors import SessionClosed, WorkspaceMissing
+from agent_core.providers.http import HttpPool
 from agent_core.session import AgentSession
 from agent_core.workspace import Files
 from server.lsp.config import ServerConfig
@@ -43,6 +44,7 @@ class Host:
     def __init__(self, config: ServerConfig) -> None:
         self._config = config
         self._clock = SystemClock()
+        self._pool = HttpPool(clock=self._clock)
         self._group: TaskGroup | None = None
         self._ready = asyncio.Event()
         self._over = anyio.Event()
@@ -60,6 +62,8 @@ class Host:
                     hosted.closing.set()
         finally:
             self._ready.set()
+            with anyio.move_on_after(2, shield=True):
+                await self._pool.aclose()
 
     async def ready(self) -> None:
         """Wait until sessions can be opened."""
@@ -126,6 +130,7 @@ class Host:
             workspace=root,
             session=which,
             env=self._config.env,
+            pool=self._pool,
             files=before_disk,
             processes=lambda plain: EditorProcesses(plain, overlays[0]),
             settings={"editor": settings} if settings else {},

@@ -35,10 +35,11 @@ class Lines:
         self._lf = self._cr = -1
 
     def offset(self, line: int, character: int) -> int:
-        """Give the index in the text of a position.
+        r"""Give the index in the text of a position that the editor told.
 
         What lies beyond the end of a line or of the text is moved back to it; what lies inside a character, to the
-        beginning of the character.
+        beginning of the character. One unit beyond a line that ends with `\r\n` is the place between the two: Vim
+        takes the `\r` for text in a file that has other line ends too.
         """
         if line < 0:
             return 0
@@ -46,8 +47,15 @@ class Lines:
         if line >= len(self._starts):
             return len(self.text)
         start = self._starts[line]
-        content = self.text[start : self._stop(line)]
-        return start + _index(content, max(0, character), self.encoding)
+        stop = self._stop(line)
+        if self.text.startswith("\r\n", stop):
+            stop += 1
+        content = self.text[start:stop]
+        found = _index(content, max(0, character), self.encoding)
+        if found == len(content) and content.endswith("\r"):
+            # Exactly one unit beyond, or far beyond?
+            found -= character != _units(content, self.encoding)
+        return start + found
 
     def position(self, offset: int) -> tuple[int, int]:
         r"""Give line and character of an index in the text; between `\r` and `\n` that is the end of the line."""

@@ -84,4 +84,7 @@ def _import(methods: Mapping[str, str]) -> ModuleType:
     for name in methods.values():
         importlib.import_module(f"{FEATURES}.{name}")
     importlib.import_module("server.lsp.features.commands")
-    return importlib.import_module("server.lsp.host")
+    host = importlib.import_module("server.lsp.host")
+    # The first request to a provider would pay for it otherwise.
+    importlib.import_module("agent_core.providers.httpx_exchange")
+    return host

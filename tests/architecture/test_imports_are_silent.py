@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import pytest
+
 from tests.support.shared import ROOT
 from tests.support.sources import PRODUCT, sources
 
@@ -23,6 +25,7 @@ threading.Thread(target=threading.Event().wait, daemon=True).start()
 """
 
 
+@pytest.mark.timeout(180)
 def test_importing_any_module_does_nothing_else(tmp_path: Path, child_env: dict[str, str]) -> None:
     modules = [source.module for source in sources(*PRODUCT)]
     acts = _probe(ROOT, modules, cwd=tmp_path, env=child_env)
@@ -58,6 +61,6 @@ def _probe(
 ) -> dict[str, list[str]]:
     done = subprocess.run(
         [sys.executable, "-P", str(PROBE), str(root), *modules],
-        cwd=cwd, env=env, capture_output=True, text=True, check=True, timeout=60,
+        cwd=cwd, env=env, capture_output=True, text=True, check=True, timeout=170,
     )  # fmt: skip
     return json.loads(done.stdout)

@@ -135,10 +135,10 @@ def test_halves_of_a_character_that_come_apart_are_joined() -> None:
     TEXTS,
     st.sampled_from(["utf-8", "utf-16", "utf-32"]),
     st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40), TEXTS), max_size=6),
-    st.booleans(),
+    st.sampled_from(["together", "one by one"]),
 )
 def test_the_mirror_has_the_editors_text_after_any_changes(
-    text: str, encoding: Encoding, changes: list[tuple[int, int, str]], together: bool
+    text: str, encoding: Encoding, changes: list[tuple[int, int, str]], how: str
 ) -> None:
     mirror = Mirror()
     mirror.use_encoding(encoding)
@@ -151,7 +151,7 @@ def test_the_mirror_has_the_editors_text_after_any_changes(
         size = len(lines.text)
         low, high = sorted((min(start, size), min(end, size)))
         found = desk.stage(URI, [{"range": lines.range(low, high), "newText": new}])
-        if together:
+        if how == "together":
             staged += found
         else:
             desk.publish(URI, found)

@@ -17,8 +17,10 @@ PATH = Path("/ws/a.py")
         (BEFORE, "a\nB\nc\nd\ne\n", "a\nB\nc\nd\ne\n", "exact"),
         (BEFORE, "a\nB\nc\nd\ne\n", BEFORE, "unchanged"),
         (BEFORE, "a\nB\nc\nd\ne\n", "a\nB\nc\nd\ntyped\n", "with others"),
-        (BEFORE, "a\nB\nc\nd\ne\n", "typed\nb\nc\nd\ne\n", "partly"),
+        (BEFORE, "a\nB\nc\nd\ne\n", "typed\nb\nc\nd\ne\n", "none"),
         (BEFORE, "a\nB\nc\nd\ne\n", "a\nb\nc\nd\ntyped\n", "none"),
+        (BEFORE, "a\nB\nc\nd\ne\n", "a\ntyped\nc\nd\ne\n", "partly"),
+        (BEFORE, "x\na\nb\nc\nd\ne\n", "typed\na\nb\nc\nd\ne\n", "partly"),
         (BEFORE, "a\nB\nc\nD\ne\n", "a\nB\nc\nd\ne\n", "partly"),
         (BEFORE, "a\nB\nc\nd\ne\n", "a\nBtyped\nc\nd\ne\n", "partly"),
         # Insertions and deletions.
@@ -33,7 +35,7 @@ PATH = Path("/ws/a.py")
         # What editors decide for themselves.
         ("a\n", "a\nb", "a\nb\n", "alike"),
         ("a\r\n", "a\nb\n", "a\r\nb\r\n", "alike"),
-        ("a\n", "a\r\n", "a\n\n", "partly"),
+        ("a\n", "a\r\n", "a\n\n", "none"),
     ],
 )
 def test_as_much_is_found_as_is_there(before: str, target: str, now: str, kind: str) -> None:

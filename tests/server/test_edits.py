@@ -19,7 +19,8 @@ from agent_core.kernel.errors import (
 from agent_core.workspace import FileText, Written
 from agent_core.workspace.adapters.disk import DiskFiles
 from agent_core.workspace.adapters.memory import MemoryFiles
-from server.lsp.edits import DIRTY, NEW, NEWER_ON_DISK, UNSAVED, EditorFiles
+from server.lsp.edits import DIRTY, NEW, NEWER_ON_DISK, OWN_ENDS, TYPED, UNSAVED, EditorFiles
+from server.lsp.positions import Encoding
 from tests.support.editors import FAST, Window, settled
 from tests.support.lsp_behaviours import (
     AppliesOther,
@@ -31,7 +32,8 @@ from tests.support.lsp_behaviours import (
     Refuses,
     SaysAppliedButDidNothing,
 )
-from tests.support.lsp_editor import operations
+from tests.support.lsp_connection import Reply
+from tests.support.lsp_editor import Editor as Desk, Json, operations
 from tests.support.lsp_profiles import EGLOT, HELIX, MINIMAL, NEOVIM_0_11, PANEL, VSCODE, Profile
 
 OLD = "one\ntwo\nthree\nfour\nfive\n"
@@ -247,13 +249,13 @@ async def test_what_the_user_typed_meanwhile_is_kept_and_told(tmp_path: Path) ->
     place = Place.make(tmp_path, Window(edits=AppliesOther()))
     written = await place.write()
     assert place.text == f"# typed by the user\n{NEW_TEXT}"
-    assert (written.changed_by_user, written.saved) == (True, False)
+    assert (written.changed_by_user, written.note) == (True, f"{UNSAVED} {TYPED}")
     assert written.sha256 == hash_of(place.text)
 
 
 async def test_an_answer_that_never_comes_does_not_hide_what_landed(tmp_path: Path) -> None:
-    def silent(desk, params, reply) -> None:
-        Honest()(desk, params, lambda _: None)
+    def silent(editor: Desk, params: Json, reply: Reply) -> None:
+        Honest()(editor, params, Reply(reply.request, lambda _: None))
 
     place = Place.make(tmp_path, Window(edits=silent))
     assert (await place.write()).sha256 == hash_of(NEW_TEXT)
@@ -261,20 +263,30 @@ async def test_an_answer_that_never_comes_does_not_hide_what_landed(tmp_path: Pa
 
 
 async def test_an_editor_that_keeps_its_final_newline_has_applied_the_edit(tmp_path: Path) -> None:
-    def adds_newline(desk, params, reply) -> None:
+    def adds_newline(editor: Desk, params: Json, reply: Reply) -> None:
         (step,) = operations(params["edit"])
-        desk.stage(step.uri, step.edits)
-        desk.publish(step.uri, desk.stage(step.uri, desk.documents[step.uri].text + "\n"))
+        editor.stage(step.uri, step.edits)
+        text = f"{editor.documents[step.uri].text}\n"
+        editor.publish(step.uri, editor.stage(step.uri, text))
         reply({"applied": True})
 
     place = Place.make(tmp_path, Window(edits=adds_newline))
     written = await place.write("one\ntwo")
     assert written.sha256 == hash_of("one\ntwo\n")
-    assert written.note is not None
-    assert "read it again" in written.note
+    assert (written.changed_by_user, written.note) == (False, f"{UNSAVED} {OWN_ENDS}")
 
 
 # ---------------------------------------------------------------------- an edit that does not land
+
+
+class Says:
+    """Does nothing and gives this answer."""
+
+    def __init__(self, answer: object) -> None:
+        self._answer = answer
+
+    def __call__(self, editor: Desk, params: Json, reply: Reply) -> None:
+        reply(self._answer)
 
 
 async def refusal(place: Place, kind: type[Exception], text: str = NEW_TEXT) -> str:
@@ -299,12 +311,8 @@ async def test_a_refusal_is_told_with_its_reason(tmp_path: Path, reason: str | N
     assert place.text == OLD
 
 
-@pytest.mark.parametrize(
-    ("profile", "kind"), [(VSCODE, EditRefused), (HELIX, EditRefused), (EGLOT, EditRefused), (NEOVIM_0_11, StaleText)], ids=["vscode", "helix", "eglot", "neovim"]
-)  # fmt: skip
-async def test_user_text_that_came_first_is_never_lost(
-    tmp_path: Path, profile: Profile, kind: type[Exception]
-) -> None:
+@pytest.mark.parametrize("profile", [VSCODE, HELIX, EGLOT, NEOVIM_0_11], ids=lambda one: one.name)
+async def test_user_text_that_came_first_is_never_lost(tmp_path: Path, profile: Profile) -> None:
     held = Held(profile.edits())
     place = Place.make(tmp_path, Window(profile, edits=held))
     base = await place.read()
@@ -338,7 +346,7 @@ async def test_an_edit_that_got_lost_freezes_the_document_until_it_is_read(tmp_p
     silent = NeverAnswers()
     place = Place.make(tmp_path, Window(edits=silent))
     base = await place.read()
-    with pytest.raises(EditUnverified, match="did not answer within 0.3 s"):
+    with pytest.raises(EditUnverified, match=r"did not answer within 0\.3 s"):
         _ = await place.write(base=base)
     place.window.edits = Honest()
     with pytest.raises(EditUnverified, match="not verified and may still come"):
@@ -359,8 +367,9 @@ async def test_a_change_of_the_user_also_ends_the_freeze(tmp_path: Path) -> None
 
 
 async def test_a_document_that_is_closed_meanwhile_is_unverified(tmp_path: Path) -> None:
-    def closes(desk, params, reply) -> None:
-        desk.close(place.uri)
+    def closes(editor: Desk, params: Json, reply: Reply) -> None:
+        assert params
+        editor.close(place.uri)
         reply({"applied": True})
 
     place = Place.make(tmp_path, Window(edits=closes))
@@ -370,7 +379,7 @@ async def test_a_document_that_is_closed_meanwhile_is_unverified(tmp_path: Path)
 async def test_garbage_for_an_answer_is_no_success(tmp_path: Path) -> None:
     for answer in (None, [], "yes", {"applied": "true"}, {"applied": 1, "failureReason": 7}):
         (tmp_path / str(answer)).mkdir()
-        window = Window(edits=lambda desk, params, reply, given=answer: reply(given))
+        window = Window(edits=Says(answer))
         place = Place.make(tmp_path / str(answer), window)
         assert "refused the edit" in await refusal(place, EditRefused)
 
@@ -453,7 +462,7 @@ async def test_of_two_writers_with_one_base_one_wins(tmp_path: Path) -> None:
         for text in ("a\n", "b\n", "c\n"):
             group.start_soon(write, text)
     assert sorted(ended)[1:] == ["stale", "stale"]
-    assert place.text == sorted(ended)[0]
+    assert place.text == min(ended)
     assert len(place.window.edits_asked()) == 1
 
 
@@ -470,6 +479,22 @@ async def test_the_edit_waits_for_a_pause_in_the_typing_but_not_for_ever(tmp_pat
 
 
 # ---------------------------------------------------------------------- disk and editor
+
+
+async def test_what_a_formatter_does_on_saving_is_told(tmp_path: Path) -> None:
+    window = Window(PANEL)
+    place = Place.make(tmp_path, window)
+    save = window.handlers["agent/documents/save"]
+
+    def formats(params, reply) -> None:
+        window.desk.change(place.uri, f"# formatted\n{place.text}")
+        params = {"items": [{"uri": place.uri}]}
+        save(params, reply)
+
+    window.handlers["agent/documents/save"] = formats
+    written = await place.write()
+    assert (written.saved, written.changed_by_user, written.note) == (True, True, TYPED)
+    assert written.sha256 == hash_of(place.disk) == hash_of(f"# formatted\n{NEW_TEXT}")
 
 
 async def test_an_edit_is_saved_where_the_editor_can(tmp_path: Path) -> None:
@@ -575,7 +600,7 @@ TEXTS = st.text(alphabet=st.sampled_from("ab \n\r\u00e9\u20ac\U0001f600\u2028"),
     behaviour=st.sampled_from([Honest(), Honest(first="response")]),
 )
 async def test_any_text_becomes_any_other_on_the_editors_side(
-    old: str, new: str, encoding: str, behaviour: EditBehaviour
+    old: str, new: str, encoding: Encoding, behaviour: EditBehaviour
 ) -> None:
     root = Path("/no/such/ws")
     files = EditorFiles(MemoryFiles((root,), Path("/no/such"), files={root / "a.py": b""}))

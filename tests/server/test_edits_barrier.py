@@ -18,24 +18,29 @@ class _Processes:
 
     async def start(self, argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str]) -> Process:
         self.started.append(argv)
-        raise FileNotFoundError
+        message = f"{argv} in {cwd} with {len(env)} variables"
+        raise FileNotFoundError(message)
 
     async def before_start(self) -> str | None:
         return self._told
+
+
+def real(path: Path) -> Path:
+    """Follow the links in a path."""
+    return Path(os.path.realpath(path))
 
 
 async def edited(
     tmp_path: Path, profile: Profile, *, typed: str = ""
 ) -> tuple[Window, EditorFiles, Path]:
     """Edit an open document once."""
-    root = Path(os.path.realpath(tmp_path))
-    path = root / "a.py"
+    path = real(tmp_path) / "a.py"
     path.write_text("old\n")
     window = Window(profile)
     window.desk.open_file(path)
     if typed:
         window.desk.change(path.as_uri(), typed)
-    files = EditorFiles(DiskFiles((root,), root))
+    files = EditorFiles(DiskFiles((path.parent,), path.parent))
     files.attach(window.editor)
     await settled(window)
     base = await files.read(path)
@@ -73,7 +78,7 @@ async def test_an_edit_that_could_not_be_saved_at_once_is_saved_before_the_proce
 
 async def edited_without_save(root: Path) -> tuple[Window, EditorFiles, Path]:
     """Edit a document while its editor does not save."""
-    path = Path(os.path.realpath(root)) / "a.py"
+    path = real(root) / "a.py"
     path.write_text("old\n")
     window = Window(PANEL)
     saves = window.handlers.pop("agent/documents/save")

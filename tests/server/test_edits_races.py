@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings, strategies as st
 
 from agent_core.kernel.errors import EditRefused, EditUnverified, StaleText
@@ -11,8 +12,8 @@ from agent_core.workspace.adapters.memory import MemoryFiles
 from server.lsp.edits import EditorFiles
 from tests.support.editors import FAST, Window, settled
 from tests.support.lsp_behaviours import EditBehaviour
-from tests.support.lsp_connection import Json, Reply
-from tests.support.lsp_editor import Editor as Desk
+from tests.support.lsp_connection import Reply
+from tests.support.lsp_editor import Editor as Desk, Json
 from tests.support.lsp_profiles import EGLOT, HELIX, NEOVIM_0_11, VSCODE, Profile
 from tests.support.sizes import at_size
 
@@ -76,6 +77,7 @@ ROUNDS = st.builds(
 )
 
 
+@pytest.mark.timeout(at_size(ci=20, campaign=300))
 @settings(max_examples=at_size(ci=40, campaign=2000))
 @given(
     profile=st.sampled_from([VSCODE, NEOVIM_0_11, HELIX, EGLOT]),

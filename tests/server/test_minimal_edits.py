@@ -23,6 +23,12 @@ def applied(old: str, edits: list[Splice]) -> str:
     [
         ("same\n", "same\n", []),
         ("", "a\n", [(0, 0, "a\n")]),
+        # Nothing is put behind the last line end if it can be put before it.
+        ("a\n", "a\nb\n", [(1, 1, "\nb")]),
+        ("a\r\n", "a\r\nb\r\n", [(1, 1, "\r\nb")]),
+        ("a\nb\n", "a\n", [(1, 3, "")]),
+        ("a\n", "a\nb", [(2, 2, "b")]),
+        ("a\r\n", "a\r\nb\n", [(3, 3, "b\n")]),
         ("a\n", "", [(0, 2, "")]),
         ("one\ntwo\nthree\n", "one\ntwo!\nthree\n", [(7, 7, "!")]),
         ("def f():\n    return 1\n", "def f():\n    return 22\n", [(20, 21, "22")]),

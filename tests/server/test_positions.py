@@ -25,8 +25,14 @@ def test_positions_count_in_the_units_of_the_encoding() -> None:
 
 def test_what_lies_beyond_an_end_is_moved_back_to_it() -> None:
     lines = Lines("ab\r\ncd\n", "utf-16")
-    beyond = [(0, 99), (1, 3), (2, 0), (2, 5), (7, 0), (10**12, 10**12), (-1, 4), (1, -4)]
-    assert [lines.offset(*place) for place in beyond] == [2, 6, 7, 7, 7, 7, 0, 4]
+    beyond = [(0, 99), (0, 4), (1, 3), (2, 0), (2, 5), (7, 0), (10**12, 10**12), (-1, 4), (1, -4)]
+    assert [lines.offset(*place) for place in beyond] == [2, 2, 6, 7, 7, 7, 7, 0, 4]
+
+
+def test_one_unit_beyond_crlf_is_where_vim_types_behind_the_carriage_return() -> None:
+    for encoding in ("utf-8", "utf-16", "utf-32"):
+        assert Lines("a\r\nb\n", encoding).offset(0, 2) == 2
+        assert Lines("\r\nb\n", encoding).offset(0, 1) == 1
 
 
 def test_a_place_inside_a_character_is_its_beginning() -> None:
@@ -49,7 +55,8 @@ def test_offsets_are_those_of_an_independent_reading(
         expected = other.offset(place)
     except lsp_text.EditError:
         return
-    assert line < 0 or Lines(text, encoding).offset(line, character) == expected
+    found = Lines(text, encoding).offset(line, character)
+    assert line < 0 or found == expected or text[found - 1 : found + 1] == "\r\n"
 
 
 @given(TEXTS, TEXTS, ENCODINGS, st.data())

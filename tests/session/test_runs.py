@@ -7,8 +7,6 @@ import pytest
 
 from agent_core.events import (
     MessageEnded,
-    QueueChanged,
-    RetryStarted,
     RunEnded,
     RunStarted,
     ToolEnded,
@@ -25,7 +23,6 @@ from agent_core.kernel.errors import (
     UsageError,
 )
 from agent_core.messages import AssistantMessage, Text, ToolResultMessage, UserMessage
-from agent_core.session.aftercare import RetrySettings
 from agent_core.session.parts import SessionOptions
 from tests.support.scripted_model import Gate, ScriptedModel, both, call, say
 from tests.support.sessions import bench
@@ -304,108 +301,6 @@ async def test_a_closed_session_refuses() -> None:
             await b.session.prompt("hi")
 
 
-async def test_abort_ends_the_run_and_says_so() -> None:
-    hold = Hold()
-    async with bench(ScriptedModel([call("hold")]), tools=[hold.tool]) as b:
-        receipt = await b.session.prompt("go")
-        with anyio.fail_after(5):
-            await hold.entered.wait()
-        result = await b.session.abort(run=receipt.run)
-        assert result.status == "cancelled"
-        assert hold.cancelled
-        events = b.seen()
-        ended = [e for e in events if isinstance(e, RunEnded)]
-        assert [e.status for e in ended] == ["cancelled"]
-        assert b.results() == ["working\n\n\nOperation aborted"]
-        assert (await b.session.abort(run=receipt.run)).status == "alreadyEnded"
-
-
-async def test_abort_keeps_a_partial_answer_that_says_something() -> None:
-    gate = Gate()
-    model = ScriptedModel([(*say("half an ans")[:-1], gate, *say("rest"))])
-    async with bench(model) as b:
-        await b.session.prompt("go")
-        with anyio.fail_after(5):
-            await gate.reached.wait()
-        await b.session.abort()
-        last = b.messages[-1]
-        assert isinstance(last, AssistantMessage)
-        assert (last.text, last.stop_reason) == ("half an ans", "aborted")
-        assert model.open_streams == 0
-
-
-async def test_abort_drops_an_answer_that_says_nothing() -> None:
-    gate = Gate()
-    async with bench(ScriptedModel([(gate, *say("x"))])) as b:
-        await b.session.prompt("go")
-        with anyio.fail_after(5):
-            await gate.reached.wait()
-        await b.session.abort()
-        assert [type(m) for m in b.messages] == [UserMessage]
-
-
-async def test_a_late_cancel_never_hits_the_next_run() -> None:
-    gate = Gate()
-    async with bench(ScriptedModel([say("a"), (gate, *say("b"))])) as b:
-        first = await b.session.prompt("one")
-        await b.idle()
-        await b.session.prompt("two")
-        with anyio.fail_after(5):
-            await gate.reached.wait()
-        assert (await b.session.abort(run=first.run)).status == "alreadyEnded"
-        gate.release()
-        await b.idle()
-        assert [e.status for e in b.seen() if isinstance(e, RunEnded)] == ["completed", "completed"]
-
-
-async def test_after_an_abort_the_queue_stays_paused_until_the_next_prompt() -> None:
-    gate = Gate()
-    async with bench(ScriptedModel([(gate, *say("a")), say("b"), say("c")])) as b:
-        await b.session.prompt("one")
-        with anyio.fail_after(5):
-            await gate.reached.wait()
-        await b.session.follow_up("later")
-        await b.session.abort()
-        changed = [e for e in b.seen() if isinstance(e, QueueChanged)][-1]
-        assert changed.paused
-        await anyio.wait_all_tasks_blocked()
-        assert b.session.info.snapshot().state == "idle"
-        await b.session.prompt("two")
-        await b.idle()
-        said = [m.content[0] for m in b.messages if isinstance(m, UserMessage)]
-        assert said == [Text(text="one"), Text(text="two"), Text(text="later")]
-
-
-@pytest.mark.parametrize("fate", ["return", "drop"])
-async def test_an_abort_can_give_the_queue_back_or_drop_it(fate: str) -> None:
-    gate = Gate()
-    async with bench(ScriptedModel([(gate, *say("a"))])) as b:
-        await b.session.prompt("one")
-        with anyio.fail_after(5):
-            await gate.reached.wait()
-        await b.session.follow_up("later")
-        result = await b.session.abort(queue=fate)
-        returned = [item.content for item in result.returned]
-        assert returned == ([(Text(text="later"),)] if fate == "return" else [])
-        assert b.session.info.snapshot().queue == ()
-
-
-async def test_one_tool_call_can_be_stopped_alone() -> None:
-    hold = Hold()
-    model = ScriptedModel([call("hold"), say("ok")])
-    async with bench(model, tools=[hold.tool]) as b:
-        await b.session.prompt("go")
-        running = await b.until(ToolRunning)
-        assert isinstance(running, ToolRunning)
-        with anyio.fail_after(5):
-            await hold.entered.wait()
-        result = await b.session.abort(item=running.item)
-        assert result.status == "cancelled"
-        await b.idle()
-        assert "stopped" in b.results()[0]
-        assert [e.status for e in b.seen() if isinstance(e, RunEnded)] == ["completed"]
-
-
 async def test_calls_of_an_answer_cut_off_by_the_limit_are_answered_and_never_run() -> None:
     tool = echo()
     model = ScriptedModel([call("echo", {"text": "x"}, stop_reason="length"), say("ok")])
@@ -426,106 +321,6 @@ async def test_a_tool_that_crashes_is_a_result_and_the_run_goes_on() -> None:
         await b.idle()
         assert "FileNotFoundError" in b.results()[0]
         assert [e.status for e in b.seen() if isinstance(e, RunEnded)] == ["completed"]
-
-
-async def test_a_failing_call_is_retried_with_growing_delays_and_the_user_is_told() -> None:
-    model = ScriptedModel([server_error(), server_error(), say("at last")])
-    async with bench(model) as b:
-        await b.session.prompt("go")
-        events = await b.idle()
-        started = [e for e in events if isinstance(e, RetryStarted)]
-        assert [e.attempt for e in started] == [1, 2]
-        first, second = b.clock.slept
-        assert 1.6 <= first <= 2.4
-        assert 3.2 <= second <= 4.8
-        assert "retry.ended" in b.names()
-        assert len([m for m in b.messages if isinstance(m, UserMessage)]) == 1
-
-
-async def test_retry_after_of_the_provider_wins() -> None:
-    model = ScriptedModel([server_error(retry_after_s=7.0), say("ok")])
-    async with bench(model) as b:
-        await b.session.prompt("go")
-        await b.idle()
-        assert b.clock.slept == [7.0]
-
-
-async def test_a_longer_wait_than_allowed_ends_the_run_and_names_the_time() -> None:
-    error = ProviderError("wait", reason="rate_limit", provider="p", retry_after_s=600.0)
-    async with bench(ScriptedModel([error])) as b:
-        await b.session.prompt("go")
-        events = await b.idle()
-        ended = next(e for e in events if isinstance(e, RunEnded))
-        assert ended.status == "failed"
-        assert ended.error is not None
-        assert (ended.error.kind, ended.error.retry_after_ms) == ("RateLimited", 600_000)
-
-
-async def test_retries_are_bounded() -> None:
-    model = ScriptedModel([server_error()] * 4)
-    options = SessionOptions(retry=RetrySettings(max_retries=3))
-    async with bench(model, options=options) as b:
-        await b.session.prompt("go")
-        events = await b.idle()
-        assert len(b.clock.slept) == 3
-        assert next(e for e in events if isinstance(e, RunEnded)).status == "failed"
-
-
-async def test_a_wrong_key_is_neither_retried_nor_compacted() -> None:
-    error = ProviderError("invalid x-api-key", reason="auth", provider="p", status=401)
-    async with bench(ScriptedModel([error])) as b:
-        await b.session.prompt("go")
-        events = await b.idle()
-        assert b.clock.slept == []
-        assert "compaction.started" not in b.names()
-        ended = next(e for e in events if isinstance(e, RunEnded))
-        assert ended.error is not None
-        assert ended.error.kind == "AuthRequired"
-
-
-async def test_after_a_failed_run_the_session_can_go_on() -> None:
-    error = ProviderError("no", reason="invalid_request", provider="p", status=400)
-    async with bench(ScriptedModel([error, say("fine")])) as b:
-        await b.session.prompt("go")
-        await b.idle()
-        await b.session.prompt("again")
-        await b.idle()
-        assert [e.status for e in b.seen() if isinstance(e, RunEnded)] == ["failed", "completed"]
-
-
-async def test_the_abort_of_a_retry_wait_ends_the_run() -> None:
-    class NeverClock:
-        def __init__(self) -> None:
-            self.waiting = anyio.Event()
-
-        def now_ms(self) -> int:
-            return 1_795_000_000_000
-
-        def monotonic_s(self) -> float:
-            return 0.0
-
-        async def sleep(self, seconds: float) -> None:
-            self.waiting.set()
-            await anyio.sleep_forever()
-
-    clock = NeverClock()
-    async with bench(ScriptedModel([server_error()]), clock=clock) as b:
-        await b.session.prompt("go")
-        with anyio.fail_after(5):
-            await clock.waiting.wait()
-        assert b.session.info.snapshot().state == "retrying"
-        await b.session.abort()
-        assert [e.status for e in b.seen() if isinstance(e, RunEnded)] == ["cancelled"]
-
-
-async def test_leaving_the_session_cancels_what_goes_on_and_tells_the_end() -> None:
-    hold = Hold()
-    async with bench(ScriptedModel([call("hold")]), tools=[hold.tool]) as b:
-        await b.session.prompt("go")
-        with anyio.fail_after(5):
-            await hold.entered.wait()
-    assert hold.cancelled
-    assert [e.status for e in b.seen() if isinstance(e, RunEnded)] == ["cancelled"]
 
 
 async def test_the_ended_event_of_a_message_carries_the_whole() -> None:

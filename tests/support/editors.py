@@ -9,12 +9,13 @@ from lsprotocol import types
 
 from server.lsp.documents import Mirror
 from server.lsp.editor import Editor, Timing
+from server.lsp.positions import Encoding
 from server.lsp.rpc import RpcError
 from server.lsp.typed_params import make_converter
 from tests.support.lsp_answers import Saves
 from tests.support.lsp_behaviours import EditBehaviour
-from tests.support.lsp_connection import METHOD_NOT_FOUND, Handler, Json, Reply
-from tests.support.lsp_editor import Editor as Desk
+from tests.support.lsp_connection import METHOD_NOT_FOUND, Handler, Reply
+from tests.support.lsp_editor import Editor as Desk, Json
 from tests.support.lsp_profiles import VSCODE, Profile, declares
 
 _CONVERTER = make_converter()
@@ -45,7 +46,7 @@ class Window:
         edits: EditBehaviour | None = None,
         options: Json | None = None,
         timing: Timing = FAST,
-        encoding: str | None = None,
+        encoding: Encoding | None = None,
     ) -> None:
         self.asked: list[tuple[str, Json]] = []
         """Every request of the server."""
@@ -62,7 +63,7 @@ class Window:
             "initializationOptions": {"agent": options or {}},
         }
         offered = profile.capabilities.get("general", {}).get("positionEncodings", ["utf-16"])
-        chosen = encoding or ("utf-8" if "utf-8" in offered else offered[0])
+        chosen: Encoding = encoding or ("utf-8" if "utf-8" in offered else offered[0])
         self.desk.encoding = chosen
         self.mirror.use_encoding(chosen)
         self.editor = Editor.of(self, self.mirror, timing=timing)

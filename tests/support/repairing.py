@@ -147,7 +147,12 @@ class Repairer:
             words = " ".join(f"'{word}'" for word in self.python)
             python.write_text(f'#!/bin/sh\nexec {words} "$@"\n', encoding="utf-8")
             python.chmod(0o755)
-        return {"PATH": f"{programs}{os.pathsep}{os.defpath}", "HOME": str(self.scratch)}
+        return {
+            "PATH": f"{programs}{os.pathsep}{os.defpath}",
+            "HOME": str(self.scratch),
+            # Ours are many and slow to load; the project needs none.
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        }
 
 
 BARE_PYTHON = (sys.executable, "-S")

@@ -106,7 +106,7 @@ def _lonely_definition(
     if len(uses) < 2 and not by_a_test:  # noqa: PLR2004 - two witnesses
         return None
     defines = re.compile(
-        rf"\s*(?:(?:async\s+)?def|class)\s+{suggested}\b|.*\b{suggested}\s*(?::[^=]+)?=[^=]"
+        rf"\s*(?:(?:async\s+)?def|class)\s+{suggested}\b|.*\b{suggested}\s*(?::[^=]+)?=[^=]|\s*{suggested}\s*:"
     )
     return alone[0] if defines.match(alone[0].text) else None
 

@@ -24,6 +24,7 @@ from agent_core.providers.adapters.embedded.verdicts import (
     Verdict,
 )
 
+UNBOUND = re.compile(r"(?:cannot access )?local variable '(?P<name>\w+)'")
 UNDEFINED = re.compile(r"name '(?P<name>\w+)' is not defined")
 
 
@@ -38,6 +39,20 @@ def repair_name(site: Site, evidence: Evidence) -> Verdict:
     if match["name"] == "self":
         return repair_missing_self(source, site)
     return _repair_in(source, site, evidence, missing=match["name"])
+
+
+def repair_unbound(site: Site, evidence: Evidence) -> Verdict:
+    """Say what to do about a local variable that is read before it is set: its first setting may be misspelt."""
+    match = UNBOUND.match(site.failure.message)
+    if match is None or not site.raised_here:
+        return Declined(why="Python names no repair for it")
+    source = evidence.source(site.path, site.line)
+    if not isinstance(source, Source):
+        return source
+    lonely = _unused_binding(source, site.line, missing=match["name"])
+    if lonely is None:
+        return Declined(why="Python names no repair for it")
+    return _rename_binding(source, site, lonely, match["name"])
 
 
 def told_suggestion(site: Site, evidence: Evidence) -> str | Run | Declined:
@@ -106,7 +121,9 @@ def _repair_in(source: Source, site: Site, evidence: Evidence, *, missing: str) 
 
 
 def _suggested(source: Source, site: Site, found: Name, evidence: Evidence) -> Verdict:
-    told = told_suggestion(site, evidence)
+    # Python may suggest a built-in, or any other name; a variable that nobody uses is the better witness.
+    lonely = _unused_binding(source, site.line, missing=found.text)
+    told = lonely.text if lonely is not None else told_suggestion(site, evidence)
     if isinstance(told, Run):
         return told
     if _is_attribute_of_self(source, site.line, found.text) and not _is_local(source, site, told):
@@ -119,11 +136,15 @@ def _suggested(source: Source, site: Site, found: Name, evidence: Evidence) -> V
     binding = _misspelt_binding(source, site.line, missing=found.text, suggested=told)
     if binding is None:
         return use_instead(source, site, found, told)
+    return _rename_binding(source, site, binding, found.text)
+
+
+def _rename_binding(source: Source, site: Site, binding: Name, used: str) -> Repair:
     return Repair(
         path=site.path,
         line=binding.line,
-        edits=source.replaced([(binding, found.text)]),
-        what=f"`{told}` → `{found.text}`, the name by which it is used",
+        edits=source.replaced([(binding, used)]),
+        what=f"`{binding.text}` → `{used}`, the name by which it is used",
     )
 
 
@@ -156,6 +177,21 @@ def _binds_here(statement: ast.stmt, name: str) -> bool:
     if isinstance(statement, ast.Assign):
         return any(binds(node, name) for one in statement.targets for node in ast.walk(one))
     return binds(statement, name) or imports(statement, name)
+
+
+def _unused_binding(source: Source, line: int, *, missing: str) -> Name | None:
+    """Find a variable of the function that is set, never used, and a single slip from the missing name."""
+    function = source.function_at(line)
+    if function is None:
+        return None
+    set_here = {
+        node.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    near = [one for one in set_here if slips(one, missing) == 1]
+    found = source.occurrences(near[0]) if len(near) == 1 else ()
+    return found[0] if len(found) == 1 else None
 
 
 def _misspelt_binding(source: Source, line: int, *, missing: str, suggested: str) -> Name | None:

@@ -12,7 +12,7 @@ from agent_core.providers.adapters.embedded.commands import (
 )
 from agent_core.providers.adapters.embedded.members import repair_attribute, repair_import
 from agent_core.providers.adapters.embedded.modules import repair_module
-from agent_core.providers.adapters.embedded.names import repair_name
+from agent_core.providers.adapters.embedded.names import repair_name, repair_unbound
 from agent_core.providers.adapters.embedded.output import Failure, Report, inside, read_run
 from agent_core.providers.adapters.embedded.steps import Step, task_of
 from agent_core.providers.adapters.embedded.verdicts import (
@@ -42,6 +42,7 @@ from agent_core.providers.port import ModelRequest
 NEEDED_TOOLS = ("bash", "read", "edit")
 RULES: Mapping[str, Callable[[Site, Evidence], Verdict]] = {
     "NameError": repair_name,
+    "UnboundLocalError": repair_unbound,
     "AttributeError": repair_attribute,
     "ImportError": repair_import,
     "ModuleNotFoundError": repair_module,

@@ -1,0 +1,101 @@
+"""Makes the standard streams safe to use, whatever the shell handed over."""
+
+import errno
+import io
+import os
+import sys
+from contextlib import suppress
+from typing import Protocol
+
+from agent_core.kernel.errors import TillerError
+
+
+class Stream(Protocol):
+    """Where text goes."""
+
+    def write(self, text: str, /) -> object:
+        """Take text."""
+        ...
+
+    def flush(self) -> object:
+        """Let it out."""
+        ...
+
+
+class OutputLost(TillerError):
+    """Nobody takes what is written: a pipe was closed, a disk is full."""
+
+
+class Output:
+    """A standard stream whose failures are errors of ours, so that nobody takes them for something else's."""
+
+    def __init__(self, stream: Stream, *, name: str) -> None:
+        self._stream = stream
+        self._name = name
+
+    def write(self, text: str, /) -> None:
+        """Take text.
+
+        Raises:
+            OutputLost: It goes nowhere.
+        """
+        try:
+            _ = self._stream.write(text)
+        except OSError as error:
+            raise self._lost(error) from error
+
+    def flush(self) -> None:
+        """Let it out.
+
+        Raises:
+            OutputLost: It goes nowhere.
+        """
+        try:
+            _ = self._stream.flush()
+        except OSError as error:
+            raise self._lost(error) from error
+
+    def _lost(self, error: OSError) -> OutputLost:
+        if error.errno == errno.EPIPE:
+            why = "was closed by its reader"
+        else:
+            why = f"cannot be written to ({error.strerror})"
+        return OutputLost(f"{self._name} {why}, so the run was stopped; look into its session file")
+
+
+def complete() -> None:
+    """Put nothing in the place of closed streams, and let no character be a reason to stop.
+
+    A closed descriptor would otherwise go to the next file that is opened, a session's for one.
+    """
+    for number in (0, 1, 2):
+        try:
+            _ = os.fstat(number)
+        except OSError:
+            _ = os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
+    sys.stdin = sys.stdin or _opened(0, "r")
+    sys.stdout = sys.stdout or _opened(1, "w")
+    sys.stderr = sys.stderr or _opened(2, "w")
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def speak_json() -> None:
+    """Write UTF-8 from now on: that is what JSON is in, whatever the locale says."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
+
+
+def abandon() -> None:
+    """Forget what could not be written, so that the end of the process does not try and complain again."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            with suppress(OSError), open(os.devnull, "wb") as nothing:  # noqa: PTH123 - not a Path
+                _ = os.dup2(nothing.fileno(), stream.fileno())
+
+
+def _opened(number: int, mode: str) -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.FileIO(number, mode, closefd=False), encoding="utf-8")

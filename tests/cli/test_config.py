@@ -1,0 +1,90 @@
+"""`tiller config` says where everything lies and where every value came from."""
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
+from server.cli import config
+from server.cli.environment import Environment
+
+
+def run(verb: str, tmp_path: Path, *, as_json: bool = False, **variables: str) -> int:
+    given = {
+        "TILLER_CONFIG_DIR": str(tmp_path / "c"),
+        "TILLER_DATA_DIR": str(tmp_path / "d"),
+        "TILLER_RUNTIME_DIR": str(tmp_path / "r"),
+    }
+    options = argparse.Namespace(verb=verb, json=as_json)
+    return config.main(options, Environment(given | variables))
+
+
+def settings(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "c" / "settings.json"
+    path.parent.mkdir()
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_path_names_each_place_and_whether_it_is_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = settings(tmp_path, "{}")
+    assert run("path", tmp_path) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"config    {path.parent}",
+        f"settings  {path}",
+        f"models    {path.parent}/models.json  (not there yet)",
+        f"data      {tmp_path}/d  (not there yet)",
+        f"sessions  {tmp_path}/d/sessions  (not there yet)",
+        f"runtime   {tmp_path}/r  (not there yet)",
+    ]
+
+
+def test_show_gives_every_value_with_its_source(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = settings(tmp_path, '{"retry": {"maxRetries": 9}, "sandbox": 1}')
+    assert run("show", tmp_path) == 0
+    said = capsys.readouterr()
+    rows = {line.split()[0]: line.split(maxsplit=2)[1:] for line in said.out.splitlines()}
+    assert rows["retry.maxRetries"] == ["9", f"user ({path})"]
+    assert rows["retry.enabled"] == ["true", "default"]
+    assert rows["sandbox"] == ['"auto"', "default"]
+    assert said.err.startswith(f'{path}:1:30: "sandbox" is 1, but it should be')
+
+
+def test_show_as_json_can_be_read_by_programs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = settings(tmp_path, '{"defaultModel": "m", "durability": "always"}')
+    assert run("show", tmp_path, as_json=True) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["settings"]["defaultModel"] == {"value": "m", "source": "user"}
+    assert shown["settings"]["permission.mode"] == {"value": "ask", "source": "default"}
+    assert [problem.startswith(f"{path}:1:23: ") for problem in shown["problems"]] == [True]
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_what_looks_like_a_secret_is_hidden(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str
+) -> None:
+    text = '{"apiKey": "sk-123", "x": {"authToken": "sk-123"}, "budgets": {"tokens": 77}}'
+    settings(tmp_path, text)
+    assert run("show", tmp_path, as_json=form == "json") == 0
+    said = capsys.readouterr().out
+    assert "sk-123" not in said
+    assert said.count("(hidden)") == 2
+    assert "77" in said
+
+
+def test_a_wrong_folder_is_one_sentence_and_exit_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("path", tmp_path, TILLER_DATA_DIR="here") == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == (
+        "tiller config: TILLER_DATA_DIR is 'here', a relative path: give an absolute one, or unset it\n"
+    )

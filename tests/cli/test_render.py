@@ -1,0 +1,148 @@
+"""A run on a terminal: words on one stream, everything around them on the other, JSON lines for programs."""
+
+import io
+import json
+
+from agent_core.events import (
+    ChangeCounts,
+    Event,
+    Failure,
+    MessageDelta,
+    MessageEnded,
+    Notice,
+    RetryStarted,
+    RunEnded,
+    RunResult,
+    RunStarted,
+    Stamped,
+    ToolEnded,
+    ToolRunning,
+    UsageReport,
+)
+from agent_core.kernel import ItemId, RunId, ToolCallId, TurnId
+from agent_core.messages import Cost, Text, Usage
+from server.cli.render import JsonView, TextView, summary
+
+RUN, TURN = RunId("r"), TurnId("t")
+HEADER = {"type": "session", "id": "s", "model": "lab/m", "cwd": "/w"}
+USAGE = UsageReport(
+    tokens=Usage(input=1200, output=300, cost=Cost(input=0.01)), context_used=1, context_size=2
+)
+
+
+def result(status="completed", *, usage=USAGE, error: Failure | None = None) -> RunResult:
+    changes = ChangeCounts(files=2, additions=3, deletions=1)
+    return RunResult(run=RUN, status=status, text="", usage=usage, changes=changes, error=error)
+
+
+def delta(text: str, item: str = "i") -> Event:
+    return MessageDelta(run=RUN, turn=TURN, item=ItemId(item), text=text)
+
+
+def ended(text: str, item: str = "i", role="assistant") -> Event:
+    content = (Text(text=text),)
+    return MessageEnded(run=RUN, turn=TURN, item=ItemId(item), role=role, content=content)
+
+
+def tool(title: str) -> Event:
+    return ToolRunning(run=RUN, turn=TURN, item=ItemId("c"), title=title, input={})
+
+
+def tool_ended(status="ok", text: str = "") -> Event:
+    return ToolEnded(
+        run=RUN,
+        turn=TURN,
+        item=ItemId("c"),
+        call=ToolCallId("c"),
+        name="bash",
+        status=status,
+        content=(Text(text=text),),
+        details=None,
+        duration_ms=1,
+    )
+
+
+def shown(*events: Event, colour: bool = False, ending: RunResult | None = None) -> tuple[str, str]:
+    out, side = io.StringIO(), io.StringIO()
+    view = TextView(out=out, side=side, colour=colour, location=lambda: "/d/s.jsonl")
+    view.begin(HEADER)
+    for number, event in enumerate(events, 1):
+        view.see(Stamped(seq=number, first=number, at_ms=0, event=event))
+    view.end(ending)
+    return out.getvalue(), side.getvalue()
+
+
+def test_a_pipe_gets_the_words_alone() -> None:
+    out, side = shown(
+        RunStarted(run=RUN, message_id=None, model="lab/m"),
+        ended("do it", "u", "user"),
+        delta("I lo"),
+        delta("ok."),
+        ended("I look."),
+        tool("ls"),
+        tool_ended(),
+        ended("Done.", "j"),
+        ending=result(),
+    )
+    assert out == "I look.\nDone.\n"
+    assert side == (
+        "lab/m in /w\n▸ ls\ndone · 2 files +3 -1 · 1.5k tokens · $0.0100\nsession: /d/s.jsonl\n"
+    )
+
+
+def test_what_went_wrong_is_told_beside_the_words() -> None:
+    error = Failure(kind="RateLimited", message="too many requests")
+    retry = RetryStarted(run=RUN, attempt=1, max_attempts=3, delay_ms=2000, error=error)
+    run_ended = RunEnded(run=RUN, status="failed", usage=USAGE, changes=ChangeCounts(), error=error)
+    out, side = shown(
+        tool("rm -r x"),
+        tool_ended("blocked", "not allowed\nbecause of the mode\n"),
+        retry,
+        Notice(level="warning", text="settings are broken"),
+        run_ended,
+        ending=result("failed", error=error),
+    )
+    assert out == ""
+    assert side.splitlines()[1:-1] == [
+        "▸ rm -r x",
+        "⊘ bash: because of the mode",
+        "too many requests; retry 1 of 3 in 2 s",
+        "settings are broken",
+        "RateLimited: too many requests",
+        "failed · 2 files +3 -1 · 1.5k tokens · $0.0100",
+    ]
+
+
+def test_colour_is_only_where_it_is_wanted_and_never_in_the_words() -> None:
+    out, side = shown(delta("hi"), tool("ls"), colour=True)
+    assert out == "hi\n"
+    assert "\x1b[2m▸ ls\x1b[0m\n" in side
+    assert "\x1b" not in "".join(shown(delta("hi"), tool("ls")))
+
+
+def test_the_summary_says_what_is_known_of_the_cost() -> None:
+    unknown = UsageReport(tokens=Usage(input=10), context_used=0, context_size=0)
+    free = UsageReport(tokens=Usage(cost=Cost()), context_used=0, context_size=0)
+    assert summary(result(usage=unknown)) == "done · 2 files +3 -1 · 0.0k tokens · cost unknown"
+    assert summary(result("cancelled", usage=free)) == "cancelled · 2 files +3 -1 · $0.0000"
+
+
+def test_json_is_the_header_and_then_every_event_each_on_a_line() -> None:
+    out = io.StringIO()
+    view = JsonView(out)
+    view.begin(HEADER)
+    view.see(Stamped(seq=7, first=6, at_ms=0, event=delta("a\nb")))
+    view.end(result())
+    assert [json.loads(line) for line in out.getvalue().splitlines()] == [
+        HEADER,
+        {
+            "seq": 7,
+            "from": 6,
+            "at": "1970-01-01T00:00:00.000Z",
+            "type": "message.delta",
+            "run": "r",
+            "turn": "t",
+            "item": "i",
+            "text": "a\nb",
+        },
+    ]

@@ -1,0 +1,176 @@
+"""`tiller run` against a real HTTP provider: the events as JSON lines, the words alone in a pipe, the session it leaves."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from server.lsp.wire.events import check_event
+from tests.support.server import Ground, calls, says
+from tests.support.session_files import checked_entries, messages, read_entries, runs, said
+from tests.support.terminal import in_terminal, tiller
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
+
+READ = ("read", {"path": "shape.py"})
+LOOK = ("bash", {"command": "echo looking; exit 3"})
+REPAIR = ("edit", {"path": "shape.py", "edits": [{"oldText": "hight", "newText": "h"}]})
+JOB = [calls(READ, LOOK), calls(REPAIR, text="I see."), says("Repaired, wörd for wörd 🦜.")]
+ANSI = re.compile(r"\x1b\[")
+
+TURN_WITH_TOOLS = ["turn.started", "message.started", "tool.started", "tool.started"]
+EVENTS = [
+    *("run.started", "session.state", "message.started", "message.ended"),
+    *(*TURN_WITH_TOOLS, "session.usage", "message.ended"),
+    *("tool.running", "tool.ended", "tool.running", "tool.ended", "turn.ended"),
+    *("turn.started", "message.started", "tool.started", "session.usage", "message.ended"),
+    *("tool.running", "edit.applied", "changes.updated", "tool.ended", "turn.ended"),
+    *("turn.started", "message.started", "session.usage", "message.ended", "turn.ended"),
+    *("run.ended", "session.state"),
+]
+
+
+def with_uris(event: dict[str, Any]) -> dict[str, Any]:
+    """Give an event as a client of the wire gets it: URIs where the terminal has paths."""
+    if not event["type"].startswith("edit."):
+        return event
+    documents = [
+        {"uri": Path(one["path"]).as_uri(), **{k: v for k, v in one.items() if k != "path"}}
+        for one in event["documents"]
+    ]
+    return {**event, "documents": documents}
+
+
+@pytest.mark.parametrize("api", ["openai-completions", "anthropic-messages"])
+def test_the_json_stream_is_the_header_then_every_event_and_the_file_is_edited(
+    ground: Ground, api: str
+) -> None:
+    ground.configure(api=api, toolExecution="sequential")
+    path = ground.file("shape.py", "area = w * hight\n")
+    ground.provider.script(JOB)
+    ran = tiller(ground, "run", "--json", "Repair", "it.")
+    assert (ran.code, ran.err) == (0, "")
+    assert path.read_text("utf-8") == "area = w * h\n"
+    header, *events = ran.lines
+    (file,) = ground.sessions()
+    entries = checked_entries(file)
+    assert header == {
+        "type": "session",
+        "version": 3,
+        "id": read_entries(file)[0]["id"],
+        "cwd": str(ground.root),
+        "model": "lab/m",
+        "file": str(file),
+    }
+    before = 0
+    for event in events:
+        assert event.get("from", event["seq"]) == before + 1
+        before = event["seq"]
+        check_event(with_uris(event))
+    types = [event["type"] for event in events]
+    assert [one for one in types if not one.endswith(".delta")] == EVENTS
+    ended = next(event for event in events if event["type"] == "run.ended")
+    assert (ended["status"], ended["cost"]) == ("completed", None)
+    assert ended["changes"] == {"files": 1, "additions": 1, "deletions": 1, "unreviewed": 1}
+    assert said(entries) == ["Repair it."]
+    assert [one["toolName"] for one in messages(entries, "toolResult")] == ["read", "bash", "edit"]
+    assert said(entries, "assistant")[-1] == "Repaired, wörd for wörd 🦜."
+    assert {one["api"] for one in messages(entries, "assistant")} == {api}
+    print(f"{api}: {len(events)} events in order, {len(entries)} entries in {file.name}")
+
+
+@pytest.mark.parametrize("api", ["openai-completions", "anthropic-messages"])
+@pytest.mark.parametrize("chunking", ["utf8", "boundary", "bytes:7"])
+def test_words_arrive_whole_however_the_stream_is_cut(
+    ground: Ground, api: str, chunking: str
+) -> None:
+    ground.configure(api=api)
+    text = "wörd 🦜 – 木\n" * 40
+    ground.provider.script([{"text": text, "deltas": 97, "chunking": chunking}])
+    ran = tiller(ground, "run", "--json", "Talk.")
+    assert ran.code == 0
+    deltas = [event["text"] for event in ran.lines if event["type"] == "message.delta"]
+    assert "".join(deltas) == text
+    ended = [event for event in ran.lines if event["type"] == "message.ended"]
+    assert ended[-1]["content"] == [{"type": "text", "text": text}]
+
+
+def test_in_text_only_words_go_to_stdout_and_nothing_is_coloured_in_a_pipe(ground: Ground) -> None:
+    ground.file("shape.py", "area = w * hight\n")
+    ground.provider.script(JOB)
+    ran = tiller(ground, "run", "Repair it.")
+    assert ran.code == 0
+    assert ran.out == "I see.\nRepaired, wörd for wörd 🦜.\n"
+    assert not ANSI.search(ran.err)
+    (file,) = ground.sessions()
+    assert ran.err.splitlines() == [
+        f"lab/m in {ground.root}",
+        "▸ read shape.py",
+        *[line for line in ran.err.splitlines() if "looking" in line],
+        "✗ bash: Command exited with code 3",
+        "▸ edit shape.py",
+        next(line for line in ran.err.splitlines() if line.startswith("done · 1 file +1 -1 · ")),
+        f"session: {file}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("variables", "coloured"),
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
+    ids=["terminal", "NO_COLOR", "dumb"],
+)
+def test_a_terminal_is_coloured_unless_it_is_not_wanted(
+    ground: Ground, variables: dict[str, str], coloured: bool
+) -> None:
+    ground.provider.script([says("hello")])
+    shown = in_terminal(ground, "run", "hi", env={"TERM": "xterm", **variables})
+    assert "hello" in shown
+    assert bool(ANSI.search(shown)) is coloured
+
+
+def test_the_prompt_comes_from_stdin_when_there_is_none(ground: Ground) -> None:
+    ground.provider.script([{"text": "ok", "repeat": -1}])
+    assert tiller(ground, "run", "--json", stdin="Grüße,\nWelt\n".encode()).code == 0
+    assert tiller(ground, "run", "--json", "-", stdin=b"dash").code == 0
+    assert tiller(ground, "run", "--json", stdin=b"not \xff UTF-8").code == 0
+    heard = [said(checked_entries(path)) for path in ground.sessions()]
+    assert heard == [["Grüße,\nWelt"], ["dash"], ["not \N{REPLACEMENT CHARACTER} UTF-8"]]
+
+
+def test_a_session_is_continued_by_id_or_as_the_latest_or_never_written(ground: Ground) -> None:
+    ground.provider.script([says("one"), says("two"), says("three"), says("four")])
+    header = tiller(ground, "run", "--json", "first").lines[0]
+    assert tiller(ground, "run", "--continue", "second").code == 0
+    assert tiller(ground, "run", "--session", header["id"], "third").code == 0
+    alone = tiller(ground, "run", "--json", "--no-session", "fourth")
+    assert alone.code == 0
+    assert alone.lines[0]["file"] is None
+    (file,) = ground.sessions()
+    entries = checked_entries(file)
+    assert said(entries) == ["first", "second", "third"]
+    assert said(entries, "assistant") == ["one", "two", "three"]
+    assert len({run for run, _ in runs(entries)}) == 3
+    sent = [request["body"]["messages"] for request in ground.provider.requests]
+    assert [len([one for one in some if one["role"] == "user"]) for some in sent] == [1, 2, 3, 1]
+
+
+def test_continuing_where_there_is_nothing_begins_a_session(ground: Ground) -> None:
+    ground.provider.script([says("one")])
+    assert tiller(ground, "run", "--continue", "first").code == 0
+    assert said(checked_entries(*ground.sessions())) == ["first"]
+
+
+def test_options_decide_the_model_the_tools_and_the_permission(ground: Ground) -> None:
+    ground.configure(permission={"mode": "ask"})
+    ground.provider.script([calls(("bash", {"command": "touch made"})), says("done")])
+    refused = tiller(ground, "run", "--json", "--model", "lab/m", "touch it")
+    assert [e["status"] for e in refused.lines if e["type"] == "tool.ended"] == ["blocked"]
+    assert not (ground.root / "made").exists()
+    ground.provider.script([calls(("bash", {"command": "touch made"})), says("done")])
+    assert tiller(ground, "run", "--permission", "yolo", "touch it").code == 0
+    assert (ground.root / "made").exists()
+    ground.provider.script([says("done")])
+    assert tiller(ground, "run", "--tools", "readonly", "look").code == 0
+    offered = ground.provider.requests[-1]["body"]["tools"]
+    assert [one["function"]["name"] for one in offered] == ["read"]
