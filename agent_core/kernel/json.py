@@ -1,6 +1,7 @@
 """JSON as a type and as bytes: one line, UTF-8, always valid."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import TypeGuard
 
@@ -20,7 +21,8 @@ def encode(value: JsonValue) -> bytes:
     try:
         return pydantic_core.to_json(value, inf_nan_mode="null")
     except pydantic_core.PydanticSerializationError:
-        return pydantic_core.to_json(_scrub(value), inf_nan_mode="null")
+        # Also for what is nested deeper than the fast encoder goes, as other programs may have written it.
+        return json.dumps(_scrub(value), ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def decode(text: bytes | str) -> JsonValue:
@@ -73,6 +75,8 @@ def _scrub(value: object) -> object:
     match value:
         case str():
             return scrub(value)
+        case float():
+            return value if math.isfinite(value) else None
         case Mapping():
             return {scrub(str(key)): _scrub(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - JSON by construction
         case Sequence():

@@ -89,8 +89,7 @@ async def _settle_queue(parts: Parts, fate: QueueFate) -> tuple[QueueItem, ...]:
     if not inbox.items():
         return ()
     if fate == "keep":
-        inbox.paused = True
-        _ = parts.voice.say(QueueChanged(queue=inbox.items(), paused=True))
+        pause_queue(parts)
         return ()
     taken = inbox.drain()
     why = "returned" if fate == "return" else "dropped"
@@ -99,9 +98,18 @@ async def _settle_queue(parts: Parts, fate: QueueFate) -> tuple[QueueItem, ...]:
     return taken if fate == "return" else ()
 
 
+def pause_queue(parts: Parts) -> None:
+    """Let words that wait stay where they are until the next prompt, and say so."""
+    inbox = parts.inbox
+    if inbox.items() and not inbox.paused:
+        inbox.paused = True
+        _ = parts.voice.say(QueueChanged(queue=inbox.items(), paused=True))
+
+
 async def _fence(parts: Parts, runs: Runs, activity: Activity) -> None:
     """Give up waiting: answer open calls, tell the end, and drop whatever still comes."""
     activity.fenced = True
+    pause_queue(parts)
     for call in restore(parts.recorder.path()).unanswered:
         result = ToolResultMessage(
             call_id=call.id,

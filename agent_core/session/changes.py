@@ -1,8 +1,10 @@
 """What a session changes: every write of a tool is told, and counted once it is verified."""
 
 import difflib
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Literal
 
@@ -25,8 +27,8 @@ from agent_core.kernel.errors import (
 )
 from agent_core.workspace import Access, FileBytes, Files, FileStat, FileText, Written
 
-EXACT_LINES = 2_000
-"""Up to here lines are counted exactly; above, difflib may take common lines for junk, which is far faster."""
+EXACT_LINES = 1_000
+"""Up to here changed lines are aligned to be counted; beyond, a line that only moved is not counted, which takes no time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +47,8 @@ class FileChange:
         """Give a unified diff under the given name; empty when nothing differs."""
         old = "/dev/null" if self.op == "add" else f"a/{name}"
         lines = difflib.unified_diff(
-            self.before.splitlines(keepends=True),
-            self.after.splitlines(keepends=True),
+            _lines(self.before),
+            _lines(self.after),
             old,
             f"b/{name}",
         )
@@ -58,11 +60,12 @@ class Ledger:
 
     def __init__(self) -> None:
         self._changes: dict[Path, FileChange] = {}
+        self._lines: dict[Path, tuple[int, int]] = {}
 
     def add(self, written: Written, text: str, base: FileText | None) -> None:
         """Take a verified write in."""
         first = self._changes.get(written.path)
-        self._changes[written.path] = FileChange(
+        change = FileChange(
             path=written.path,
             op=first.op if first else ("add" if written.created else "modify"),
             before=first.before if first else (base.text if base else ""),
@@ -71,6 +74,8 @@ class Ledger:
             sha256_after=written.sha256,
             saved=written.saved,
         )
+        self._changes[written.path] = change
+        self._lines[written.path] = _line_counts(change.before, change.after)
 
     def changes(self) -> tuple[FileChange, ...]:
         """Give the files that differ from before the run, in the order of their first edit."""
@@ -85,7 +90,7 @@ class Ledger:
         changes = self.changes()
         added = deleted = 0
         for change in changes:
-            plus, minus = _line_counts(change.before, change.after)
+            plus, minus = self._lines[change.path]
             added += plus
             deleted += minus
         return ChangeCounts(
@@ -179,8 +184,8 @@ class RecordedFiles:
 
 
 def _line_counts(before: str, after: str) -> tuple[int, int]:
-    """Count added and deleted lines; the common head and tail are cut off first, which keeps difflib fast."""
-    old, new = before.splitlines(), after.splitlines()
+    """Count added and deleted lines; the common head and tail are cut off first, which keeps it fast."""
+    old, new = _lines(before), _lines(after)
     head = 0
     while head < min(len(old), len(new)) and old[head] == new[head]:
         head += 1
@@ -189,9 +194,18 @@ def _line_counts(before: str, after: str) -> tuple[int, int]:
     while tail < most and old[-1 - tail] == new[-1 - tail]:
         tail += 1
     old, new = old[head : len(old) - tail], new[head : len(new) - tail]
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=len(old) + len(new) > EXACT_LINES)
-    same = sum(size for _, _, size in matcher.get_matching_blocks())
+    if len(old) + len(new) > EXACT_LINES:
+        # difflib's time grows with the square, and this runs at every write.
+        same = (Counter(old) & Counter(new)).total()
+    else:
+        matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+        same = sum(size for _, _, size in matcher.get_matching_blocks())
     return len(new) - same, len(old) - same
+
+
+def _lines(text: str) -> list[str]:
+    """Split at line feeds alone, as patches do; `splitlines` would also split at form feeds and the like."""
+    return list(StringIO(text, newline="\n"))
 
 
 def _with_newline(line: str) -> str:

@@ -32,6 +32,7 @@ from agent_core.session.aftercare import (
     decide,
     draw_jitter,
 )
+from agent_core.session.cancel import pause_queue
 from agent_core.session.changes import Ledger, RecordedFiles
 from agent_core.session.compacting import Compaction
 from agent_core.session.drafts import (
@@ -118,8 +119,8 @@ class Conductor:
         counts = self._ledger.counts()
         _ = await parts.recorder.keep(run_ended_entry(self._run, status))
         await parts.recorder.sync()
-        if status != "completed" and parts.inbox.items():
-            parts.inbox.paused = True
+        if status != "completed":
+            pause_queue(parts)
         self._runs.finish(
             RunResult(
                 run=self._run,

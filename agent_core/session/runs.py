@@ -111,5 +111,7 @@ class Runs:
             with activity.scope:
                 await work()
         finally:
-            self.release(activity)
+            # Whoever fenced it off releases it, after telling its end: nothing new may begin before that.
+            if not activity.fenced:
+                self.release(activity)
         then()

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from anyio.lowlevel import checkpoint
+
 from agent_core.events import Event, RetryEnded, SessionUsage
 from agent_core.hooks import InputHandled, InputReplaced, InputTyped
 from agent_core.kernel import EntryId, RunId
@@ -50,6 +52,8 @@ class TurnPort:
 
     async def before_turn(self) -> None:
         """Compact between two turns when the context is nearly full."""
+        # A run that was cancelled meanwhile takes no more words out of the queue.
+        await checkpoint()
         if self._compaction.is_over_threshold():
             _ = await self._compaction.compact(self._activity, "threshold")
 
@@ -58,7 +62,9 @@ class TurnPort:
         return await self._parts.recorder.keep(*said_entries(words))
 
     async def answered(self, message: AssistantMessage) -> EntryId:
-        """Keep an answer, count it, and end a retry that it made good."""
+        """Keep an answer, count it, and end a retry that it made good; too late for a run that was fenced off."""
+        if self._activity.fenced:
+            return EntryId("")
         entry = await self._parts.recorder.keep(message_entry(message))
         parts = self._parts
         parts.tally.answered(message)

@@ -37,6 +37,12 @@ class Hosted(Protocol):
 class Sessions(Protocol):
     """Where a connection gets its sessions."""
 
+    started_ms: int
+
+    async def accounts(self) -> tuple[tuple[str, str], ...]:
+        """Give the providers there are, and whether each can be asked."""
+        ...
+
     async def open(
         self, root: Path, *, which: str, settings: Mapping[str, JsonValue], front: "Front"
     ) -> Any:

@@ -10,9 +10,11 @@ import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
 from agent_core.assembly import SessionRequest, open_session
+from agent_core.assembly.models import load_models
 from agent_core.kernel import JsonValue, SessionId, SystemClock, uuid7
 from agent_core.kernel.errors import SessionClosed, WorkspaceMissing
 from agent_core.providers.http import HttpPool
+from agent_core.resources.paths import app_paths
 from agent_core.session import AgentSession
 from agent_core.workspace import Files
 from server.lsp.config import ServerConfig
@@ -44,6 +46,7 @@ class Host:
     def __init__(self, config: ServerConfig) -> None:
         self._config = config
         self._clock = SystemClock()
+        self.started_ms = self._clock.now_ms()
         self._pool = HttpPool(clock=self._clock)
         self._group: TaskGroup | None = None
         self._ready = asyncio.Event()
@@ -76,6 +79,17 @@ class Host:
     def connect(self, connection: Connection, mirror: Mirror) -> Front:
         """Make the loaded half of a connection."""
         return Front(connection, mirror, host=self, home=self._config.home)
+
+    async def accounts(self) -> tuple[tuple[str, str], ...]:
+        """Give the providers there are, and whether each can be asked; never a key."""
+        models = await load_models(
+            paths=app_paths(self._config.env),
+            env=self._config.env,
+            clock=self._clock,
+            pool=self._pool,
+        )
+        registry = models.registry
+        return tuple((one.id, registry.auth(one.id)) for one in registry.providers())
 
     def sessions(self) -> tuple[Hosted, ...]:
         """Give what is loaded."""

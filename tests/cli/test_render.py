@@ -2,6 +2,7 @@
 
 import io
 import json
+from typing import Literal
 
 from agent_core.events import (
     ChangeCounts,
@@ -14,9 +15,11 @@ from agent_core.events import (
     RunEnded,
     RunResult,
     RunStarted,
+    RunStatus,
     Stamped,
     ToolEnded,
     ToolRunning,
+    ToolStatus,
     UsageReport,
 )
 from agent_core.kernel import ItemId, RunId, ToolCallId, TurnId
@@ -30,7 +33,9 @@ USAGE = UsageReport(
 )
 
 
-def result(status="completed", *, usage=USAGE, error: Failure | None = None) -> RunResult:
+def result(
+    status: RunStatus = "completed", *, usage=USAGE, error: Failure | None = None
+) -> RunResult:
     changes = ChangeCounts(files=2, additions=3, deletions=1)
     return RunResult(run=RUN, status=status, text="", usage=usage, changes=changes, error=error)
 
@@ -39,7 +44,7 @@ def delta(text: str, item: str = "i") -> Event:
     return MessageDelta(run=RUN, turn=TURN, item=ItemId(item), text=text)
 
 
-def ended(text: str, item: str = "i", role="assistant") -> Event:
+def ended(text: str, item: str = "i", role: Literal["user", "assistant"] = "assistant") -> Event:
     content = (Text(text=text),)
     return MessageEnded(run=RUN, turn=TURN, item=ItemId(item), role=role, content=content)
 
@@ -48,7 +53,7 @@ def tool(title: str) -> Event:
     return ToolRunning(run=RUN, turn=TURN, item=ItemId("c"), title=title, input={})
 
 
-def tool_ended(status="ok", text: str = "") -> Event:
+def tool_ended(status: ToolStatus = "ok", text: str = "") -> Event:
     return ToolEnded(
         run=RUN,
         turn=TURN,

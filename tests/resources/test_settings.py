@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from agent_core.resources.settings import Layer, Settings, load_settings, load_settings_now
+from agent_core.resources.settings import (
+    Layer,
+    LayerName,
+    Settings,
+    load_settings,
+    load_settings_now,
+)
 from agent_core.resources.settings_values import SettingsValues, settings_schema
 
 DEFAULTS: dict[str, Any] = {
@@ -33,7 +39,9 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-def of_text(tmp_path: Path, text: str | bytes, *, name="user", trusted: bool = True) -> Settings:
+def of_text(
+    tmp_path: Path, text: str | bytes, *, name: LayerName = "user", trusted: bool = True
+) -> Settings:
     path = tmp_path / "settings.json"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return load_settings_now((Layer(name=name, content=path),), project_trusted=trusted)
@@ -214,7 +222,7 @@ def nested(key: str, value: object) -> dict:
 @pytest.mark.parametrize("name", ["project", "editor"])
 @pytest.mark.parametrize(("key", "own", "wanted"), LOOSENING)
 def test_a_project_and_an_editor_never_loosen_what_the_user_decided(
-    name, key: str, own: object, wanted: object
+    name: LayerName, key: str, own: object, wanted: object
 ) -> None:
     below = Layer(name="user", content=nested(key, own))
     above = Layer(name=name, content=nested(key, wanted))

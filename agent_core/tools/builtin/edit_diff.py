@@ -131,15 +131,15 @@ def _hunks(text: str, changes: Sequence[_Change]) -> Iterator[_Hunk]:
     hunk: _Hunk | None = None
     done = line = shift = 0  # the end of the last change, its line from 0, lines gained so far
     for change in changes:
-        between = _lines(text[done : change.start])
-        line += len(between)
-        if hunk is not None and len(between) <= 2 * CONTEXT_LINES:
-            hunk.rows += [(" ", same) for same in between]
+        between = text.count("\n", done, change.start)
+        line += between
+        if hunk is not None and between <= 2 * CONTEXT_LINES:
+            hunk.rows += [(" ", same) for same in _lines(text[done : change.start])]
         else:
             if hunk is not None:
-                _close(hunk, between[:CONTEXT_LINES], is_last=False)
+                _close(hunk, _head(text, done, lines=CONTEXT_LINES), is_last=False)
                 yield hunk
-            before = between[-CONTEXT_LINES:]
+            before = _before(text, change.start, lines=min(CONTEXT_LINES, between))
             hunk = _Hunk(old_line=line - len(before) + 1, new_line=line - len(before) + shift + 1)
             hunk.rows += [(" ", same) for same in before]
         hunk.rows += [("-", old) for old in change.removed] + [("+", new) for new in change.added]
@@ -147,7 +147,7 @@ def _hunks(text: str, changes: Sequence[_Change]) -> Iterator[_Hunk]:
         shift += len(change.added) - len(change.removed)
         done = change.end
     if hunk is not None:
-        after = _lines(_head(text, done, lines=CONTEXT_LINES + 1))
+        after = _head(text, done, lines=CONTEXT_LINES + 1)
         _close(hunk, after[:CONTEXT_LINES], is_last=len(after) <= CONTEXT_LINES)
         yield hunk
 
@@ -157,14 +157,23 @@ def _close(hunk: _Hunk, after: Sequence[str], *, is_last: bool) -> None:
     hunk.is_last = is_last
 
 
-def _head(text: str, start: int, *, lines: int) -> str:
+def _head(text: str, start: int, *, lines: int) -> tuple[str, ...]:
+    """Give the lines from an offset on, at most some."""
     stop = start
     for _ in range(lines):
         newline = text.find("\n", stop)
         if newline < 0:
-            return text[start:]
+            return _lines(text[start:])
         stop = newline + 1
-    return text[start:stop]
+    return _lines(text[start:stop])
+
+
+def _before(text: str, stop: int, *, lines: int) -> tuple[str, ...]:
+    """Give some lines up to an offset that begins a line."""
+    start = stop
+    for _ in range(lines):
+        start = text.rfind("\n", 0, start - 1) + 1
+    return _lines(text[start:stop])
 
 
 def _first_changed(hunks: Sequence[_Hunk]) -> int:

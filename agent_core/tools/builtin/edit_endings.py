@@ -20,14 +20,21 @@ class Endings:
         self.lf = with_lf(text)
 
     @cached_property
+    def _all_wide(self) -> bool:
+        """Whether every ending is two characters long."""
+        return self._text.count(CRLF) == self.lf.count("\n")
+
+    @cached_property
     def _wide(self) -> list[int]:
         """Where in the LF text the endings are that are two characters long in the text itself."""
-        if self.lf is self._text:
-            return []
         return [found.start() - index for index, found in enumerate(re.finditer(CRLF, self._text))]
 
     def original(self, offset: int) -> int:
         """Turn an offset in the LF text into one in the text itself."""
+        if self.lf is self._text:
+            return offset
+        if self._all_wide:
+            return offset + self.lf.count("\n", 0, offset)
         return offset + bisect_left(self._wide, offset)
 
     def in_style_of(self, text: str, *, at: int) -> str:

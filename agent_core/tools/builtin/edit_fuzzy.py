@@ -1,5 +1,6 @@
 """Texts as a model remembers them: without trailing spaces, curly quotes, long dashes, wide spaces: pure."""
 
+import re
 import unicodedata
 from collections.abc import Mapping
 from functools import cached_property
@@ -10,21 +11,16 @@ TRANSLATED: Mapping[int, str] = (
     | dict.fromkeys((*range(0x2010, 0x2016), 0x2212), "-")
     | dict.fromkeys((0x00A0, *range(0x2002, 0x200B), 0x202F, 0x205F, 0x3000), " ")
 )
+CHANGED = re.compile(f"[{''.join(map(chr, TRANSLATED))}]")
 JAMO = range(0x1160, 0x1200)
 """Parts of Korean syllables, which join the one before them."""
 BLANKS = frozenset(" \t\v\f\x1c\x1d\x1e\x1f")
 """What is taken off the ends of lines, as far as it is ASCII."""
 
 
-def fuzzy_line(line: str) -> str:
-    """Give one line as a model remembers it."""
-    kept = line.rstrip()
-    return kept if kept.isascii() else _fold(kept)
-
-
 def fuzzy(text: str) -> str:
     """Give a text with LF endings as a model remembers it."""
-    return "\n".join([fuzzy_line(line) for line in text.split("\n")])
+    return "\n".join([line.rstrip() for line in _fold(text).split("\n")])
 
 
 class FuzzyText:
@@ -36,12 +32,14 @@ class FuzzyText:
     @cached_property
     def folded(self) -> str:
         """The text as a model remembers it; the very same object where that makes no difference."""
+        text = self._text
         plain = (
-            self._text.isascii()
-            and self._text[-1:] not in BLANKS
-            and not any(f"{blank}\n" in self._text for blank in BLANKS)
+            text.isascii()
+            and text[-1:] not in BLANKS
+            # Most of them are nowhere in the text, which is seen faster than where they are.
+            and not any(blank in text and f"{blank}\n" in text for blank in BLANKS)
         )
-        return self._text if plain else fuzzy(self._text)
+        return text if plain else fuzzy(text)
 
     @cached_property
     def _lines(self) -> list[str]:
@@ -55,15 +53,17 @@ class FuzzyText:
         row = folded.count("\n", 0, offset)
         column = offset - (folded.rfind("\n", 0, offset) + 1)
         line = self._lines[row]
-        begin = sum(len(before) + 1 for before in self._lines[:row])
+        begin = sum(map(len, self._lines[:row])) + row
         if line.isascii():
             return begin + column
         at = _borders(line).get(column)
         return None if at is None else begin + at
 
 
-def _fold(line: str) -> str:
-    return unicodedata.normalize("NFKC", line.translate(TRANSLATED))
+def _fold(text: str) -> str:
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFKC", CHANGED.sub(lambda found: TRANSLATED[ord(found[0])], text))
 
 
 def _borders(line: str) -> Mapping[int, int]:

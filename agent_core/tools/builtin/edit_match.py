@@ -123,10 +123,9 @@ def _find(edit: Replacement, lf: str, remembered: FuzzyText, *, said: _Said) -> 
         raise said.empty()
     folded_old = fuzzy(old)
     exact = lf.find(old)
-    count = max(
-        _count(remembered.folded, folded_old) if folded_old else 0,
-        _count(lf, old) if exact >= 0 else 0,
-    )
+    count = _count(remembered.folded, folded_old) if folded_old else 0
+    if exact >= 0 and (folded_old != old or remembered.folded is not lf):
+        count = max(count, _count(lf, old))
     if count > 1:
         raise said.several(count)
     if exact >= 0:

@@ -10,7 +10,7 @@ from server.lsp.wire import CompactParams, parse
 
 async def run(front: Front, params: dict[str, Any]) -> object:
     """Begin; `compaction.ended` tells the rest."""
-    asked = parse(CompactParams, params)
+    asked = parse(CompactParams, params, method="agent/compact")
     hosted = await front.hosted(asked.session)
     try:
         receipt = await hosted.session.compact(

@@ -9,7 +9,7 @@ from server.lsp.wire import FollowUpParams, parse
 
 async def run(front: Front, params: dict[str, Any]) -> object:
     """Take the words in."""
-    asked = parse(FollowUpParams, params)
+    asked = parse(FollowUpParams, params, method="agent/followUp")
     hosted = await front.hosted(asked.session)
     receipt = await say(hosted, asked.content, delivery="followUp", message_id=asked.message_id)
     return receipt.answer()

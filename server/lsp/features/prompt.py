@@ -9,7 +9,7 @@ from server.lsp.wire import PromptParams, parse
 
 async def run(front: Front, params: dict[str, Any]) -> object:
     """Take the words in."""
-    asked = parse(PromptParams, params)
+    asked = parse(PromptParams, params, method="agent/prompt")
     hosted = await front.hosted(asked.session)
     receipt = await say(
         hosted,

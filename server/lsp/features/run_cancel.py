@@ -11,7 +11,7 @@ from server.lsp.wire import RunCancelParams, parse
 
 async def run(front: Front, params: dict[str, Any]) -> object:
     """Cancel; answered after the last event of what was cancelled."""
-    asked = parse(RunCancelParams, params)
+    asked = parse(RunCancelParams, params, method="agent/run/cancel")
     if asked.scope == "item" and asked.item is None:
         raise bad("agent/run/cancel: item must be given with scope 'item'")
     hosted = await front.hosted(asked.session)

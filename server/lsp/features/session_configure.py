@@ -12,7 +12,7 @@ from server.lsp.wire import ConfigureParams, parse
 
 async def run(front: Front, params: dict[str, Any]) -> object:
     """Change it; in force from the next request to the model."""
-    asked = parse(ConfigureParams, params)
+    asked = parse(ConfigureParams, params, method="agent/session/configure")
     hosted = await front.hosted(asked.session)
     session, change = hosted.session, asked.set
     if change.mode is not None:

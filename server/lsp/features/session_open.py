@@ -9,7 +9,7 @@ from server.lsp.wire import SessionOpenParams, parse
 
 async def run(front: Front, params: dict[str, Any]) -> object:
     """Open a session and give its snapshot."""
-    asked = parse(SessionOpenParams, params)
+    asked = parse(SessionOpenParams, params, method="agent/session/open")
     root = None
     if asked.folders:
         root = path_of(str(asked.folders[0]))

@@ -1,7 +1,10 @@
 """`agent/status`: what this server is, has open and can do."""
 
+import os
+import platform
 from typing import Any
 
+from agent_core.kernel import rfc3339
 from server.lsp.front import Front
 from server.lsp.names import PROTOCOL, VERSION
 from server.lsp.wire import StatusParams, parse
@@ -9,16 +12,28 @@ from server.lsp.wire import StatusParams, parse
 
 async def run(front: Front, params: dict[str, Any]) -> object:
     """Give the state of the server."""
-    _ = parse(StatusParams, params)
+    _ = parse(StatusParams, params, method="agent/status")
+    host = front.host
     return {
-        "daemon": {"version": VERSION, "protocol": PROTOCOL},
+        "daemon": {
+            "pid": os.getpid(),
+            "startedAt": rfc3339(host.started_ms),
+            "durable": False,
+        },
         "sessions": [
             {
                 "session": hosted.session.id,
+                "workspace": hosted.root.as_uri(),
                 "state": hosted.session.info.snapshot().state,
-                "root": hosted.root.as_uri(),
+                "clients": len(hosted.fronts),
             }
-            for hosted in front.host.sessions()
+            for hosted in host.sessions()
         ],
-        "quirks": front.editor.quirks_in_force(),
+        "auth": [
+            {"provider": provider, "state": state} for provider, state in await host.accounts()
+        ],
+        "versions": {"server": VERSION, "protocol": PROTOCOL, "python": platform.python_version()},
+        "quirks": [
+            f"{name}={str(value).lower()}" for name, value in front.editor.quirks_in_force().items()
+        ],
     }

@@ -9,7 +9,7 @@ from server.lsp.wire import SteerParams, parse
 
 async def run(front: Front, params: dict[str, Any]) -> object:
     """Take the words in."""
-    asked = parse(SteerParams, params)
+    asked = parse(SteerParams, params, method="agent/steer")
     hosted = await front.hosted(asked.session)
     receipt = await say(
         hosted,

@@ -9,7 +9,7 @@ from server.lsp.wire import SubscribeParams, parse
 
 async def run(front: Front, params: dict[str, Any]) -> object:
     """Send a snapshot, then events, until the client cancels, the session ends or the client lags."""
-    asked = parse(SubscribeParams, params)
+    asked = parse(SubscribeParams, params, method="agent/subscribe")
     hosted = await front.hosted(asked.session)
     subscription = front.subscribe(
         hosted,

@@ -121,11 +121,13 @@ def _repair_in(source: Source, site: Site, evidence: Evidence, *, missing: str) 
 
 
 def _suggested(source: Source, site: Site, found: Name, evidence: Evidence) -> Verdict:
-    # Python may suggest a built-in, or any other name; a variable that nobody uses is the better witness.
-    lonely = _unused_binding(source, site.line, missing=found.text)
-    told = lonely.text if lonely is not None else told_suggestion(site, evidence)
+    told = told_suggestion(site, evidence)
     if isinstance(told, Run):
         return told
+    if not _is_of_this_file(source, told):
+        # A built-in, or nothing: a variable that nobody uses is the better witness.
+        lonely = _unused_binding(source, site.line, missing=found.text)
+        told = lonely.text if lonely is not None else told
     if _is_attribute_of_self(source, site.line, found.text) and not _is_local(source, site, told):
         return use_instead(source, site, found, f"self.{found.text}")
     if isinstance(told, Declined):
@@ -137,6 +139,10 @@ def _suggested(source: Source, site: Site, found: Name, evidence: Evidence) -> V
     if binding is None:
         return use_instead(source, site, found, told)
     return _rename_binding(source, site, binding, found.text)
+
+
+def _is_of_this_file(source: Source, name: str | Declined) -> bool:
+    return isinstance(name, str) and any(not one.dotted for one in source.occurrences(name))
 
 
 def _rename_binding(source: Source, site: Site, binding: Name, used: str) -> Repair:

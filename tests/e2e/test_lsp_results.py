@@ -1,0 +1,49 @@
+"""Every answer has the shape that the wire's own schema says."""
+
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from server.lsp.names import METHODS as BUILT
+from server.lsp.wire import METHODS
+from tests.support.lsp_profiles import PANEL
+from tests.support.server import Ground, prompt, says
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]
+
+
+def check(method: str, result: Any) -> None:
+    """Hold a result against the schema of its method; `extra` fields fail as well."""
+    TypeAdapter(METHODS[method].result).validate_python(result)
+
+
+async def test_every_built_method_answers_in_its_shape(ground: Ground) -> None:
+    ground.provider.script([says("one"), says("two"), says("three"), says("four")])
+    seen: set[str] = set()
+    async with ground.client(PANEL) as client:
+
+        async def ask(method: str, params: dict[str, Any]) -> Any:
+            result = await client.request(method, params)
+            check(method, result)
+            seen.add(method)
+            return result
+
+        await ask("agent/session/open", {})
+        await ask("agent/session/configure", {"set": {"thinking": "low"}})
+        stream = client.subscribe()
+        await stream.ready()
+        await ask("agent/prompt", prompt("hi"))
+        await stream.wait(type="run.ended")
+        await ask("agent/prompt", prompt("hi", wait=True))
+        await ask("agent/steer", {"content": "again"})
+        await stream.wait(type="run.ended", after=stream.of("run.ended")[-1]["seq"])
+        await ask("agent/followUp", {"content": "and again"})
+        await ask("agent/run/cancel", {})
+        await ask("agent/compact", {})
+        await ask("agent/status", {})
+        ended = await stream.unsubscribe()
+        check("agent/subscribe", ended)
+        seen.add("agent/subscribe")
+        check("agent/session/open", stream.snapshot)
+    assert seen == set(BUILT)
