@@ -11,6 +11,8 @@ from agent_core.providers.adapters.embedded.source import (
     Name,
     Source,
     binds,
+    bound_by,
+    imported_by,
     imports,
     positional,
 )
@@ -166,23 +168,19 @@ def _one_slip_away(source: Source, line: int, missing: str) -> str | None:
     if len(missing) < 3:  # noqa: PLR2004 - every name is near to so short a one
         return None
     function = source.function_at(line)
-    inside = [] if function is None else list(ast.walk(function))
-    around = _body(source)
-    candidates = {
-        name.text
-        for name in source.names
-        if any(binds(node, name.text) for node in inside)
-        or any(_binds_here(node, name.text) for node in around)
-    }
-    near = [one for one in candidates if slips(missing, one) == 1]
+    nodes = [] if function is None else list(ast.walk(function))
+    candidates = {bound_by(node) for node in nodes if not isinstance(node, ast.Attribute)}
+    for statement in _body(source):
+        candidates |= _bound_here(statement)
+    near = [one for one in candidates if one and slips(missing, one) == 1]
     return near[0] if len(near) == 1 else None
 
 
-def _binds_here(statement: ast.stmt, name: str) -> bool:
-    """Tell whether a statement of a module gives it a name, also by importing it."""
+def _bound_here(statement: ast.stmt) -> set[str | None]:
+    """Give the names that a statement of a module makes, also by importing them."""
     if isinstance(statement, ast.Assign):
-        return any(binds(node, name) for one in statement.targets for node in ast.walk(one))
-    return binds(statement, name) or imports(statement, name)
+        return {bound_by(node) for one in statement.targets for node in ast.walk(one)}
+    return {bound_by(statement), *imported_by(statement)}
 
 
 def _unused_binding(source: Source, line: int, *, missing: str) -> Name | None:
@@ -210,7 +208,7 @@ def _misspelt_binding(source: Source, line: int, *, missing: str, suggested: str
         return None
     function = source.function_at(line)
     seen_from_here = function is None or alone[0].line in _lines(function)
-    if not seen_from_here and not any(_binds_here(node, suggested) for node in _body(source)):
+    if not seen_from_here and not any(suggested in _bound_here(node) for node in _body(source)):
         return None
     return alone[0] if any(_names_anew(node, suggested) for node in nodes) else None
 

@@ -179,26 +179,36 @@ def names_in_string(token: tokenize.TokenInfo, first_line: int) -> Iterator[Name
             )
 
 
-def binds(node: ast.AST, name: str) -> bool:
-    """Tell whether a node gives a name its meaning here, other than by importing it."""
+def bound_by(node: ast.AST) -> str | None:
+    """Give the name to which a node gives its meaning here, other than by importing it."""
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-            return node.name == name
+            return node.name
         case ast.arg():
-            return node.arg == name
+            return node.arg
         case ast.Name(ctx=ast.Store()):
-            return node.id == name
+            return node.id
         case ast.Attribute(ctx=ast.Store()):
-            return node.attr == name
+            return node.attr
         case _:
-            return False
+            return None
+
+
+def binds(node: ast.AST, name: str) -> bool:
+    """Tell whether a node gives a name its meaning here, other than by importing it."""
+    return bound_by(node) == name
+
+
+def imported_by(node: ast.AST) -> set[str]:
+    """Give the names under which a node imports something."""
+    if not isinstance(node, ast.Import | ast.ImportFrom):
+        return set()
+    return {(one.asname or one.name).split(".")[0] for one in node.names}
 
 
 def imports(node: ast.AST, name: str) -> bool:
     """Tell whether a node imports something under a name."""
-    if not isinstance(node, ast.Import | ast.ImportFrom):
-        return False
-    return any((one.asname or one.name).split(".")[0] == name for one in node.names)
+    return name in imported_by(node)
 
 
 def positional(function: FunctionNode) -> list[str]:
