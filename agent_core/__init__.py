@@ -28,7 +28,7 @@ _PLACES: Mapping[str, str] = {
     "create_session": "agent_core.assembly",
 }
 
-__all__ = tuple(_PLACES)
+__all__ = tuple(_PLACES)  # pyright: ignore[reportUnsupportedDunderAll] - loaded on first use
 
 
 def __getattr__(name: str) -> object:

@@ -100,7 +100,14 @@ async def open_session(request: SessionRequest) -> AsyncGenerator[AgentSession, 
     try:
         models = await load_models(paths=paths, env=request.env, clock=request.clock, pool=pool)
         opened = await _opened(request, root, paths)
-        ground = _Ground(root=root, paths=paths, settings=settings, allowed=allowed)
+        context = await load_context_files(config=paths.config, root=root, project_trusted=False)
+        ground = _Ground(
+            root=root,
+            paths=paths,
+            settings=settings,
+            allowed=allowed,
+            left_out=context.problems,
+        )
         try:
             ingredients = _ingredients(request, ground, models, opened)
         except BaseException:
@@ -203,6 +210,8 @@ class _Ground:
     paths: AppPaths
     settings: Settings
     allowed: PermissionMode
+    left_out: tuple[str, ...]
+    """Context files that could not be used as they are, a sentence each."""
 
 
 def _ingredients(
@@ -237,7 +246,10 @@ def _ingredients(
         steering=values.steering_mode,
         follow_up=values.follow_up_mode,
         options=_options(values, scratch),
-        notices=_notices(ground.settings, models, opened, trouble if model else ""),
+        notices=(
+            *_notices(ground.settings, models, opened, trouble if model else ""),
+            *ground.left_out,
+        ),
     )
 
 

@@ -49,9 +49,10 @@ def decode_partial(text: bytes | str) -> JsonValue:
     Raises:
         ValueError: Not even the beginning is JSON.
     """
-    return _typed(
-        pydantic_core.from_json(text, allow_inf_nan=False, allow_partial="trailing-strings")
-    )  # pyright: ignore[reportAny] - a parser gives Any
+    value: object = pydantic_core.from_json(  # pyright: ignore[reportAny] - a parser gives Any
+        text, allow_inf_nan=False, allow_partial="trailing-strings"
+    )
+    return _typed(value)
 
 
 def is_object(value: JsonValue) -> TypeGuard[JsonObject]:
@@ -80,7 +81,7 @@ def _scrub(value: object) -> object:
         case Mapping():
             return {scrub(str(key)): _scrub(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - JSON by construction
         case Sequence():
-            return [_scrub(item) for item in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - JSON by construction
+            return [_scrub(item) for item in value]
         case _:
             return value
 

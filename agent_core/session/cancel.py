@@ -108,6 +108,10 @@ def pause_queue(parts: Parts) -> None:
 
 async def _fence(parts: Parts, runs: Runs, activity: Activity) -> None:
     """Give up waiting: answer open calls, tell the end, and drop whatever still comes."""
+    if activity.fenced:
+        # Two cancels lost patience at once: the end is told by the first.
+        await activity.over.wait()
+        return
     activity.fenced = True
     pause_queue(parts)
     for call in restore(parts.recorder.path()).unanswered:

@@ -96,7 +96,8 @@ class Compaction:
             ending.say(aborted=True)
             raise
         finally:
-            parts.voice.say_state(before if before != "compacting" else "idle")
+            if not activity.fenced:
+                parts.voice.say_state(before if before != "compacting" else "idle")
 
     async def _keep(self, result: Compacted) -> None:
         parts = self._parts

@@ -85,18 +85,18 @@ def refusal(path: str, *, leads_to: Path, roots: Sequence[Path]) -> PathRefused:
     )
 
 
-def check_new_name(path: str, target: Path) -> None:
+def check_new_name(path: str, *, made: Path) -> None:
     """Refuse to create a file whose name is surely a mistake or a disguise.
 
     Args:
         path: The model's words.
-        target: The real path that would be created.
+        made: What would be created: the end of the real path that is not there yet.
 
     Raises:
         PathRefused: It is a URI or waits for a shell to expand it, or it has characters that nobody sees.
     """
     why = ""
-    if HIDDEN.search(path) or HIDDEN.search(target.name):
+    if HIDDEN.search(str(made)):
         why = "has control or invisible characters; choose a plain name"
     elif URI.match(path) and not path.lower().startswith("file://"):
         why = "is a URI, not a path; name a file inside the workspace"

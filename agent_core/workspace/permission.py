@@ -13,7 +13,7 @@ ToolKind = Literal["read", "edit", "execute", "other"]
 Mode = Literal["plan", "ask", "auto", "yolo"]
 
 READ_ONLY_COMMANDS = frozenset(
-    {
+    [
         "basename",
         "cat",
         "cksum",
@@ -26,8 +26,6 @@ READ_ONLY_COMMANDS = frozenset(
         "false",
         "head",
         "id",
-    }
-    | {
         "ls",
         "md5sum",
         "nl",
@@ -39,13 +37,17 @@ READ_ONLY_COMMANDS = frozenset(
         "tail",
         "tr",
         "true",
-    }
-    | {"uname", "wc", "which", "whoami"}
+        "uname",
+        "wc",
+        "which",
+        "whoami",
+    ]
 )
 """Programs that cannot change anything whatever their arguments are.
 
-`date` sets the clock, `file` compiles its own tables, and bash's `printf` runs what a subscript in an argument says. Git is missing on purpose: its reading commands start whatever
-the repository's configuration names (`core.fsmonitor`, `diff.external`, `textconv`), and that is a file that can be edited.
+`date` sets the clock, `file` compiles its own tables, and bash's `printf` runs what a subscript in an argument says.
+Git is missing on purpose: its reading commands start whatever the repository's configuration names (`core.fsmonitor`,
+`diff.external`, `textconv`), and that is a file that can be edited.
 """
 
 SHELL_SYNTAX = frozenset("`$<>|&;\n\r(){}*?[]~#!\\")
@@ -109,7 +111,18 @@ def is_read_only(command: str) -> bool:
         argv = shlex.split(command)
     except ValueError:
         return False
-    return bool(argv) and argv[0] in READ_ONLY_COMMANDS
+    match argv:
+        case [program, *words]:
+            return program in READ_ONLY_COMMANDS and not any(_leads_outside(word) for word in words)
+        case _:
+            return False
+
+
+def _leads_outside(word: str) -> bool:
+    """Tell whether an argument may name something outside of the workspace, also behind an option."""
+    if word.startswith("-"):
+        return "/" in word or "~" in word
+    return word.startswith(("/", "~")) or ".." in word.split("/")
 
 
 def _outside_single_quotes(command: str) -> str:

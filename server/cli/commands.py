@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from server.cli import config, demo, run
 from server.cli.environment import Environment, read_environment
-from server.cli.exits import FAILED, USAGE
+from server.cli.exits import FAILED, USAGE, complain
 from server.cli.standard import abandon, complete
 from server.lsp.names import VERSION
 
@@ -31,6 +31,12 @@ def main(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
     except BrokenPipeError:
         abandon()  # `tiller config show | head -1`: who closed the pipe has what was wanted
+        return FAILED
+    except Exception as error:
+        if getattr(options, "debug", False):
+            raise
+        what = f"internal error ({type(error).__name__}: {error}); run it again with --debug to see where"
+        complain(str(options.command), what)
         return FAILED
     return code
 

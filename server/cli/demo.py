@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import difflib
+import os
 import shutil
 import subprocess
 import sys
@@ -89,7 +90,11 @@ async def _set_up(folder: Path, environment: Environment) -> Stage:
     paths = app_paths(environment.variables)
     config = folder / "config"
     await asyncio.to_thread(_copy_config, paths, config)
-    variables = {**environment.variables, "TILLER_CONFIG_DIR": str(config)}
+    # The project's tests run on the Python that runs this: the system's may be older, or missing.
+    path = os.pathsep.join(
+        (str(Path(sys.executable).parent), environment.variables.get("PATH", ""))
+    )
+    variables = {**environment.variables, "TILLER_CONFIG_DIR": str(config), "PATH": path}
     return Stage(
         project=project,
         config=config,

@@ -178,12 +178,13 @@ class Editor:
             answer = Answer(applied=False, reason="it changed before the edit was sent")
             return await self._report(document, target, answer, came=False)
         scope = anyio.CancelScope()
+        asked_at = anyio.current_time()
         landing = _Landing(target=target, scope=scope, grace_s=self._timing.verify_s)
         with self.mirror.watch(document.uri, landing.see):
             answer = Answer(applied=None)
             with scope:
                 answer = await self._ask(document, edits, label)
-            return await self._settle(document, answer, landing)
+            return await self._settle(document, answer, landing, asked_at=asked_at)
 
     async def save(self, document: Document, *, reason: str) -> str | None:
         """Have a document saved, if it still is what it was; None when the editor says it is, else why not."""
@@ -193,13 +194,13 @@ class Editor:
             result = await self._client.request(SAVE, params, timeout_s=self._timing.save_s)
         except (RpcError, TimeoutError, ConnectionError) as error:
             return str(error)
-        for one in as_array((as_object(result) or {}).get("results")) or ():
-            outcome = as_object(one) or {}
-            if outcome.get("uri") == document.uri:
-                why = outcome.get("why")
-                told = why if isinstance(why, str) and why else "the editor did not save it"
-                return None if outcome.get("saved") is True else told
-        return "the editor did not say whether it saved it"
+        told = as_array((as_object(result) or {}).get("results")) or ()
+        # One was asked for: how its URI is spelt in the answer does not matter.
+        outcome = (as_object(told[0]) or {}) if len(told) == 1 else {}
+        if outcome.get("saved") is True:
+            return None
+        why = outcome.get("why")
+        return why if isinstance(why, str) and why else "the editor did not say why"
 
     async def _ask(self, document: Document, edits: list[dict[str, object]], label: str) -> Answer:
         if self.abilities.takes_versions:
@@ -226,25 +227,30 @@ class Editor:
             reason=reason if isinstance(reason, str) else "",
         )
 
-    async def _settle(self, document: Document, answer: Answer, landing: _Landing) -> Report:
+    async def _settle(
+        self, document: Document, answer: Answer, landing: _Landing, *, asked_at: float
+    ) -> Report:
         """Wait for the change that the answer speaks of, as long as it makes sense."""
-        end = anyio.current_time() + self._wait_s(answer)
+        end = self._wait_until(answer, asked_at)
         while True:
+            # Asked before looking, so that the last look comes after the time is up.
+            is_last = anyio.current_time() >= end
             report = await self._report(document, landing.target, answer, came=landing.has_come)
-            left = end - anyio.current_time()
-            if report.now is None or left <= 0 or (report.found and report.found.is_whole):
+            if is_last or report.now is None or (report.found and report.found.is_whole):
                 return report
+            left = max(0.0, end - anyio.current_time())
             after = report.now.revision
             _ = await self.mirror.changed(document.uri, after=after, timeout_s=left)
 
-    def _wait_s(self, answer: Answer) -> float:
+    def _wait_until(self, answer: Answer, asked_at: float) -> float:
+        now = anyio.current_time()
         if answer.applied:
-            return self._timing.verify_s
+            return now + self._timing.verify_s
         if answer.applied is None:
-            return 0.0
+            return now
         # Some editors show the edit and leave it to the user.
-        by_hand = "manual" in answer.reason.lower()
-        return self._timing.answer_s if by_hand else self._timing.refused_s
+        by_hand = asked_at + self._timing.answer_s if "manual" in answer.reason.lower() else now
+        return max(now + self._timing.refused_s, by_hand)
 
     async def _report(
         self, document: Document, target: str, answer: Answer, *, came: bool

@@ -15,7 +15,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]
 
 def check(method: str, result: Any) -> None:
     """Hold a result against the schema of its method; `extra` fields fail as well."""
-    TypeAdapter(METHODS[method].result).validate_python(result)
+    shape: Any = METHODS[method].result
+    TypeAdapter(shape).validate_python(result)
 
 
 async def test_every_built_method_answers_in_its_shape(ground: Ground) -> None:

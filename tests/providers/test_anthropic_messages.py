@@ -138,7 +138,7 @@ def test_the_whole_request_is_in_the_apis_words():
         ),
     ],
 )
-def test_thinking_is_asked_for_as_the_model_takes_it(level: Any, adaptive: bool, asked: Any):  # noqa: FBT001 - a column
+def test_thinking_is_asked_for_as_the_model_takes_it(level: Any, adaptive: bool, asked: Any):
     facts = replace(CLAUDE, reasoning=True, compat={"forceAdaptiveThinking": adaptive})
     body = request_body(replace(HELLO, thinking=level), facts)
     assert {key: body[key] for key in ("thinking", "output_config") if key in body} == asked

@@ -136,7 +136,7 @@ def test_only_what_waiting_may_cure_is_retryable(
     reason: Any,
     status: int | None,
     text: str,
-    again: bool,  # noqa: FBT001 - a column
+    again: bool,
 ):
     made = ProviderError(text, reason=reason, provider="lab", status=status)
     assert is_retryable(made) is again
@@ -165,7 +165,7 @@ def test_only_what_waiting_may_cure_is_retryable(
         ("max_tokens is too large", False),
     ],
 )
-def test_a_full_context_is_told_from_a_rate(text: str, overflow: bool):  # noqa: FBT001 - a column
+def test_a_full_context_is_told_from_a_rate(text: str, overflow: bool):
     assert is_overflow_text(text) is overflow
 
 
@@ -184,7 +184,7 @@ def test_an_overflow_without_an_error_is_noticed(
     read: int,
     cached: int,
     written: int,
-    full: bool,  # noqa: FBT001 - a column
+    full: bool,
 ):
     message = AssistantMessage(
         content=(Text(text="x"),),

@@ -1,5 +1,7 @@
 """Stopping a session's work: what ends, what is kept, what is said."""
 
+from typing import Any
+
 import anyio
 import pytest
 
@@ -12,12 +14,13 @@ from agent_core.kernel.errors import (
     ProviderError,
 )
 from agent_core.messages import AssistantMessage, Text, UserMessage
+from agent_core.session.cancel import QueueFate
 from tests.support.scripted_model import Gate, ScriptedModel, call, say
 from tests.support.sessions import bench
 from tests.support.tools import Hold
 
 
-def server_error(**more: object) -> ProviderError:
+def server_error(**more: Any) -> ProviderError:
     return ProviderError("the provider is down", reason="server", provider="scripted", **more)
 
 
@@ -94,7 +97,7 @@ async def test_after_an_abort_the_queue_stays_paused_until_the_next_prompt() -> 
 
 
 @pytest.mark.parametrize("fate", ["return", "drop"])
-async def test_an_abort_can_give_the_queue_back_or_drop_it(fate: str) -> None:
+async def test_an_abort_can_give_the_queue_back_or_drop_it(fate: QueueFate) -> None:
     gate = Gate()
     async with bench(ScriptedModel([(gate, *say("a"))])) as b:
         await b.session.prompt("one")
@@ -135,6 +138,7 @@ async def test_the_abort_of_a_retry_wait_ends_the_run() -> None:
             return 0.0
 
         async def sleep(self, seconds: float) -> None:
+            del seconds
             self.waiting.set()
             await anyio.sleep_forever()
 

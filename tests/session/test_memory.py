@@ -1,6 +1,7 @@
 """What a session keeps: the file, its repair after a crash, compaction, a disk that fails."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.transcript.entries import AnyEntry, CustomEntry, Header, MessageEntry
 from tests.support.clock import FakeClock
 from tests.support.scripted_model import Gate, ScriptedModel, call, say
-from tests.support.sessions import bench
+from tests.support.sessions import bench, words
 from tests.support.tools import Hold, echo
 
 SMALL = ModelFacts(
@@ -192,7 +193,7 @@ async def test_a_long_conversation_is_compacted_by_hand() -> None:
         assert ended.tokens_after is not None
         assert ended.tokens_after < ended.tokens_before
         assert isinstance(b.messages[0], CompactionSummaryMessage)
-        asked = text_of(model.requests[-1].messages[-1].content)
+        asked = words(model.requests[-1].messages[-1])
         assert "names" in asked
 
 
@@ -221,7 +222,7 @@ async def test_a_prompt_during_compaction_waits_and_runs_afterwards() -> None:
         gate.release()
         while b.session.info.snapshot().queue or b.session.info.snapshot().state != "idle":
             await b.idle()
-        assert text_of(b.messages[-2].content) == "three"
+        assert words(b.messages[-2]) == "three"
 
 
 async def test_compact_during_a_run_cancels_the_run_first() -> None:
@@ -241,7 +242,7 @@ async def test_a_hook_can_cancel_or_replace_a_compaction() -> None:
     table = HookTable()
     outcomes = [CompactionCancelled(), SummaryGiven(summary="my own words")]
 
-    async def decide(_: object) -> object:
+    async def decide(_: object) -> Any:
         return outcomes.pop(0)
 
     table.session_before_compact.append(Hook("mine", decide))

@@ -1,5 +1,7 @@
 """Model calls that fail: what is tried again, how long is waited, what the user is told."""
 
+from typing import Any
+
 from agent_core.events import (
     RetryStarted,
     RunEnded,
@@ -14,7 +16,7 @@ from tests.support.scripted_model import ScriptedModel, say
 from tests.support.sessions import bench
 
 
-def server_error(**more: object) -> ProviderError:
+def server_error(**more: Any) -> ProviderError:
     return ProviderError("the provider is down", reason="server", provider="scripted", **more)
 
 
@@ -25,7 +27,7 @@ async def test_a_failing_call_is_retried_with_growing_delays_and_the_user_is_tol
         events = await b.idle()
         started = [e for e in events if isinstance(e, RetryStarted)]
         assert [e.attempt for e in started] == [1, 2]
-        first, second = b.clock.slept
+        first, second = b.slept
         assert 1.6 <= first <= 2.4
         assert 3.2 <= second <= 4.8
         assert "retry.ended" in b.names()
@@ -37,7 +39,7 @@ async def test_retry_after_of_the_provider_wins() -> None:
     async with bench(model) as b:
         await b.session.prompt("go")
         await b.idle()
-        assert b.clock.slept == [7.0]
+        assert b.slept == [7.0]
 
 
 async def test_a_longer_wait_than_allowed_ends_the_run_and_names_the_time() -> None:
@@ -57,7 +59,7 @@ async def test_retries_are_bounded() -> None:
     async with bench(model, options=options) as b:
         await b.session.prompt("go")
         events = await b.idle()
-        assert len(b.clock.slept) == 3
+        assert len(b.slept) == 3
         assert next(e for e in events if isinstance(e, RunEnded)).status == "failed"
 
 
@@ -66,7 +68,7 @@ async def test_a_wrong_key_is_neither_retried_nor_compacted() -> None:
     async with bench(ScriptedModel([error])) as b:
         await b.session.prompt("go")
         events = await b.idle()
-        assert b.clock.slept == []
+        assert b.slept == []
         assert "compaction.started" not in b.names()
         ended = next(e for e in events if isinstance(e, RunEnded))
         assert ended.error is not None

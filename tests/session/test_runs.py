@@ -1,6 +1,7 @@
 """Runs of a session: what is said, what is kept, in which order, on every path out."""
 
 import itertools
+from typing import Any
 
 import anyio
 import pytest
@@ -29,7 +30,7 @@ from tests.support.sessions import bench
 from tests.support.tools import FunctionTool, Hold, echo
 
 
-def server_error(**more: object) -> ProviderError:
+def server_error(**more: Any) -> ProviderError:
     return ProviderError("the provider is down", reason="server", provider="scripted", **more)
 
 
@@ -167,7 +168,7 @@ async def test_steering_interrupts_a_running_process_after_the_grace_and_says_so
         assert b.results() == [
             "working\n\n\nInterrupted: the user sent a new message while this ran."
         ]
-        assert b.clock.slept == [2.0]
+        assert b.slept == [2.0]
 
 
 async def test_a_process_is_not_interrupted_when_the_grace_is_null() -> None:
@@ -312,7 +313,7 @@ async def test_calls_of_an_answer_cut_off_by_the_limit_are_answered_and_never_ru
 
 
 async def test_a_tool_that_crashes_is_a_result_and_the_run_goes_on() -> None:
-    async def boom(*_: object) -> None:
+    async def boom(*_: object) -> Any:
         raise FileNotFoundError("gone between stat and read")
 
     model = ScriptedModel([call("boom"), say("ok")])

@@ -1,14 +1,21 @@
 """A scripted editor wired to the server's mirror without a pipe: what goes out arrives later, in order."""
 
 import asyncio
+import os
 from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
 from lsprotocol import types
 
+from agent_core.workspace import FileText, Written
+from agent_core.workspace.adapters.disk import DiskFiles
 from server.lsp.documents import Mirror
 from server.lsp.editor import Editor, Timing
+from server.lsp.edits import EditorFiles
 from server.lsp.positions import Encoding
 from server.lsp.rpc import RpcError
 from server.lsp.typed_params import make_converter
@@ -122,3 +129,59 @@ async def settled(window: Window) -> None:
 def _settle(answer: asyncio.Future[Json], message: Json) -> None:
     if not answer.done():
         answer.set_result(message)
+
+
+OLD = "one\ntwo\nthree\nfour\nfive\n"
+NEW_TEXT = "one\n2\nthree\nfour\n5\n"
+
+
+def hash_of(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
+
+
+class Place:
+    """A workspace on the disk with one editor, and a document of it."""
+
+    def __init__(self, root: Path, window: Window) -> None:
+        self.root = root
+        self.path = root / "a.py"
+        self.uri = self.path.as_uri()
+        self.window = window
+        self.files = EditorFiles(DiskFiles((root,), root.parent))
+        self.files.attach(window.editor)
+
+    @classmethod
+    def make(cls, tmp_path: Path, window: Window, *, text: str = OLD, typed: str = "") -> "Place":
+        """Make one with the document open; what is typed is not saved."""
+        root = Path(os.path.realpath(tmp_path)) / "ws"
+        root.mkdir()
+        place = cls(root, window)
+        place.path.write_bytes(text.encode())
+        window.desk.open_file(place.path)
+        if typed:
+            window.desk.change(place.uri, typed)
+        return place
+
+    @property
+    def text(self) -> str:
+        """What the user sees."""
+        return self.window.desk.documents[self.uri].text
+
+    @property
+    def disk(self) -> str:
+        return self.path.read_bytes().decode()
+
+    async def read(self) -> FileText:
+        await settled(self.window)
+        read = await self.files.read(self.path)
+        assert isinstance(read, FileText)
+        return read
+
+    async def write(self, text: str = NEW_TEXT, *, base: FileText | None = None) -> Written:
+        return await self.files.write(self.path, text, base=base or await self.read())
+
+    async def refusal(self, kind: type[Exception], text: str = NEW_TEXT) -> str:
+        """Write what must not succeed, and give what is told."""
+        with pytest.raises(kind) as caught:
+            _ = await self.write(text)
+        return str(caught.value)

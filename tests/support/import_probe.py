@@ -13,7 +13,14 @@ import threading
 
 OURS = ("agent_core", "server")
 # What others do on import is theirs; loading it once and not in every child saves most of the time.
-FOREIGN = ("anyio", "anyio._backends._asyncio", "httpx", "lsprotocol.types", "pydantic", "pygls.lsp.server")
+FOREIGN = (
+    "anyio",
+    "anyio._backends._asyncio",
+    "httpx",
+    "lsprotocol.types",
+    "pydantic",
+    "pygls.lsp.server",
+)
 # What reaches outside, by the names of the interpreter's audit events.
 ACTS = frozenset(
     {"os.chdir", "os.exec", "os.fork", "os.link", "os.mkdir", "os.posix_spawn", "os.putenv"}

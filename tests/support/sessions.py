@@ -13,7 +13,13 @@ from agent_core.events.codec import NAMES
 from agent_core.hooks import HookTable
 from agent_core.kernel import Clock, SessionId
 from agent_core.kernel.errors import FileMissing, ModelUnknown
-from agent_core.messages import Message, ToolResultMessage, text_of
+from agent_core.messages import (
+    AssistantMessage,
+    Message,
+    ToolResultMessage,
+    UserMessage,
+    text_of,
+)
 from agent_core.providers import Model
 from agent_core.session import AgentSession
 from agent_core.session.parts import Place, SessionOptions
@@ -93,12 +99,29 @@ class Bench:
         return [NAMES[type(event)] for event in self.seen()]
 
     @property
+    def slept(self) -> list[float]:
+        """Give how long the session waited, each time; only on the clock that tests move."""
+        assert isinstance(self.clock, FakeClock)
+        return self.clock.slept
+
+    @property
     def messages(self) -> tuple[Message, ...]:
         return self.session.info.messages
 
     def results(self) -> list[str]:
         """Give the texts of all tool results in the conversation."""
         return [text_of(one.content) for one in self.messages if isinstance(one, ToolResultMessage)]
+
+
+def words(message: Message) -> str:
+    """Give what a message says."""
+    match message:
+        case UserMessage(content=content) | ToolResultMessage(content=content):
+            return text_of(content)
+        case AssistantMessage():
+            return message.text
+        case _:
+            raise AssertionError(f"{message!r} has no plain words")
 
 
 @asynccontextmanager

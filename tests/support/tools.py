@@ -42,13 +42,13 @@ class FunctionTool:
         return await self._work(arguments, context)
 
 
-def echo(name: str = "echo", **spec: bool) -> FunctionTool:
+def echo(name: str = "echo", *, parallel_safe: bool = False) -> FunctionTool:
     """Make a tool that gives its `text` back."""
 
     async def work(arguments: JsonObject, context: ToolContext) -> ToolResult:
         return text_result(f"{name}:{arguments.get('text', '')}")
 
-    return FunctionTool(name, work, **spec)
+    return FunctionTool(name, work, parallel_safe=parallel_safe)
 
 
 class Hold:

@@ -247,6 +247,11 @@ class Naming:
         with pytest.raises(PathRefused):
             await subject.files.resolve(words, "write")
 
+    async def test_an_odd_folder_that_is_there_may_be_written_to(self, subject: Subject) -> None:
+        subject.contents.put(subject.root / "soft\u00adhyphen/a.txt", b"x")
+        path = await subject.files.resolve("soft\u00adhyphen/new.txt", "write")
+        assert path == subject.root / "soft\u00adhyphen/new.txt"
+
     async def test_what_was_refused_is_refused_without_resolving_too(self, subject) -> None:
         outside = subject.root.parent / "outside.txt"
         for ask in (subject.files.read, subject.files.stat):

@@ -173,7 +173,7 @@ async def test_the_end_is_prompt(shell: Shell) -> None:
     """A cancel is answered within half a second, the grace included, also when signals are ignored."""
     process = await shell.start(HIDING["ignored and hidden"])
     assert await process.read() == b"up\n"
-    with anyio.fail_after(1.0):
+    with anyio.fail_after(1.5):
         await process.end(grace_s=GRACE_S)
 
 

@@ -89,7 +89,8 @@ class DiskFiles:
         if access == "read":
             return _variant(literal[-1], allowed) or inside[-1]
         target = _to_create(inside)
-        check_new_name(path, target)
+        there = next(parent for parent in target.parents if parent.is_dir())
+        check_new_name(path, made=target.relative_to(there))
         return target
 
     def _read(self, path: Path) -> FileText | FileBytes:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import anyio
+from anyio import lowlevel
 
 from agent_core.kernel.errors import FileMissing, NotAFile, StaleText
 from agent_core.workspace.paths import check_new_name, is_inside, meanings, name_variants, refusal
@@ -33,7 +33,7 @@ class MemoryFiles:
 
     async def resolve(self, path: str, access: Access) -> Path:
         """Find the path that a model means."""
-        await anyio.lowlevel.checkpoint()
+        await lowlevel.checkpoint()
         literal = meanings(path, root=self._roots[0], home=self._home)
         found = [_plain(one) for one in literal]
         inside = [one for one in found if is_inside(one, self._roots)]
@@ -45,12 +45,14 @@ class MemoryFiles:
         if access == "read":
             variants = [one for one in name_variants(inside[-1]) if self._exists(one)]
             return variants[0] if variants else inside[-1]
-        check_new_name(path, inside[-1])
-        return inside[-1]
+        target = inside[-1]
+        there = next(parent for parent in target.parents if self._exists(parent))
+        check_new_name(path, made=target.relative_to(there))
+        return target
 
     async def read(self, path: Path) -> FileText | FileBytes:
         """Read a whole file."""
-        await anyio.lowlevel.checkpoint()
+        await lowlevel.checkpoint()
         data = self._data(path)
         decoded = decode_text(data)
         if decoded is None:
@@ -66,7 +68,7 @@ class MemoryFiles:
 
     async def write(self, path: Path, text: str, *, base: FileText | None) -> Written:
         """Write a whole text, if what is there is still `base`."""
-        await anyio.lowlevel.checkpoint()
+        await lowlevel.checkpoint()
         if not is_inside(path, self._roots):
             raise refusal(str(path), leads_to=path, roots=self._roots)
         self._check_place(path)
@@ -87,7 +89,7 @@ class MemoryFiles:
 
     async def stat(self, path: Path) -> FileStat:
         """Say what a path is."""
-        await anyio.lowlevel.checkpoint()
+        await lowlevel.checkpoint()
         if self._is_folder(path):
             return FileStat(path=path, kind="folder", size=0, mtime_ns=0)
         return FileStat(path=path, kind="file", size=len(self._data(path)), mtime_ns=0)

@@ -122,7 +122,7 @@ def _rename(place: _Word, evidence: Evidence, *, old: str, new: str) -> Verdict 
     if not isinstance(source, Source):
         return source
     names = source.occurrences(old)
-    if len(names) != 1 or not any(binds(node, old) for node in source.nodes()):
+    if len(names) != 1 or not any(binds(node, old) for node in source.nodes):
         return None
     return Repair(
         path=place.path,

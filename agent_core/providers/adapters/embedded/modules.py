@@ -96,7 +96,7 @@ def _modules(paths: Sequence[str]) -> set[str]:
 
 
 def _import_at(source: Source, line: int) -> ast.Import | ast.ImportFrom | None:
-    for node in source.nodes():
+    for node in source.nodes:
         if isinstance(node, ast.Import | ast.ImportFrom) and node.lineno <= line <= (
             node.end_lineno or 0
         ):

@@ -203,7 +203,7 @@ def _misspelt_binding(source: Source, line: int, *, missing: str, suggested: str
     alone, uses = source.occurrences(suggested), source.occurrences(missing)
     if len(alone) != 1 or alone[0].dotted or len(uses) < 2:  # noqa: PLR2004 - two witnesses
         return None
-    nodes = list(source.nodes())
+    nodes = source.nodes
     if any(_names_anew(node, missing) or imports(node, missing) for node in nodes):
         return None
     function = source.function_at(line)
@@ -269,7 +269,7 @@ def attributes_of(source: Source, name: str) -> set[str]:
     """Give the attributes that are looked up on a name."""
     return {
         node.attr
-        for node in source.nodes()
+        for node in source.nodes
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)
         and node.value.id == name

@@ -51,6 +51,8 @@ RULES: Mapping[str, Callable[[Site, Evidence], Verdict]] = {
 """What to do about each kind of error."""
 MOST_REPAIRS = 40
 MOST_STEPS = 300
+MOST_FAILURES = 25
+"""Of one run; the others wait for the next."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +124,7 @@ def _mend(
     report: Report, evidence: Evidence, steps: Sequence[Step], repaired: tuple[str, ...]
 ) -> Next:
     declined: list[tuple[str, str]] = []
-    for failure in report.failures:
+    for failure in report.failures[:MOST_FAILURES]:
         verdict = _verdict(failure, evidence)
         match verdict:
             case Run(command=command, why=why):

@@ -72,10 +72,10 @@ class Source:
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return None
 
-    def nodes(self) -> Iterator[ast.AST]:
-        """Walk the whole tree."""
-        if self.tree is not None:
-            yield from ast.walk(self.tree)
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """The whole tree, node by node."""
+        return () if self.tree is None else tuple(ast.walk(self.tree))
 
     def occurrences(self, text: str, *, within: range | None = None) -> tuple[Name, ...]:
         """Give where a name stands."""
@@ -101,7 +101,7 @@ class Source:
         """Give the innermost function around a line."""
         around = [
             node
-            for node in self.nodes()
+            for node in self.nodes
             if isinstance(node, FunctionNode) and node.lineno <= line <= (node.end_lineno or 0)
         ]
         return max(around, key=lambda node: node.lineno, default=None)
@@ -110,7 +110,7 @@ class Source:
         """Give the innermost class around a line."""
         around = [
             node
-            for node in self.nodes()
+            for node in self.nodes
             if isinstance(node, ast.ClassDef) and node.lineno <= line <= (node.end_lineno or 0)
         ]
         return max(around, key=lambda node: node.lineno, default=None)
@@ -139,7 +139,7 @@ class Source:
     def _end_of_statement(self, line: int) -> int:
         ends = [
             node.end_lineno or node.lineno
-            for node in self.nodes()
+            for node in self.nodes
             if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0)
         ]
         return min(ends, default=line)

@@ -1,7 +1,7 @@
 """What can be said of a failure: learn more first, a repair, or that there is none."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agent_core.providers.adapters.embedded.commands import ASKING_MARK, TEST_COMMANDS
 from agent_core.providers.adapters.embedded.output import Failure
@@ -65,6 +65,8 @@ class Evidence:
     """Since the last run."""
     answers: tuple[str, ...] = ()
     """All that Python was asked for and said in this task, newest first."""
+    sources: dict[tuple[str, int | None], Source] = field(default_factory=dict)
+    """Files that were read, each parsed once: many failures may come from one."""
 
     def output(self, command: str) -> Step | None:
         """Give what a command printed, when it was run."""
@@ -73,6 +75,9 @@ class Evidence:
     def source(self, path: str, line: int) -> Source | Read | Declined:
         """Give the text around a line, or what must be done to have it."""
         wanted = Read(path=path, line=line)
+        key = (path, wanted.offset)
+        if key in self.sources:
+            return self.sources[key]
         for step in self.steps:
             if step.name != "read" or step.argument("path") != path:
                 continue
@@ -80,7 +85,8 @@ class Evidence:
                 continue
             if step.failed:
                 return Declined(why=f"{path} could not be read: {step.output}")
-            return Source(step.output, first_line=wanted.offset or 1)
+            self.sources[key] = Source(step.output, first_line=wanted.offset or 1)
+            return self.sources[key]
         return wanted
 
 

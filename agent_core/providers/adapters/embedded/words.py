@@ -53,6 +53,8 @@ def stopped(report: Report, repaired: Sequence[str], declined: Sequence[tuple[st
     if not declined:
         return f"{done}The tests fail, and I found no traceback to go by. The last lines are:\n{report.tail}"
     left = "\n".join(f"- {where}: {why}" for where, why in declined)
+    if (more := len(report.failures) - len(declined)) > 0:
+        left += f"\n- and {more} more, at which I have not looked"
     return (
         f"{done}The tests still fail. Not repaired:\n{left}\n"
         "This needs you, or a language model: I only make repairs that Python's own messages name."
