@@ -38,6 +38,7 @@ from agent_core.transcript import build_context
 from agent_core.transcript.entries import Header
 from agent_core.workspace import Files, Processes, Workspace
 from agent_core.workspace.adapters.disk import DiskFiles
+from agent_core.workspace.adapters.path_locks import PathLocks
 from agent_core.workspace.adapters.processes import DiskProcesses
 from agent_core.workspace.permission import ModePolicy
 
@@ -70,6 +71,8 @@ class SessionRequest:
     """Puts something before the disk, an editor for one."""
     processes: Callable[[Processes], Processes] = lambda plain: plain
     """The same for processes."""
+    locks: PathLocks = field(default_factory=PathLocks)
+    """One writer per file: to be shared by the sessions of a process."""
     pool: HttpPool | None = None
     """Connections to providers that several sessions share; None: of this session's own."""
     clock: Clock = field(default_factory=SystemClock)
@@ -222,7 +225,7 @@ def _ingredients(
     model, trouble = _model(request, values, models, context.model)
     scratch = paths.data / "outputs" / opened.log.header.id
     roots = (ground.root,)
-    disk = DiskFiles(roots, _home(request.env), read_roots=(scratch,))
+    disk = DiskFiles(roots, _home(request.env), read_roots=(scratch,), locks=request.locks)
     workspace = Workspace(
         roots=roots,
         files=request.files(disk),

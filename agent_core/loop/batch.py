@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import anyio
+from anyio.lowlevel import checkpoint
 
 from agent_core.events import ToolEnded, ToolOutputDelta, ToolRunning, ToolStatus
 from agent_core.kernel import ItemId, JsonObject, JsonValue, TurnId
@@ -115,6 +116,8 @@ async def _run(loop: Loop, demand: Demand, slot: _Slot, turn: TurnId) -> None:
         slot.stop_text = STOPPED_BY_USER
         slot.scope.cancel()
 
+    # A call may end as if nothing had happened although it was cancelled; the next one must not start then.
+    await checkpoint()
     loop.items.started(slot.item, stop)
     begun_s = loop.clock.monotonic_s()
     try:

@@ -7,12 +7,21 @@ from typing import Any, cast
 
 from lsprotocol import types
 
+from server.lsp.codec import as_array, as_object
 from server.lsp.documents import Mirror
 from server.lsp.names import COMMANDS, METHODS, VERSION, server_capability
 from server.lsp.protocol import Connection
 from server.lsp.runtime import Runtime
 
 _log = logging.getLogger(__name__)
+
+
+def without_nulls(change: object) -> object:
+    """Take a null `range` or `rangeLength` for one that was left out: the change is the whole text."""
+    members = as_object(change)
+    if members is None:
+        return change
+    return {name: value for name, value in members.items() if value is not None}
 
 
 class App:
@@ -50,6 +59,9 @@ class App:
         def did_change(params: types.DidChangeTextDocumentParams) -> None:
             mirror.did_change(params)
 
+        # Raw wins over typed: some clients send null where they mean "left out".
+        connection.add_agent_notification(types.TEXT_DOCUMENT_DID_CHANGE, self._did_change)
+
         @connection.feature(types.TEXT_DOCUMENT_DID_SAVE)
         def did_save(params: types.DidSaveTextDocumentParams) -> None:
             mirror.did_save(params)
@@ -71,6 +83,13 @@ class App:
         named = encoding.value if isinstance(encoding, Enum) else encoding
         self.mirror.use_encoding(str(named or "utf-16"))
         self._runtime.warm_up()
+
+    async def _did_change(self, params: dict[str, Any]) -> None:
+        changes = as_array(params.get("contentChanges")) or []
+        cleaned = {**params, "contentChanges": [without_nulls(change) for change in changes]}
+        self.mirror.did_change(
+            self.connection.protocol.read(types.TEXT_DOCUMENT_DID_CHANGE, cleaned)
+        )
 
     async def _call(self, method: str, params: dict[str, Any]) -> object:
         front = await self.front()

@@ -17,6 +17,7 @@ from agent_core.providers.http import HttpPool
 from agent_core.resources.paths import app_paths
 from agent_core.session import AgentSession
 from agent_core.workspace import Files
+from agent_core.workspace.adapters.path_locks import PathLocks
 from server.lsp.config import ServerConfig
 from server.lsp.documents import Mirror
 from server.lsp.edits import EditorFiles, EditorProcesses
@@ -48,6 +49,7 @@ class Host:
         self._clock = SystemClock()
         self.started_ms = self._clock.now_ms()
         self._pool = HttpPool(clock=self._clock)
+        self._locks = PathLocks()
         self._group: TaskGroup | None = None
         self._ready = asyncio.Event()
         self._over = anyio.Event()
@@ -145,6 +147,7 @@ class Host:
             session=which,
             env=self._config.env,
             pool=self._pool,
+            locks=self._locks,
             files=before_disk,
             processes=lambda plain: EditorProcesses(plain, overlays[0]),
             settings={"editor": settings} if settings else {},

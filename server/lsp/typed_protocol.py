@@ -83,6 +83,14 @@ class TillerProtocol(LanguageServerProtocol):
 
     # ------------------------------------------------------------------ in
 
+    def read(self, method: str, params: object) -> Any:
+        """Read the params of a standard method that is served raw.
+
+        Raises:
+            RpcError: -32602, they do not have the method's shape.
+        """
+        return read_params(self._converter, method=method, params=params)
+
     def receive(self, body: bytes) -> None:
         """Act on one message body: start its handler, or answer what is wrong with it."""
         try:

@@ -6,7 +6,10 @@ from urllib.parse import unquote, urlsplit
 
 def path_of(uri: str) -> Path | None:
     """Give the path of a `file:` URI; None for any other."""
-    parts = urlsplit(uri)
+    try:
+        parts = urlsplit(uri)
+    except ValueError:  # such as an unclosed bracket in the place of the host
+        return None
     if parts.scheme != "file" or parts.netloc not in {"", "localhost"}:
         return None
     path = unquote(parts.path)

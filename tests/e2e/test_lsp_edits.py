@@ -134,3 +134,19 @@ async def test_an_edit_outside_of_the_workspace_is_refused_and_the_model_told(
         await client.request("agent/prompt", prompt("try", wait=True))
         assert "outside" in tool_texts(ground.provider.requests[-1])[0]
         assert outside.read_text("utf-8") == "secret = 1\n"
+
+
+async def test_a_change_with_a_null_range_is_the_whole_text(ground: Ground) -> None:
+    path = ground.file("shape.py", DISK)
+    ground.provider.script([calls(READ), says("done")])
+    async with ground.client(VSCODE) as client:
+        client.open(path.as_uri(), DISK)
+        client.notify(
+            "textDocument/didChange",
+            {
+                "textDocument": {"uri": path.as_uri(), "version": 2},
+                "contentChanges": [{"range": None, "rangeLength": None, "text": "typed = 1\n"}],
+            },
+        )
+        await client.request("agent/prompt", prompt("look", wait=True))
+        assert tool_texts(ground.provider.requests[-1])[0].startswith("typed = 1")

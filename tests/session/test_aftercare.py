@@ -83,7 +83,7 @@ def test_an_overflow_is_compacted_once_and_only_when_that_is_allowed() -> None:
     ],
 )
 def test_only_what_may_pass_by_waiting_is_tried_again(
-    reason: ProviderErrorKind, retried: bool
+    reason: ProviderErrorKind, *, retried: bool
 ) -> None:
     failure = error(reason)
     wanted = RetryAfter(delay_s=2.0, attempt=1, error=failure) if retried else Stop(error=failure)

@@ -29,7 +29,12 @@ class DiskFiles:
     """Reads and writes below some folders. All users of one object share its one-writer-per-path rule."""
 
     def __init__(
-        self, roots: Sequence[Path], home: Path, *, read_roots: Sequence[Path] = ()
+        self,
+        roots: Sequence[Path],
+        home: Path,
+        *,
+        read_roots: Sequence[Path] = (),
+        locks: PathLocks | None = None,
     ) -> None:
         """Take the folders that may be used.
 
@@ -37,11 +42,12 @@ class DiskFiles:
             roots: Absolute and real; the first is where relative paths start.
             home: What `~` means.
             read_roots: Absolute; more folders that may be read, not written. They need not be there yet.
+            locks: Shared by all who may write the same files; None: nobody else does.
         """
         self._roots = tuple(roots)
         self._read_roots = tuple(read_roots)
         self._home = home
-        self._locks = PathLocks()
+        self._locks = locks or PathLocks()
 
     async def resolve(self, path: str, access: Access) -> Path:
         """Find the real path that a model means."""
