@@ -16,7 +16,6 @@ from agent_core.events import (
 from agent_core.kernel import MessageId, RunId
 from agent_core.kernel.errors import (
     ModelUnknown,
-    ProviderError,
     RunMismatch,
     RunNotActive,
     SessionBusy,
@@ -28,10 +27,6 @@ from agent_core.session.parts import SessionOptions
 from tests.support.scripted_model import Gate, ScriptedModel, both, call, say
 from tests.support.sessions import bench
 from tests.support.tools import FunctionTool, Hold, echo
-
-
-def server_error(**more: Any) -> ProviderError:
-    return ProviderError("the provider is down", reason="server", provider="scripted", **more)
 
 
 async def test_a_prompt_is_answered_and_the_events_come_in_order() -> None:
