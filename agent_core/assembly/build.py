@@ -68,8 +68,15 @@ class Ingredients:
 
 @asynccontextmanager
 async def build_session(ingredients: Ingredients) -> AsyncGenerator[AgentSession, None]:
-    """Build a session and hold its tasks; leaving the context cancels what goes on and settles the file."""
-    parts = _parts(ingredients)
+    """Build a session and hold its tasks; leaving the context cancels what goes on and settles the file.
+
+    The log is closed however it ends, also when no session can be built.
+    """
+    try:
+        parts = _parts(ingredients)
+    except BaseException:
+        await ingredients.opened.log.close()
+        raise
     restored = restore(parts.recorder.path())
     failure: Exception | None = None
     async with anyio.create_task_group() as group:

@@ -43,6 +43,8 @@ from agent_core.workspace.adapters.processes import DiskProcesses
 from agent_core.workspace.permission import ModePolicy
 
 StoreKind = Literal["files", "memory"]
+NEEDED = frozenset({"HOME", "PATH"})
+"""Variables without which no program runs well; a key is never in them, though a header may name them."""
 LEVELS: tuple[ThinkingLevel, ...] = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
@@ -324,9 +326,7 @@ def _notices(
     settings: Settings, models: ModelSet, opened: Opened, fallback: str
 ) -> tuple[str, ...]:
     notices = [str(problem) for problem in settings.problems]
-    for problem in models.problems:
-        place = ":".join(str(part) for part in (problem.path, problem.line, problem.column) if part)
-        notices.append(f"{place}: {problem}")
+    notices.extend(str(problem) for problem in models.problems)
     if opened.recovery.torn_tail is not None:
         notices.append(
             f"the session's last line was cut off; the fragment is in {opened.recovery.torn_tail}"
@@ -360,12 +360,8 @@ def _system_prompt(root: Path, paths: AppPaths) -> SystemPrompt:
 
 def _without_keys(env: Mapping[str, str], models: ModelSet) -> Mapping[str, str]:
     """Give the environment of processes: a command that a model chose has no use for our keys."""
-    keys = {
-        name
-        for provider in models.registry.providers()
-        for name in (*provider.key_variables, *provider.bearer_variables)
-    }
-    return {name: value for name, value in env.items() if name not in keys}
+    secret = models.registry.secret_variables() - NEEDED
+    return {name: value for name, value in env.items() if name not in secret}
 
 
 def _home(env: Mapping[str, str]) -> Path:

@@ -105,6 +105,8 @@ class Demand:
     tools: tuple[ToolDeclaration, ...]
     parallel: bool = True
     """Safe calls of a batch run side by side; False: one after another."""
+    without_thoughts: bool = False
+    """A provider refused thoughts or signatures of earlier answers: send none."""
     skip_on_steer: bool = True
     """Calls that have not started are skipped when the user speaks."""
     steer_grace_s: float | None = 2.0

@@ -33,6 +33,20 @@ class Credentials:
         also = f"the environment variable {' or '.join(names)}, or " if names else ""
         return f"set {also}apiKey of {self._provider.id!r} in models.json"
 
+    def variables(self) -> frozenset[str]:
+        """Name the variables that a key or header may be taken from, whether they are set or not."""
+        written = (
+            self._written.api_key or "",
+            *self._written.headers.values(),
+            *(
+                value
+                for headers in self._written.model_headers.values()
+                for value in headers.values()
+            ),
+        )
+        named = (name for value in written for name in missing_variables(value, {}))
+        return frozenset((*self._provider.key_variables, *self._provider.bearer_variables, *named))
+
     def for_model(self, model: str) -> Access:
         """Give the way in for one model, which may have headers of its own."""
         return _ModelAccess(self, model)

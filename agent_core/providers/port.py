@@ -93,6 +93,8 @@ class ModelRequest:
     """None: the model's own limit."""
     session: str | None = None
     """For providers that route or cache by session."""
+    without_thoughts: bool = False
+    """Leave out thoughts and signatures, also the model's own: a provider refused them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

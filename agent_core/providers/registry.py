@@ -72,6 +72,10 @@ class ModelRegistry:
         found = self._credentials.get(provider)
         return "ok" if found is not None and found.what_to_set() is None else "missing"
 
+    def secret_variables(self) -> frozenset[str]:
+        """Name every variable of the environment that may hold a key of some provider."""
+        return frozenset[str]().union(*(one.variables() for one in self._credentials.values()))
+
     def find(self, ref: str) -> ModelFacts:
         """Find a model by `provider/id`, or by its id alone when no other provider has it.
 

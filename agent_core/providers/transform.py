@@ -36,7 +36,11 @@ ID_TAIL = 8
 
 
 def acceptable(
-    messages: Iterable[Message], facts: ModelFacts, *, call_id: Callable[[str], str]
+    messages: Iterable[Message],
+    facts: ModelFacts,
+    *,
+    call_id: Callable[[str], str],
+    without_thoughts: bool = False,
 ) -> tuple[Turn, ...]:
     """Give the messages as this model may see them.
 
@@ -47,6 +51,7 @@ def acceptable(
         messages: The transcript, oldest first.
         facts: The model that will be asked.
         call_id: Makes the id of a tool call into one that this API takes; clashes are resolved here.
+        without_thoughts: Treat every answer as another model's, whose thoughts and signatures mean nothing here.
     """
     ids = _CallIds(call_id)
     turns: list[Turn] = []
@@ -54,7 +59,8 @@ def acceptable(
         if answer is None or answer.stop_reason in ("error", "aborted"):
             turns.extend(_said(others, facts))
             continue
-        sent = _with_content(answer, _content_for(answer, facts))
+        own = not without_thoughts and _is_own(answer, facts)
+        sent = _with_content(answer, _content_for(answer, own=own))
         results = [other for other in others if isinstance(other, ToolResultMessage)]
         sent, answered = ids.pair(sent, results)
         if sent.content:
@@ -193,9 +199,12 @@ def _with_content(
     return answer if content == answer.content else replace(answer, content=content)
 
 
-def _content_for(answer: AssistantMessage, facts: ModelFacts) -> tuple[AssistantContent, ...]:
-    same = (answer.provider, answer.api, answer.model) == (facts.provider, facts.api, facts.id)
-    kept = (_own(part) if same else _foreign(part) for part in answer.content)
+def _is_own(answer: AssistantMessage, facts: ModelFacts) -> bool:
+    return (answer.provider, answer.api, answer.model) == (facts.provider, facts.api, facts.id)
+
+
+def _content_for(answer: AssistantMessage, *, own: bool) -> tuple[AssistantContent, ...]:
+    kept = (_own(part) if own else _foreign(part) for part in answer.content)
     return tuple(part for part in kept if part is not None)
 
 

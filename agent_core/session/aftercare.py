@@ -1,6 +1,7 @@
 """What follows when a run's turns are over: pure, so that it can be read as a table."""
 
 import random
+import re
 from dataclasses import dataclass
 
 from agent_core.events import CompactionReason
@@ -9,6 +10,9 @@ from agent_core.messages import AssistantMessage
 from agent_core.providers.retry import is_retryable
 
 JITTER = 0.2
+REFUSED_HISTORY = re.compile(
+    r"thinking|thought|signature|reasoning|tool_use|tool_result|tool call", re.IGNORECASE
+)
 DOUBLINGS = 30
 """Beyond, a delay does not grow any more: it is longer than any limit."""
 
@@ -74,7 +78,14 @@ class CompactThenStop:
     reason: CompactionReason
 
 
-Next = Stop | RetryAfter | CompactThenGoOn | CompactThenStop
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainThenGoOn:
+    """Go on at once without the thoughts and signatures that the provider refused."""
+
+    error: ProviderError
+
+
+Next = Stop | RetryAfter | CompactThenGoOn | CompactThenStop | PlainThenGoOn
 
 
 def decide(
@@ -82,6 +93,7 @@ def decide(
     *,
     tries: int,
     compacted: bool,
+    plain: bool = False,
     auto_compact: bool,
     settings: RetrySettings,
     jitter: float = 0.0,
@@ -92,6 +104,7 @@ def decide(
         outcome: How the turns ended.
         tries: Retries made so far since the last answer.
         compacted: This prompt's overflow was already answered by a compaction; there is only one.
+        plain: Thoughts and signatures are left out already; that is tried once for each prompt.
         auto_compact: Compaction may run unasked.
         settings: How to retry.
         jitter: Share by which the delay differs, -0.2 to 0.2; the caller draws it.
@@ -104,16 +117,22 @@ def decide(
         case Finished():
             return Stop()
         case Failed(error=error) if error.reason == "context_overflow":
-            if auto_compact and not compacted:
-                return CompactThenGoOn(reason="overflow", error=error)
-            return Stop(error=error)
+            goes_on = auto_compact and not compacted
+            return CompactThenGoOn(reason="overflow", error=error) if goes_on else Stop(error=error)
         case Failed(error=error):
+            if not plain and _refuses_history(error):
+                return PlainThenGoOn(error=error)
             return _after_failure(error, tries=tries, settings=settings, jitter=jitter)
 
 
 def draw_jitter() -> float:
     """Draw how much a delay differs, so that many sessions do not knock at once."""
     return random.uniform(-JITTER, JITTER)  # noqa: S311 - no secret depends on it
+
+
+def _refuses_history(error: ProviderError) -> bool:
+    """Tell whether a request was refused for the thoughts, signatures or tool pairs of earlier answers."""
+    return error.reason == "invalid_request" and REFUSED_HISTORY.search(str(error)) is not None
 
 
 def _after_failure(

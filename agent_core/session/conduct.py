@@ -27,6 +27,7 @@ from agent_core.session.aftercare import (
     Failed,
     Finished,
     Outcome,
+    PlainThenGoOn,
     RetryAfter,
     Stop,
     decide,
@@ -80,6 +81,7 @@ class Conductor:
         self._ledger = ledger
         self._run = activity.run or RunId(parts.new_id())
         self._system = ""
+        self._plain = False
         self._port = TurnPort(parts, activity, run=self._run, compaction=compaction, say=self._say)
 
     async def conduct(self, openings: Sequence[Opening]) -> None:
@@ -147,6 +149,7 @@ class Conductor:
                 await self._turns(loop),
                 tries=self._port.tries,
                 compacted=compacted,
+                plain=self._plain,
                 auto_compact=self._parts.options.auto_compact,
                 settings=self._parts.options.retry,
                 jitter=draw_jitter(),
@@ -156,8 +159,8 @@ class Conductor:
                     continue
                 case Stop(error=error):
                     return self._give_up(error)
-                case RetryAfter(delay_s=delay_s, error=error):
-                    await self._wait(delay_s, error)
+                case PlainThenGoOn() | RetryAfter():
+                    await self._again(step)
                 case CompactThenGoOn(reason=reason, error=error):
                     compacted = True
                     done = await self._compaction.compact(self._activity, reason, will_retry=True)
@@ -201,6 +204,13 @@ class Conductor:
                 RetryEnded(run=self._run, success=False, attempt=self._port.tries, error=failure)
             )
         return failure
+
+    async def _again(self, step: PlainThenGoOn | RetryAfter) -> None:
+        """Get ready for another try: at once without the thoughts that were refused, or after a wait."""
+        if isinstance(step, PlainThenGoOn):
+            self._plain = True
+            return
+        await self._wait(step.delay_s, step.error)
 
     async def _wait(self, delay_s: float, error: ProviderError) -> None:
         self._port.tries += 1
@@ -264,6 +274,7 @@ class Conductor:
             thinking=parts.models.thinking,
             system=self._system,
             tools=parts.toolbox.declarations(),
+            without_thoughts=self._plain,
             parallel=parts.options.tool_execution == "parallel",
             skip_on_steer=parts.options.skip_on_steer,
             steer_grace_s=parts.options.steer_grace_s,

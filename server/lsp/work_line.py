@@ -111,7 +111,8 @@ def _outcome(event: RunEnded) -> str:
 
 
 def _files(changes: ChangeCounts) -> str:
-    return f"{changes.files} files +{changes.additions} −{changes.deletions}"  # noqa: RUF001 - a true minus
+    word = "file" if changes.files == 1 else "files"
+    return f"{changes.files} {word} +{changes.additions} −{changes.deletions}"  # noqa: RUF001 - a true minus
 
 
 def _money(usage: UsageReport) -> list[str]:

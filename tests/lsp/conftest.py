@@ -65,7 +65,7 @@ async def client(ground: Ground, frames: Frames) -> AsyncGenerator[LanguageClien
     def made() -> LanguageClient:
         one = LanguageClient(converter_factory=default_converter)
         # pytest-lsp knows work-done progress only; a subscription has frames of its own.
-        noted = {types.PROGRESS: lambda params: frames.take(params)}
+        noted = {types.PROGRESS: frames.take}
         register_lsp_features(one, {**DEFAULT_CLIENT_FEATURES, **noted})
         return one
 

@@ -83,3 +83,30 @@ async def test_after_a_failed_run_the_session_can_go_on() -> None:
         await b.session.prompt("again")
         await b.idle()
         assert [e.status for e in b.seen() if isinstance(e, RunEnded)] == ["failed", "completed"]
+
+
+async def test_a_refused_thought_is_left_out_once_and_the_run_goes_on() -> None:
+    refused = ProviderError(
+        "messages.1: a final assistant message must start with a thinking block",
+        reason="invalid_request",
+        provider="p",
+        status=400,
+    )
+    model = ScriptedModel([refused, say("on we go")])
+    async with bench(model) as b:
+        await b.session.prompt("go")
+        events = await b.idle()
+        assert [request.without_thoughts for request in model.requests] == [False, True]
+        assert "compaction.started" not in b.names()
+        assert b.slept == []
+        assert next(e for e in events if isinstance(e, RunEnded)).status == "completed"
+
+
+async def test_a_thought_refused_twice_ends_the_run() -> None:
+    refused = ProviderError(
+        "invalid signature in thinking block", reason="invalid_request", provider="p", status=400
+    )
+    async with bench(ScriptedModel([refused, refused])) as b:
+        await b.session.prompt("go")
+        events = await b.idle()
+        assert next(e for e in events if isinstance(e, RunEnded)).status == "failed"

@@ -34,7 +34,12 @@ _Json = dict[str, JsonValue]
 
 def request_body(request: ModelRequest, facts: ModelFacts) -> JsonObject:
     """Give the body to send."""
-    turns = acceptable(request.messages, facts, call_id=_call_id)
+    turns = acceptable(
+        request.messages,
+        facts,
+        call_id=_call_id,
+        without_thoughts=request.without_thoughts,
+    )
     max_tokens = output_limit(request, turns, facts)
     messages = _messages(turns)
     _mark_last(messages)

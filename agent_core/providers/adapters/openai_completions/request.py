@@ -38,7 +38,12 @@ _Json = dict[str, JsonValue]
 def request_body(request: ModelRequest, facts: ModelFacts) -> JsonObject:
     """Give the body to send."""
     compat = compat_of(facts)
-    turns = acceptable(request.messages, facts, call_id=_call_id)
+    turns = acceptable(
+        request.messages,
+        facts,
+        call_id=_call_id,
+        without_thoughts=request.without_thoughts,
+    )
     level = clamp(request.thinking, facts)
     body: _Json = {
         "model": facts.id,
