@@ -13,7 +13,7 @@ from tests.support.seed_ids import load_seed_ids
 from tests.support.shared import ROOT
 
 NODE_ID = re.compile(r"(?P<file>tests/[\w./-]+\.py)::(?P<names>[\w:]+)(?P<parameters>\[.+\])?")
-SEED_ID = re.compile(r"[A-Z]\.\d+ \d+\.\d+[a-z]?")
+SEED_ID = re.compile(r"[A-Z]\.\d+ \d+\.\d+[a-z]?|[A-Z]+-\d{3}")
 
 SUITE = """
 import pytest
@@ -105,7 +105,7 @@ def _pytest(cwd: Path, *arguments: str, env: dict[str, str]):
 
 def _problems(seed_id: str, node_ids: tuple[str, ...]) -> Iterator[str]:
     if not SEED_ID.fullmatch(seed_id):
-        yield f"{seed_id!r} is not of the form 'J.1 2.3'"
+        yield f"{seed_id!r} is not of the form 'J.1 2.3' or 'ABC-001'"
     if not node_ids:
         yield "names no test: leave the id out until one covers it"
     for node_id in node_ids:

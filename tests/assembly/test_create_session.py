@@ -40,7 +40,11 @@ class Folder:
         self.env = {"PATH": PATH, **dirs.variables()}
 
     def open(self, **options: Any) -> AbstractAsyncContextManager[AgentSession]:
-        given = {"workspace": self.root, "env": self.env, "model": "embedded/repair"}
+        given: dict[str, Any] = {
+            "workspace": self.root,
+            "env": self.env,
+            "model": "embedded/repair",
+        }
         return create_session(**(given | options))
 
     def write(self, name: str, text: str) -> None:
@@ -335,6 +339,15 @@ async def test_an_error_inside_leaves_the_session_closed_and_comes_out_as_it_is(
         await fail()
     async with folder.open(session="latest") as again:
         assert "go" in str(again.info.entries)
+
+
+async def test_hooks_of_the_call_are_asked(folder: Folder) -> None:
+    async with folder.open(hooks=handled(), store="memory") as session:
+        reader = session.subscribe()
+        await ask(session, "for the hook")
+        names = {type(one.event).__name__ for one in reader.take_now()}
+        assert "RunEnded" in names
+        assert "TurnStarted" not in names
 
 
 # What is wrong with the ground.

@@ -72,9 +72,8 @@ class Gauge:
             self.held_bytes = max(self.held_bytes, self.seat.held_bytes)
 
 
-async def test_a_client_that_does_not_read_harms_nobody_and_misses_nothing(ground: Ground) -> None:
-    other = ground.root.parent / "other"
-    other.mkdir()
+def _prepare(ground: Ground) -> str:
+    """Write what the provider says to each; gives the long text."""
     text = DELTA * DELTAS
     half = (len(DELTA) + 150) * DELTAS // 2
     usage = {"input": 10, "output": 10}
@@ -86,6 +85,13 @@ async def test_a_client_that_does_not_read_harms_nobody_and_misses_nothing(groun
             {"when": "stuck", **long, "stall_after_bytes": [half, STUCK_S * 0.6]},
         ]
     )
+    return text
+
+
+async def test_a_client_that_does_not_read_harms_nobody_and_misses_nothing(ground: Ground) -> None:
+    other = ground.root.parent / "other"
+    other.mkdir()
+    text = _prepare(ground)
     config = ServerConfig(env=dict(ground.env), home=ground.dirs.home)
     async with (
         Runtime(config) as runtime,

@@ -6,6 +6,7 @@ from collections.abc import Container
 
 import pytest
 from hypothesis import given, strategies as st
+from typing_extensions import override
 
 from agent_core.kernel import new_entry_id, uuid7
 from agent_core.kernel.ids import ENTRY_ID_DRAWS
@@ -20,6 +21,7 @@ class Everything(Container[object]):
     def __init__(self) -> None:
         self.asked = 0
 
+    @override
     def __contains__(self, drawn: object) -> bool:
         self.asked += 1
         return True

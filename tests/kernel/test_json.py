@@ -95,16 +95,30 @@ def test_what_is_no_json_or_too_much_of_it_is_a_value_error(text: str | bytes) -
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ('{"path": "a.p', {"path": "a.p"}),
-        ('{"path": "a.py", "offset": 1', {"path": "a.py", "offset": 1}),
+        ('{"a":1}', {"a": 1}),
+        ('{"file":"/src/ma', {"file": "/src/ma"}),
+        ('{"a":1,"b":2', {"a": 1, "b": 2}),
+        ('{"a":{"b":1', {"a": {"b": 1}}),
+        ('{"items":[1,2,3', {"items": [1, 2, 3]}),
+        ('{"a":1,', {"a": 1}),
         ('{"path"', {}),
         ("{", {}),
-        ("[1, 2", [1, 2]),
         ('{"a": "\\u00', {"a": ""}),
     ],
+    ids=["whole", "string", "object", "nested", "array", "comma", "key", "brace", "escape"],
 )
 def test_the_beginning_of_json_is_read_as_far_as_it_goes(text: str, value: JsonValue) -> None:
     assert decode_partial(text) == value
+
+
+def test_pieces_are_read_better_the_more_have_come() -> None:
+    pieces = ('{"file": "/sr', 'c/main.ts", "li', 'nes": 3}')
+    read = [decode_partial("".join(pieces[:count])) for count in (1, 2, 3)]
+    assert read == [
+        {"file": "/sr"},
+        {"file": "/src/main.ts"},
+        {"file": "/src/main.ts", "lines": 3},
+    ]
 
 
 @pytest.mark.parametrize("text", ["", "x", "}", '{"a": NaN', "[" * 10_000])

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import pytest_asyncio
@@ -28,7 +28,7 @@ class Frames:
 
     def take(self, params: types.ProgressParams) -> None:
         """Take one notification."""
-        self.values.setdefault(params.token, []).append(params.value)
+        self.values.setdefault(params.token, []).append(cast("dict[str, Any]", params.value))
         self._changed.set()
 
     async def until(self, wanted: Callable[[], object]) -> None:
@@ -62,11 +62,13 @@ def frames() -> Frames:
 async def client(ground: Ground, frames: Frames) -> AsyncGenerator[LanguageClient, None]:
     """Return a client whose server has just been started; nothing has been said yet."""
 
+    def note(params: types.ProgressParams) -> None:
+        frames.take(params)
+
     def made() -> LanguageClient:
         one = LanguageClient(converter_factory=default_converter)
         # pytest-lsp knows work-done progress only; a subscription has frames of its own.
-        noted = {types.PROGRESS: frames.take}
-        register_lsp_features(one, {**DEFAULT_CLIENT_FEATURES, **noted})
+        register_lsp_features(one, {**DEFAULT_CLIENT_FEATURES, types.PROGRESS: note})
         return one
 
     config = ClientServerConfig(
@@ -75,4 +77,8 @@ async def client(ground: Ground, frames: Frames) -> AsyncGenerator[LanguageClien
     started = await config.start()
     assert isinstance(started, LanguageClient)
     yield started
+    server = started._server
+    assert server is not None
+    if server.returncode is None:  # the test failed before it said goodbye: nothing must wait for it
+        server.kill()
     await started.stop()

@@ -59,7 +59,8 @@ async def test_initialize_answers_every_editor_with_what_the_agent_can_do(
     sync = capabilities.text_document_sync
     assert isinstance(sync, types.TextDocumentSyncOptions)
     assert (sync.open_close, sync.change) == (True, types.TextDocumentSyncKind.Incremental)
-    agent = capabilities.experimental["agent"]
+    experimental: Any = capabilities.experimental
+    agent = experimental["agent"]
     assert set(agent["methods"]) == METHODS
     await client.shutdown_session()
 
@@ -104,7 +105,7 @@ async def test_a_plain_editor_sees_a_command_run_as_work_done_progress(
 ) -> None:
     ground.provider.script([says("done")])
     await introduce(client, ground)
-    sent = await client.workspace_execute_command_async(
+    sent: Any = await client.workspace_execute_command_async(
         types.ExecuteCommandParams(command="tiller.send", arguments=["do it"])
     )
     assert sent.accepted == "started"
@@ -124,7 +125,7 @@ async def test_the_model_reads_unsaved_text_and_its_edit_comes_as_a_workspace_ed
     path = ground.file("shape.py", "area = w * h\n")
     applied: list[types.WorkspaceEdit] = []
 
-    @client.feature(types.WORKSPACE_APPLY_EDIT)
+    @client.feature(types.WORKSPACE_APPLY_EDIT)  # pyright: ignore[reportUntypedFunctionDecorator] - of pygls
     def apply(params: types.ApplyWorkspaceEditParams) -> types.ApplyWorkspaceEditResult:
         applied.append(params.edit)
         return types.ApplyWorkspaceEditResult(applied=False, failure_reason="the user said no")
@@ -161,7 +162,8 @@ async def test_an_error_has_a_code_and_a_kind_and_loses_nothing(
     with pytest.raises(JsonRpcException) as refused:
         await ask(client, "agent/prompt", {"session": "nobody", "content": "hi"})
     assert refused.value.code == -32803
-    assert refused.value.data.kind == "SessionNotFound"
+    data: Any = refused.value.data
+    assert data["kind"] == "SessionNotFound"
     with pytest.raises(JsonRpcException) as unknown:
         await ask(client, "agent/unheard", {})
     assert unknown.value.code == -32601

@@ -1,5 +1,7 @@
 """What follows a run's turns, as a table."""
 
+from typing import Any, cast
+
 import pytest
 
 from agent_core.kernel.errors import ProviderError, ProviderErrorKind
@@ -33,8 +35,13 @@ def finished(stop_reason: StopReason = "stop", *, full: bool = False) -> Finishe
     return Finished(message=assistant("words", stop_reason=stop_reason), over_threshold=full)
 
 
-def after(outcome: Outcome, **more: object) -> Next:
-    given = {"tries": 0, "compacted": False, "auto_compact": True, "settings": SETTINGS}
+def after(outcome: Outcome, **more: Any) -> Next:
+    given: dict[str, Any] = {
+        "tries": 0,
+        "compacted": False,
+        "auto_compact": True,
+        "settings": SETTINGS,
+    }
     return decide(outcome, **(given | more))
 
 
@@ -110,7 +117,7 @@ def test_delays_double_and_never_exceed_the_limit(
     failure = error()
     patient = RetrySettings(max_retries=10_000, base_delay_ms=2_000, max_delay_ms=60_000)
     assert after(Failed(error=failure), tries=tries, jitter=jitter, settings=patient) == RetryAfter(
-        delay_s=pytest.approx(delay_s), attempt=tries + 1, error=failure
+        delay_s=cast("Any", pytest.approx(delay_s)), attempt=tries + 1, error=failure
     )
 
 

@@ -3,8 +3,10 @@
 import subprocess
 from pathlib import Path
 from time import process_time
+from typing import Any, Literal
 
 import pytest
+from typing_extensions import override
 
 from agent_core.events import (
     ChangeCounts,
@@ -153,7 +155,7 @@ def test_above_the_limit_a_moved_line_is_not_counted() -> None:
 # The patch.
 
 
-def patch(before: str, after: str, *, op: str = "modify") -> str:
+def patch(before: str, after: str, *, op: Literal["add", "modify"] = "modify") -> str:
     return FileChange(
         path=A, op=op, before=before, after=after,
         sha256_before=None, sha256_after="", saved=True,
@@ -202,6 +204,7 @@ class Refusing(MemoryFiles):
         super().__init__((ROOT,), Path("/home/user"), files={A: b"old\n"})
         self._error = error
 
+    @override
     async def write(self, path: Path, text: str, *, base: FileText | None) -> Written:
         raise self._error
 
@@ -245,7 +248,7 @@ async def test_a_write_is_told_and_counted_before_the_tool_goes_on() -> None:
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )
 async def test_a_write_that_did_not_land_is_told_raised_and_not_counted(
-    error: WorkspaceError, kind: type[EditConflict | EditRejected], status: str
+    error: WorkspaceError, kind: type[EditConflict | EditRejected], status: Any
 ) -> None:
     ledger = Ledger()
     files, told = recorded(Refusing(error), ledger)

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from agent_core.events import Delivery, QueueItem
+from agent_core.events import Delivery, QueueItem, QueueMode
 from agent_core.kernel import MessageId, QueueId
 from agent_core.kernel.errors import QueueFull
 from agent_core.loop import Words
@@ -24,7 +24,9 @@ def words(name: str, delivery: Delivery = "steer", message_id: str | None = None
     )
 
 
-def inbox(*items: QueueItem, steering: str = "one-at-a-time", follow_up: str = "all") -> Inbox:
+def inbox(
+    *items: QueueItem, steering: QueueMode = "one-at-a-time", follow_up: QueueMode = "all"
+) -> Inbox:
     box = Inbox(steering=steering, follow_up=follow_up)
     for one in items:
         box.put(one, None)

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from agent_core.events import QueueItem
+from agent_core.events import Delivery, QueueItem
 from agent_core.kernel import EntryId, JsonValue, MessageId, QueueId, RunId
 from agent_core.loop import Words
-from agent_core.messages import Text, Usage
+from agent_core.messages import StopReason, Text, Usage
 from agent_core.session.drafts import (
     Draft,
     message_entry,
@@ -38,7 +38,7 @@ def prompt(run: str, text: str = "go", message_id: str | None = None) -> tuple[D
     return prompt_entries(words, RunId(run))
 
 
-def queued(name: str, message_id: str | None = None, *, delivery: str = "steer") -> Waiting:
+def queued(name: str, message_id: str | None = None, *, delivery: Delivery = "steer") -> Waiting:
     item = QueueItem(queue_id=QueueId(name), delivery=delivery, content=(Text(text=name),), at_ms=7)
     return Waiting(item=item, message_id=MessageId(message_id) if message_id else None)
 
@@ -83,7 +83,7 @@ def test_calls_of_the_last_answer_without_a_result_are_unanswered() -> None:
 
 
 @pytest.mark.parametrize("stop_reason", ["error", "aborted"])
-def test_a_broken_answer_expects_no_results(stop_reason: str) -> None:
+def test_a_broken_answer_expects_no_results(stop_reason: StopReason) -> None:
     path = written(message_entry(assistant(call("read"), stop_reason=stop_reason)))
     assert restore(path).unanswered == []
 

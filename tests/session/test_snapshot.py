@@ -3,6 +3,7 @@
 from agent_core.events import (
     ChangeCounts,
     ChangesUpdated,
+    Event,
     MessageDelta,
     MessageEnded,
     MessageStarted,
@@ -40,7 +41,7 @@ def output(text: str, item: str = "c") -> ToolOutputDelta:
     return ToolOutputDelta(run=RUN, turn=TURN, item=ItemId(item), text=text)
 
 
-def picture(*events: object) -> Picture:
+def picture(*events: Event) -> Picture:
     made = Picture()
     made.see(STARTED, 5)
     for event in events:

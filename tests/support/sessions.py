@@ -15,6 +15,7 @@ from agent_core.kernel import Clock, SessionId
 from agent_core.kernel.errors import FileMissing, ModelUnknown
 from agent_core.messages import (
     AssistantMessage,
+    CustomMessage,
     Message,
     ToolResultMessage,
     UserMessage,
@@ -116,7 +117,11 @@ class Bench:
 def words(message: Message) -> str:
     """Give what a message says."""
     match message:
-        case UserMessage(content=content) | ToolResultMessage(content=content):
+        case (
+            UserMessage(content=content)
+            | ToolResultMessage(content=content)
+            | CustomMessage(content=content)
+        ):
             return text_of(content)
         case AssistantMessage():
             return message.text

@@ -60,7 +60,7 @@ async def test_nothing_waits_for_a_person(bench: Bench) -> None:
 
 
 async def test_the_shell_is_bash(bench: Bench) -> None:
-    command = "a=(x y); if [[ -f /etc/passwd && ${a[1]} == y ]]; then cat <(echo yes); fi"
+    command = "a=(x y); if [[ -f /etc/hosts && ${a[1]} == y ]]; then cat <(echo yes); fi"
     assert words(await _bash(bench, command)) == "yes\n"
 
 
@@ -74,13 +74,13 @@ async def test_an_ill_typed_command_is_told(bench: Bench, command) -> None:
 async def test_a_hook_can_keep_a_command_from_running(bench: Bench) -> None:
     async def block(called: ToolCalled) -> ToolCallOutcome:
         if "rm -rf" in str(called.arguments["command"]):
-            return ToolBlocked(reason="dangerous commands need a yes")
+            return ToolBlocked(reason="危险命令需要确认")
         return GoOn()
 
     bench.hooks.tool_call.append(Hook("gate", block))
     path = bench.put("a.txt", "kept")
     outcome = await _bash(bench, "rm -rf .")
-    assert (outcome.status, words(outcome)) == ("blocked", "dangerous commands need a yes")
+    assert (outcome.status, words(outcome)) == ("blocked", "危险命令需要确认")
     assert path.exists()
     assert bench.begun == []
 
