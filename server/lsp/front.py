@@ -1,6 +1,7 @@
 """The loaded half of a connection: which session it has, and what it gets to see of it."""
 
 import importlib
+import logging
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,8 +23,10 @@ from server.lsp.progress import Subscription
 from server.lsp.protocol import Connection
 from server.lsp.rpc import INVALID_PARAMS, REQUEST_FAILED, RpcError
 from server.lsp.uris import path_of
-from server.lsp.wire import AgentOptions
+from server.lsp.wire import AgentOptions, SessionById
 from server.lsp.work_line import show_run
+
+_log = logging.getLogger(__name__)
 
 
 class Hosted(Protocol):
@@ -66,7 +69,7 @@ class Front:
     ) -> None:
         self.connection = connection
         self.host = host
-        self.options = AgentOptions.model_validate(_agent_options(connection))
+        self.options = _read_options(connection)
         self.editor = Editor.of(connection, mirror)
         self.subscriptions: dict[int | str, Subscription] = {}
         self._home = home
@@ -198,6 +201,8 @@ class Front:
 
     def _default(self) -> str:
         chosen = self.options.session.open if self.options.session else None
+        if isinstance(chosen, SessionById):
+            return chosen.id
         return "new" if chosen == "new" else "latest"
 
     def _settings(self) -> Mapping[str, JsonValue]:
@@ -205,6 +210,15 @@ class Front:
         permission = self.options.permission
         mode = permission.mode if permission else None
         return {"permission": {"mode": mode}} if mode else {}
+
+
+def _read_options(connection: Connection) -> AgentOptions:
+    """Read what the client said at the start; a client that says it wrong is served all the same."""
+    try:
+        return AgentOptions.model_validate(_agent_options(connection))
+    except ValueError as error:
+        _log.warning("initializationOptions.agent cannot be read and is left out: %s", error)
+        return AgentOptions()
 
 
 def _agent_options(connection: Connection) -> Mapping[str, object]:

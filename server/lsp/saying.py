@@ -12,7 +12,9 @@ from agent_core.session import Receipt
 from server.lsp.blocks import to_content
 from server.lsp.failures import rpc_error
 from server.lsp.front import Front
+from server.lsp.names import MAX_PROMPT_BYTES
 from server.lsp.progress import Subscription
+from server.lsp.rpc import INVALID_PARAMS, RpcError
 from server.lsp.wire import Block
 from server.lsp.work_done import ProgressToken, WorkDone
 from server.lsp.work_line import follow
@@ -59,6 +61,12 @@ async def say(
     words: Sequence[UserContent] = (
         (Text(text=content),) if isinstance(content, str) else to_content(content)
     )
+    size = sum(len(part.text if isinstance(part, Text) else part.data) for part in words)
+    if size > MAX_PROMPT_BYTES:
+        message = (
+            f"the prompt has {size} bytes, and {MAX_PROMPT_BYTES} is the most; name a file instead"
+        )
+        raise RpcError(INVALID_PARAMS, message)
     session = hosted.session
     try:
         receipt = await session.prompt(

@@ -124,7 +124,8 @@ async def follow(session: AgentSession, run: RunId, progress: WorkDone, *, reade
     line = WorkLine(progress)
     try:
         line.begin()
-        while session.info.is_running(run):
+        # A reader that is closed waits for nothing any more: the client has left.
+        while session.info.is_running(run) and not reader.closed:
             await line.due(reader)
             for stamped in reader.take_now():
                 line.see(stamped.event)

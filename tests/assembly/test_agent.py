@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
@@ -57,12 +57,6 @@ class Ground:
                 f"TILLER_TEST_MARK={self.root}", *marks, below=os.getpid(), at_least=at_least
             )
         )
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[LoopbackProvider]:
-    with LoopbackProvider() as provider:
-        yield provider
 
 
 @pytest.fixture

@@ -108,7 +108,7 @@ async def test_a_plain_editor_sees_a_command_run_as_work_done_progress(
     sent: Any = await client.workspace_execute_command_async(
         types.ExecuteCommandParams(command="tiller.send", arguments=["do it"])
     )
-    assert sent.accepted == "started"
+    assert sent["accepted"] == "started"
 
     def kinds() -> list[str]:
         return [value["kind"] for values in frames.values.values() for value in values]

@@ -5,26 +5,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from server.lsp.names import METHODS as SERVED
 from server.lsp.wire.base import Json, JsonObject
 from server.lsp.wire.errors import ERROR_MEANINGS
 
 __all__ = ["fill"]
 
 SECTIONS = ("methods", "events", "errors")
-BUILT = frozenset(
-    {
-        "agent/ack",
-        "agent/compact",
-        "agent/followUp",
-        "agent/prompt",
-        "agent/run/cancel",
-        "agent/session/configure",
-        "agent/session/open",
-        "agent/status",
-        "agent/steer",
-        "agent/subscribe",
-    }
-)
+BUILT = frozenset(SERVED)
 """What this release answers; at run time `methods[]` of the server's capability says it."""
 EVERY_EVENT = re.compile(r"seq: |at: |type: |(run|turn|item)\??: string|from\?: number")
 

@@ -1,0 +1,71 @@
+"""A folder to open sessions in, with a user's configuration of its own."""
+
+import json
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+from agent_core import AgentSession, Hook, HookTable, create_session
+from agent_core.events import Notice
+from agent_core.hooks.points import InputHandled
+from tests.support.isolation import TillerDirs
+
+PATH = "/usr/bin:/bin"
+
+
+class Folder:
+    """A workspace and the environment in which sessions are opened there."""
+
+    def __init__(self, root: Path, dirs: TillerDirs) -> None:
+        self.root = root
+        self.dirs = dirs
+        self.env = {"PATH": PATH, **dirs.variables()}
+
+    def open(self, **options: Any) -> AbstractAsyncContextManager[AgentSession]:
+        """Open a session of the embedded model, unless told otherwise."""
+        given: dict[str, Any] = {
+            "workspace": self.root,
+            "env": self.env,
+            "model": "embedded/repair",
+        }
+        return create_session(**(given | options))
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file of the user's configuration."""
+        self.dirs.config.joinpath(name).write_text(text, encoding="utf-8")
+
+    def settings(self, **values: Any) -> None:
+        """Write the user's settings."""
+        self.write("settings.json", json.dumps(values))
+
+    @property
+    def files(self) -> list[Path]:
+        """The session files."""
+        return sorted(self.dirs.data.glob("sessions/*/*.jsonl"))
+
+
+def notices(session: AgentSession) -> list[str]:
+    """Give what the first listener is told."""
+    reader = session.subscribe()
+    texts = [one.event.text for one in reader.take_now() if isinstance(one.event, Notice)]
+    reader.close()
+    return texts
+
+
+async def ask(session: AgentSession, words: str = "go") -> None:
+    """Say something and wait for the end, which must be a good one."""
+    await session.prompt(words)
+    result = await session.wait_idle()
+    assert result is not None
+    assert result.status == "completed", result.error
+
+
+def handled() -> HookTable:
+    """Deal with every prompt, so that a session gets words without a model."""
+
+    async def deal(_: object) -> InputHandled:
+        return InputHandled()
+
+    table = HookTable()
+    table.input.append(Hook("deal", deal))
+    return table
