@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -22,6 +23,7 @@ example, in Neovim:  vim.lsp.start({ name = "tiller", cmd = { "tiller", "lsp" },
 """
 LEVELS = ("debug", "info", "warning", "error")
 USAGE_ERROR = 2
+TERMINATED = 143
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -30,11 +32,14 @@ def main(arguments: Sequence[str]) -> int:
     if isinstance(options, int):
         return options
     log_file, level = options
-    logging.basicConfig(
-        filename=log_file,
-        level=level.upper(),
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    try:
+        logging.basicConfig(
+            filename=log_file,
+            level=level.upper(),
+            format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        )
+    except OSError as error:
+        return _wrong(f"the log file {log_file!r} cannot be written ({error.strerror})")
     return asyncio.run(_serve())
 
 
@@ -42,7 +47,15 @@ async def _serve() -> int:
     reader, sink = await stdio_streams()
     async with Runtime(from_environment()) as runtime:
         app = App(runtime)
+        _end_on_sigterm(app)
         return await app.connection.serve(reader, sink, parent="watch")
+
+
+def _end_on_sigterm(app: App) -> None:
+    """Settle as if the client had left: a run that is only killed leaves its processes behind."""
+    if sys.platform != "win32":
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, app.connection.close, TERMINATED)
 
 
 def _parse(arguments: list[str]) -> tuple[str | None, str] | int:

@@ -125,6 +125,7 @@ def test_broken_models_are_told_with_line_and_column_even_when_no_model_is_left(
         (["lsp", "--nonsense"], "'--nonsense'"),
         (["lsp", "--log-level", "loud"], "'loud'"),
         (["lsp", "--log-file"], "--log-file"),
+        (["lsp", "--log-file", "/nowhere/at/all.log"], "'/nowhere/at/all.log'"),
         (["config"], "show|path"),
         (["config", "edit"], "'edit'"),
     ],

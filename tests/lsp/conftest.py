@@ -79,6 +79,8 @@ async def client(ground: Ground, frames: Frames) -> AsyncGenerator[LanguageClien
     yield started
     server = started._server
     assert server is not None
-    if server.returncode is None:  # the test failed before it said goodbye: nothing must wait for it
+    if (
+        server.returncode is None
+    ):  # the test failed before it said goodbye: nothing must wait for it
         server.kill()
     await started.stop()

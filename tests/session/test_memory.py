@@ -108,6 +108,23 @@ async def test_a_prompt_that_cannot_be_written_is_refused_and_nothing_of_it_is_k
         await b.idle()
 
 
+async def test_waiting_words_that_cannot_be_written_are_refused_and_can_be_sent_again() -> None:
+    log, opened = await failing()
+    gate = Gate()
+    async with bench(ScriptedModel([(gate, *say("a")), say("b")]), opened=opened) as b:
+        await b.session.prompt("go")
+        await gate.reached.wait()
+        log.full = True
+        with pytest.raises(StorageUnavailable):
+            await b.session.follow_up("later", message_id=MessageId("m1"))
+        assert b.session.info.snapshot().queue == ()
+        log.full = False
+        receipt = await b.session.follow_up("later", message_id=MessageId("m1"))
+        assert receipt.accepted == "queued"
+        gate.release()
+        await b.idle()
+
+
 async def test_a_disk_that_fails_in_a_run_is_told_and_written_when_it_works_again() -> None:
     log, opened = await failing()
     hold = Hold(kind="read")
