@@ -24,55 +24,14 @@ from server.lsp.wire import (
     dump,
     parse,
 )
+from tests.support.wire_samples import AT, CHANGES, QUESTION, RANGE
 
-AT = "2026-03-04T05:06:07.890Z"
-RANGE = {"start": {"line": 0, "character": 4}, "end": {"line": 2, "character": 0}}
 TOKENS = {"in": 1200, "out": 80, "cacheRead": 1000, "cacheWrite": 0, "reasoning": 16}
 USAGE = {
     "context": {"used": 1280, "size": 32000},
     "tokens": TOKENS,
     "cost": {"amount": 0.0125, "currency": "USD", "estimated": True},
     "budget": {"used": 0.0125, "limit": 2},
-}
-QUESTION = {
-    "request": "q1",
-    "session": "s1",
-    "run": "r1",
-    "questions": [
-        {
-            "id": "db",
-            "text": "Which database?",
-            "kind": "choice",
-            "options": [{"id": "pg", "label": "PostgreSQL"}, {"id": "my", "label": "MySQL"}],
-            "default": "pg",
-        },
-        {"id": "name", "text": "Its name?", "kind": "text"},
-    ],
-    "blocking": True,
-}
-CHANGES = {
-    "id": "c1",
-    "base": "cp1",
-    "files": [
-        {
-            "uri": "file:///w/a.py",
-            "oldUri": "file:///w/b.py",
-            "op": "move",
-            "sha256": {"before": "00", "after": "ff"},
-            "state": "unsaved",
-            "hunks": [
-                {
-                    "id": "h1",
-                    "before": RANGE,
-                    "after": RANGE,
-                    "oldText": "x = lenght\n",
-                    "newText": "x = length\n",
-                    "state": "pending",
-                    "toolCall": "t1",
-                }
-            ],
-        }
-    ],
 }
 CONFIG = {
     "model": "lab/vendor/m:latest",

@@ -1,0 +1,56 @@
+"""Hook functions that give, raise or hang, and a runner that notes every failure."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+
+from agent_core.hooks import GoOn, HookFailure, HookRunner, HookTable
+from agent_core.messages import Text
+from agent_core.tools import ToolResult, text_result
+from tests.support.tools import FunctionTool
+
+
+def gives(outcome: object, *, seen: list[object] | None = None) -> Callable[..., Awaitable[Any]]:
+    """Make a hook function that notes what it is asked and always gives the same."""
+
+    async def run(asked: object) -> Any:
+        if seen is not None:
+            seen.append(asked)
+        return outcome
+
+    return run
+
+
+def raises(error: BaseException) -> Callable[..., Awaitable[Any]]:
+    async def run(_: object) -> Any:
+        raise error
+
+    return run
+
+
+async def hangs(_: object) -> Any:
+    await anyio.sleep_forever()
+    return GoOn()
+
+
+def text(words: str) -> tuple[Text, ...]:
+    return (Text(text=words),)
+
+
+def bash(output: str = "output", **details: Any) -> FunctionTool:
+    async def work(*_: object) -> ToolResult:
+        return text_result(output, details=details or None)
+
+    return FunctionTool("bash", work, kind="execute")
+
+
+def runner(
+    table: HookTable, *, timeout_s: float = 5.0
+) -> tuple[HookRunner, list[tuple[str, str, str]]]:
+    failures: list[tuple[str, str, str]] = []
+
+    def report(failure: HookFailure) -> None:
+        failures.append((failure.hook, failure.point, failure.error))
+
+    return HookRunner(table, report=report, timeout_s=timeout_s), failures
