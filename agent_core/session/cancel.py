@@ -46,12 +46,15 @@ async def cancel_activity(
     run: RunId | None,
     item: ItemId | None,
     queue: QueueFate,
+    grace_s: float | None,
     wait_s: float | None,
 ) -> CancelResult:
     """Stop the activity, or one tool call of it. Idempotent."""
     activity = runs.current
     if activity is None or (run is not None and activity.run != run):
         return CancelResult(status="alreadyEnded", run=run, seq=parts.voice.feed.seq)
+    if grace_s is not None:
+        parts.place.processes.ask_grace(grace_s)
     if item is not None:
         return _stop_item(parts, activity, item)
     waiting = await _settle_queue(parts, queue)

@@ -132,6 +132,7 @@ class AgentSession:
         item: ItemId | None = None,
         queue: QueueFate = "keep",
         grace_s: float | None = None,
+        wait_s: float | None = None,
     ) -> CancelResult:
         """Stop what goes on (or one tool call of it); returns after its last event.
 
@@ -139,10 +140,12 @@ class AgentSession:
             run: Stop only this run; a late cancel never hits the next one.
             item: Stop only this tool call; the run goes on.
             queue: What happens to words that wait: they stay, paused; come back in the result; or go.
-            grace_s: How long to wait for the end; None: 5 s. After that the run is fenced off.
+            grace_s: How long the processes that run now have between being asked to end and being
+                killed, at most 4 s; None: 0.15 s.
+            wait_s: How long to wait for the end; None: 5 s. After that the run is fenced off.
         """
         return await cancel_activity(
-            self._parts, self._runs, run=run, item=item, queue=queue, wait_s=grace_s
+            self._parts, self._runs, run=run, item=item, queue=queue, grace_s=grace_s, wait_s=wait_s
         )
 
     async def compact(

@@ -6,6 +6,9 @@ from pathlib import Path
 
 from agent_core.workspace import Killed, Process, ProcessEnd, Processes
 
+MOST_GRACE_S = 4.0
+"""A cancel is answered within 5 s: the kill and the telling need the rest."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
@@ -22,6 +25,12 @@ class ProcessLog:
     running: dict[int, str] = field(default_factory=dict)
     """Process id to command."""
     ended: list[Ended] = field(default_factory=list)
+    graces_s: dict[int, float] = field(default_factory=dict)
+    """Process id to the grace that a cancel asked for; the tool's own grace otherwise."""
+
+    def ask_grace(self, grace_s: float) -> None:
+        """Let what runs now have this long between being asked to end and being killed, at most `MOST_GRACE_S`."""
+        self.graces_s = dict.fromkeys(self.running, min(grace_s, MOST_GRACE_S))
 
     def drain(self) -> tuple[Ended, ...]:
         """Take out what was ended since the last call."""
@@ -66,6 +75,7 @@ class _Tracked:
         return await self._process.wait()
 
     async def end(self, *, grace_s: float) -> Killed:
+        grace_s = self._log.graces_s.pop(self._process.pid, grace_s)
         killed = await self._process.end(grace_s=grace_s)
         _ = self._log.running.pop(self._process.pid, None)
         if killed.pids or killed.survivors:

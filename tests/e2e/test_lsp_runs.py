@@ -88,10 +88,27 @@ async def test_cancel_answers_fast_leaves_no_process_and_ends_the_run_once_and_l
         ended = stream.of("run.ended")
         assert [event["status"] for event in ended] == ["cancelled"]
         assert result["seq"] >= ended[0]["seq"]
-        assert stream.last is not None
-        assert stream.last >= ended[0]["seq"]
         late = await client.request("agent/run/cancel", {"run": accepted["run"]})
         assert late["status"] == "alreadyEnded"
+        after = [event for event in stream.events if event["seq"] > ended[0]["seq"]]
+        assert [event for event in after if event.get("run") == accepted["run"]] == []
+
+
+@pytest.mark.parametrize(("grace_ms", "said_goodbye"), [(0, False), (3000, True)])
+async def test_a_cancel_gives_processes_the_grace_it_names(
+    ground: Ground, grace_ms: int, said_goodbye: bool
+) -> None:
+    command = "trap 'sleep 0.5; echo bye > bye.txt; exit' TERM; sleep 600 & wait"
+    ground.provider.script([calls(("bash", {"command": command}))])
+    async with ground.client(PANEL) as client:
+        stream = client.subscribe()
+        await client.request("agent/prompt", prompt("sleep"))
+        await stream.wait(type="tool.running")
+        sleepers = processes_with("sleep", "600", below=client.pid, at_least=1)
+        result = await client.request("agent/run/cancel", {"graceMs": grace_ms})
+        assert (result["status"], result["survivors"]) == ("cancelled", [])
+        wait_gone(sleepers, timeout_s=2)
+        assert (ground.root / "bye.txt").exists() == said_goodbye
 
 
 async def test_a_cancelled_wait_cancels_the_run_and_answers_with_its_result(

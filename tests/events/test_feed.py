@@ -193,10 +193,17 @@ async def test_the_wait_for_something_urgent_ends_with_the_reader() -> None:
     reader = source.subscribe()
     with anyio.fail_after(5):
         async with anyio.create_task_group() as group:
-            group.start_soon(reader.wait_urgent)
+            ended = anyio.Event()
+
+            async def wait() -> None:
+                await reader.wait_urgent()
+                ended.set()
+
+            group.start_soon(wait)
             await anyio.wait_all_tasks_blocked()
             source.emit(delta("a"))
             await anyio.wait_all_tasks_blocked()
+            assert not ended.is_set()
             reader.close()
 
 

@@ -126,7 +126,7 @@ async def test_a_tool_that_does_not_stop_is_fenced_off_and_the_run_ends_once() -
     async with bench(model, tools=[stubborn.tool, after]) as b:
         first = await b.session.prompt("go")
         await entered(stubborn.entered)
-        result = await b.session.abort(run=first.run, grace_s=0.02)
+        result = await b.session.abort(run=first.run, wait_s=0.02)
         assert (result.status, result.run, result.timed_out) == ("cancelled", first.run, True)
         (ended,) = ends(b)
         assert ended.error is not None
@@ -169,7 +169,7 @@ async def test_every_started_call_of_a_fenced_run_is_answered_in_the_transcript_
     async with bench(model, tools=[stubborn.tool]) as b:
         await b.session.prompt("go")
         await entered(stubborn.entered)
-        await b.session.abort(grace_s=0)
+        await b.session.abort(wait_s=0)
         await b.session.prompt("next")
         await b.idle()
         sent = model.requests[1].messages
@@ -189,7 +189,7 @@ async def test_two_cancels_that_lose_patience_at_once_end_the_run_once() -> None
         await entered(stubborn.entered)
 
         async def stop() -> None:
-            await b.session.abort(grace_s=0)
+            await b.session.abort(wait_s=0)
 
         async with anyio.create_task_group() as group:
             for _ in range(3):
@@ -205,7 +205,7 @@ async def test_an_answer_that_comes_after_the_fence_is_not_kept() -> None:
     async with bench(model, tools=[echo()]) as b:
         await b.session.prompt("go")
         await entered(gate.reached)
-        assert (await b.session.abort(grace_s=0)).timed_out
+        assert (await b.session.abort(wait_s=0)).timed_out
         gate.release()
         await anyio.wait_all_tasks_blocked()
         assert [type(m) for m in b.messages] == [UserMessage]
@@ -224,7 +224,7 @@ async def test_words_that_came_while_a_cancel_waited_stay_paused_behind_the_fenc
         async with anyio.create_task_group() as group:
 
             async def stop() -> None:
-                await b.session.abort(grace_s=0.1)
+                await b.session.abort(wait_s=0.1)
 
             group.start_soon(stop)
             await anyio.wait_all_tasks_blocked()

@@ -19,6 +19,7 @@ async def run(front: Front, params: dict[str, Any]) -> object:
         run=RunId(asked.run) if asked.run else None,
         item=ItemId(asked.item) if asked.item and asked.scope == "item" else None,
         queue=asked.queue or "keep",
+        grace_s=None if asked.grace_ms is None else asked.grace_ms / 1000,
     )
     front.flush()
     survivors = [{"pid": pid, "cmd": command} for pid, command in result.survivors]
