@@ -17,6 +17,8 @@ WORKERS ?= 2
 PYTEST := "$(PY)" -m pytest
 PARALLEL := -n $(WORKERS) --dist loadfile
 LSP_SUITE := -c tests/lsp/pytest.toml --rootdir=. tests/lsp
+# Holds every single answer to a time, so no other test of ours competes with it.
+ALONE := tests/e2e/test_stuck_client.py
 COVERAGE := --cov --cov-config=pyproject.toml
 # Extra words for the main run of pytest, or for the bench: make e2e ARGS="-k steering"
 ARGS ?=
@@ -72,13 +74,14 @@ lint: $(DEV_STAMP)
 	"$(VENV)/bin/lint-imports" --no-logo
 	"$(VENV)/bin/basedpyright" --pythonpath "$(PY)"
 
-# pytest-lsp brings pytest-asyncio, the other tests run under anyio: two runs, one coverage figure,
-# and the closing line of the larger run comes last.
+# pytest-lsp brings pytest-asyncio, the other tests run under anyio, and the timed one runs alone: three runs,
+# one coverage figure, and the closing line of the larger run comes last.
 .PHONY: test
 test: lint e2e-setup
 	@rm -f .coverage .coverage.*
 	$(PYTEST) $(LSP_SUITE) $(COVERAGE) --cov-report= --cov-fail-under=0
-	$(PYTEST) $(PARALLEL) $(COVERAGE) --cov-append $(ARGS)
+	$(PYTEST) -rP $(ALONE) $(COVERAGE) --cov-append --cov-report= --cov-fail-under=0
+	$(PYTEST) $(PARALLEL) --ignore=$(ALONE) $(COVERAGE) --cov-append $(ARGS)
 
 .PHONY: e2e
 e2e: e2e-setup
@@ -89,7 +92,8 @@ e2e: e2e-setup
 campaign: export TILLER_CAMPAIGN := 1
 campaign: $(DEV_STAMP)
 	$(PYTEST) $(LSP_SUITE) --timeout=600
-	$(PYTEST) $(PARALLEL) --timeout=3600 $(ARGS)
+	$(PYTEST) -rP $(ALONE) --timeout=3600
+	$(PYTEST) $(PARALLEL) --ignore=$(ALONE) --timeout=3600 $(ARGS)
 
 .PHONY: bench
 bench: $(DEV_STAMP)
