@@ -19,6 +19,8 @@ PARALLEL := -n $(WORKERS) --dist loadfile
 LSP_SUITE := -c tests/lsp/pytest.toml --rootdir=. tests/lsp
 # Holds every single answer to a time, so no other test of ours competes with it.
 ALONE := tests/e2e/test_stuck_client.py
+# A stack after 30 s of silence helps where tests are short; where they are not, it has ended workers.
+LONG := -o faulthandler_timeout=0
 COVERAGE := --cov --cov-config=pyproject.toml
 # Extra words for the main run of pytest, or for the bench: make e2e ARGS="-k steering"
 ARGS ?=
@@ -91,9 +93,9 @@ e2e: e2e-setup
 .PHONY: campaign
 campaign: export TILLER_CAMPAIGN := 1
 campaign: $(DEV_STAMP)
-	$(PYTEST) $(LSP_SUITE) --timeout=600
-	$(PYTEST) -rP $(ALONE) --timeout=3600
-	$(PYTEST) $(PARALLEL) --ignore=$(ALONE) --timeout=3600 $(ARGS)
+	$(PYTEST) $(LSP_SUITE) $(LONG) --timeout=600
+	$(PYTEST) -rP $(ALONE) $(LONG) --timeout=3600
+	$(PYTEST) $(PARALLEL) --ignore=$(ALONE) $(LONG) --timeout=3600 $(ARGS)
 
 .PHONY: bench
 bench: $(DEV_STAMP)

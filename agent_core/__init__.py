@@ -11,9 +11,11 @@ _PLACES: Mapping[str, str] = {
     "AgentSession": "agent_core.session",
     "CancelResult": "agent_core.session",
     "Event": "agent_core.events",
+    "Files": "agent_core.workspace",
     "Hook": "agent_core.hooks",
     "HookTable": "agent_core.hooks",
     "Image": "agent_core.messages",
+    "Processes": "agent_core.workspace",
     "Receipt": "agent_core.session",
     "RunResult": "agent_core.events",
     "SessionSnapshot": "agent_core.session",
@@ -25,6 +27,7 @@ _PLACES: Mapping[str, str] = {
     "ToolContext": "agent_core.tools",
     "ToolResult": "agent_core.tools",
     "ToolSpec": "agent_core.tools",
+    "Workspace": "agent_core.workspace",
     "create_session": "agent_core.assembly",
 }
 

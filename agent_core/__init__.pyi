@@ -6,14 +6,17 @@ from agent_core.messages import Image, Text
 from agent_core.session import AgentSession, CancelResult, Receipt, SessionSnapshot
 from agent_core.storage import SessionStore
 from agent_core.tools import Tool, ToolContext, ToolResult, ToolSpec
+from agent_core.workspace import Files, Processes, Workspace
 
 __all__ = [
     "AgentSession",
     "CancelResult",
     "Event",
+    "Files",
     "Hook",
     "HookTable",
     "Image",
+    "Processes",
     "Receipt",
     "RunResult",
     "SessionSnapshot",
@@ -25,5 +28,6 @@ __all__ = [
     "ToolContext",
     "ToolResult",
     "ToolSpec",
+    "Workspace",
     "create_session",
 ]

@@ -1,6 +1,15 @@
 """The benchmarks, in the order in which they run."""
 
-from bench import acknowledged, cold_start, memory, request_sent, streaming, tool_loop
+from bench import (
+    acknowledged,
+    cold_start,
+    memory,
+    request_sent,
+    search,
+    streaming,
+    tool_loop,
+    tools,
+)
 from bench.kit import Benchmark
 
 BENCHMARKS: tuple[Benchmark, ...] = (
@@ -9,5 +18,7 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     request_sent.BENCHMARK,
     streaming.BENCHMARK,
     tool_loop.BENCHMARK,
+    tools.BENCHMARK,
+    search.BENCHMARK,
     memory.BENCHMARK,
 )

@@ -1,7 +1,7 @@
 """Which adapter opens which model: the only place, with `sessions`, that names adapters."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_core.kernel import Clock
 from agent_core.kernel.errors import ConfigError
@@ -30,7 +30,12 @@ class ModelSet:
 
 
 async def load_models(
-    *, paths: AppPaths, env: Mapping[str, str], clock: Clock, pool: HttpPool
+    *,
+    paths: AppPaths,
+    env: Mapping[str, str],
+    clock: Clock,
+    pool: HttpPool,
+    block_images: bool = False,
 ) -> ModelSet:
     """Read what models there are. Never fails because of a broken file.
 
@@ -39,9 +44,10 @@ async def load_models(
         env: Where keys are looked up.
         clock: Time, for the embedded model.
         pool: The connections to use; the caller closes it.
+        block_images: Ask every model as one that sees none: no picture leaves, wherever it came from.
     """
     registry = ModelRegistry(
-        openers=_openers(pool, clock),
+        openers=_openers(pool, clock, block_images=block_images),
         environment=env,
         file=await load_models_file(paths.models),
         extra=(_embedded(),),
@@ -61,12 +67,15 @@ def _embedded() -> ProviderFacts:
     )
 
 
-def _openers(pool: HttpPool, clock: Clock) -> Mapping[Api, Opener]:
+def _openers(pool: HttpPool, clock: Clock, *, block_images: bool) -> Mapping[Api, Opener]:
+    def seen(facts: ModelFacts) -> ModelFacts:
+        return replace(facts, images=False) if block_images else facts
+
     def openai(facts: ModelFacts, access: Access) -> Model:
-        return OpenAICompletions(facts, access=access, pool=pool)
+        return OpenAICompletions(seen(facts), access=access, pool=pool)
 
     def anthropic(facts: ModelFacts, access: Access) -> Model:
-        return AnthropicMessages(facts, access=access, pool=pool)
+        return AnthropicMessages(seen(facts), access=access, pool=pool)
 
     def embedded(_facts: ModelFacts, _access: Access) -> Model:
         return EmbeddedModel(clock)

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import defpath
 from pathlib import Path
 from typing import Literal
@@ -11,10 +11,10 @@ import anyio
 
 from agent_core.assembly.build import Ingredients, build_session
 from agent_core.assembly.models import ModelSet, load_models
-from agent_core.compaction import CompactionSettings
+from agent_core.assembly.options import session_options
 from agent_core.events import PermissionMode, ThinkingLevel
 from agent_core.hooks import HookTable
-from agent_core.kernel import Clock, JsonObject, JsonValue, SessionId, SystemClock, uuid7
+from agent_core.kernel import Clock, JsonObject, SessionId, SystemClock, uuid7
 from agent_core.kernel.errors import ModelUnknown, WorkspaceMissing
 from agent_core.providers import Model
 from agent_core.providers.http import HttpPool, StreamLimits
@@ -24,16 +24,12 @@ from agent_core.resources.settings import Layer, LayerName, Settings, load_setti
 from agent_core.resources.settings_values import SettingsValues
 from agent_core.resources.system_prompt import ToolWords, build_system_prompt
 from agent_core.session import AgentSession
-from agent_core.session.aftercare import RetrySettings
-from agent_core.session.parts import Place, SessionOptions, SystemPrompt
+from agent_core.session.parts import Place, SystemPrompt
 from agent_core.storage import Opened, Recovery, SessionStore
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.tools import Tool, ToolSpec
-from agent_core.tools.builtin.bash import bash_tool
-from agent_core.tools.builtin.edit import edit_tool
-from agent_core.tools.builtin.read import read_tool
-from agent_core.tools.builtin.write import write_tool
+from agent_core.tools.builtin import builtin_tools
 from agent_core.transcript import build_context
 from agent_core.transcript.entries import Header
 from agent_core.workspace import Files, Processes, Workspace
@@ -73,6 +69,8 @@ class SessionRequest:
     """Puts something before the disk, an editor for one."""
     processes: Callable[[Processes], Processes] = lambda plain: plain
     """The same for processes."""
+    ports: Workspace | None = None
+    """A workspace that is not on this machine's disk; then `files`, `processes` and `locks` are not used."""
     locks: PathLocks = field(default_factory=PathLocks)
     """One writer per file: to be shared by the sessions of a process."""
     pool: HttpPool | None = None
@@ -93,7 +91,11 @@ async def open_session(request: SessionRequest) -> AsyncGenerator[AgentSession, 
         SessionLocked: Another process has it.
         ToolSetInvalid: No or unknown tools.
     """
-    root = await anyio.to_thread.run_sync(_folder, request.workspace)
+    root = (
+        request.ports.root
+        if request.ports
+        else await anyio.to_thread.run_sync(_folder, request.workspace)
+    )
     paths = request.paths or app_paths(request.env)
     settings, allowed = await _settings(request, paths)
     values = settings.values
@@ -103,7 +105,13 @@ async def open_session(request: SessionRequest) -> AsyncGenerator[AgentSession, 
     own = HttpPool(clock=request.clock)
     pool = (request.pool or own).sharing(limits)
     try:
-        models = await load_models(paths=paths, env=request.env, clock=request.clock, pool=pool)
+        models = await load_models(
+            paths=paths,
+            env=request.env,
+            clock=request.clock,
+            pool=pool,
+            block_images=values.images.block_images,
+        )
         opened = await _opened(request, root, paths)
         context = await load_context_files(config=paths.config, root=root, project_trusted=False)
         ground = _Ground(
@@ -127,7 +135,7 @@ async def open_session(request: SessionRequest) -> AsyncGenerator[AgentSession, 
 
 def create_session(
     *,
-    workspace: str | Path,
+    workspace: str | Path | Workspace,
     session: str = "new",
     model: str | None = None,
     thinking: ThinkingLevel | None = None,
@@ -142,7 +150,8 @@ def create_session(
     """Open a session for a script, which enters it with `async with`.
 
     Args:
-        workspace: The folder to work in.
+        workspace: The folder to work in; or ports to one that is elsewhere, in a container for instance. Sessions and
+            whole outputs are kept on this machine all the same.
         session: `new`, `latest` of this workspace, or an id.
         model: `provider/id`; None: the session's, the settings', or the first with credentials.
         thinking: How hard the model thinks; None: as the session or the settings say.
@@ -159,7 +168,8 @@ def create_session(
     """
     return open_session(
         SessionRequest(
-            workspace=Path(workspace),
+            workspace=workspace.root if isinstance(workspace, Workspace) else Path(workspace),
+            ports=workspace if isinstance(workspace, Workspace) else None,
             session=session,
             env={"PATH": defpath} if env is None else dict(env),
             settings={} if settings is None else {"request": settings},
@@ -226,14 +236,7 @@ def _ingredients(
     context = build_context(opened.entries)
     model, trouble = _model(request, values, models, context.model)
     scratch = paths.data / "outputs" / opened.log.header.id
-    roots = (ground.root,)
-    disk = DiskFiles(roots, _home(request.env), read_roots=(scratch,), locks=request.locks)
-    workspace = Workspace(
-        roots=roots,
-        files=request.files(disk),
-        processes=request.processes(DiskProcesses()),
-        env=_without_keys(request.env, models),
-    )
+    workspace = _workspace(request, ground, scratch, models)
     return Ingredients(
         clock=request.clock,
         opened=opened,
@@ -244,17 +247,32 @@ def _ingredients(
         model=model,
         why_no_model=trouble if model is None else "",
         thinking=_thinking(request, values, context.thinking),
-        tools=(read_tool(), write_tool(), edit_tool(), bash_tool(), *request.custom_tools),
+        tools=(*builtin_tools(), *request.custom_tools),
         active_tools=_active(request, values),
         hooks=request.hooks,
         system_prompt=_system_prompt(ground.root, paths),
         steering=values.steering_mode,
         follow_up=values.follow_up_mode,
-        options=_options(values, scratch),
+        options=session_options(values, scratch=scratch),
         notices=(
             *_notices(ground.settings, models, opened, trouble if model else ""),
             *ground.left_out,
         ),
+    )
+
+
+def _workspace(
+    request: SessionRequest, ground: _Ground, scratch: Path, models: ModelSet
+) -> Workspace:
+    if request.ports is not None:
+        return replace(request.ports, env=_without_keys(request.ports.env, models))
+    roots = (ground.root,)
+    disk = DiskFiles(roots, _home(request.env), read_roots=(scratch,), locks=request.locks)
+    return Workspace(
+        roots=roots,
+        files=request.files(disk),
+        processes=request.processes(DiskProcesses()),
+        env=_without_keys(request.env, models),
     )
 
 
@@ -293,33 +311,6 @@ def _active(request: SessionRequest, values: SettingsValues) -> Sequence[str]:
     chosen: str | Sequence[str] = values.default_tools if request.tools is None else request.tools
     words = (chosen,) if isinstance(chosen, str) else tuple(chosen)
     return (*words, *(tool.spec.name for tool in request.custom_tools))
-
-
-def _options(values: SettingsValues, scratch: Path) -> SessionOptions:
-    bash: dict[str, JsonValue] = {"timeoutS": values.bash.timeout_s}
-    if values.bash.prefix is not None:
-        bash["prefix"] = values.bash.prefix
-    if values.bash.shell_path is not None:
-        bash["shellPath"] = values.bash.shell_path
-    return SessionOptions(
-        retry=RetrySettings(
-            enabled=values.retry.enabled,
-            max_retries=values.retry.max_retries,
-            base_delay_ms=values.retry.base_delay_ms,
-            max_delay_ms=values.retry.max_delay_ms,
-        ),
-        compaction=CompactionSettings(
-            enabled=values.compaction.enabled,
-            reserve_tokens=values.compaction.reserve_tokens,
-            keep_recent_tokens=values.compaction.keep_recent_tokens,
-        ),
-        auto_compact=values.compaction.enabled,
-        tool_execution=values.tool_execution,
-        skip_on_steer=values.skip_on_steer,
-        steer_grace_s=values.steer.grace_s,
-        tool_options={"bash": bash},
-        scratch=str(scratch),
-    )
 
 
 def _notices(

@@ -23,6 +23,8 @@ Anything else that goes up is a bug: it is logged with its run and ends that run
     │   ├── PathRefused           outside the roots
     │   ├── FileMissing           nothing there
     │   ├── NotAFile              a folder or device
+    │   ├── NotAFolder            a file or device
+    │   ├── FileTooLarge          more bytes than were asked for
     │   ├── NotText               binary, or an unknown encoding
     │   ├── AccessRefused         the system says no
     │   ├── StaleText             the text changed since it was read
@@ -180,6 +182,14 @@ class FileMissing(WorkspaceError):
 
 class NotAFile(WorkspaceError):
     """The path is a folder or a device."""
+
+
+class NotAFolder(WorkspaceError):
+    """The path is a file or a device, where a folder was meant."""
+
+
+class FileTooLarge(WorkspaceError):
+    """The file is larger than the caller wants to hold in memory."""
 
 
 class NotText(WorkspaceError):

@@ -67,6 +67,10 @@ class ImageSettings(Group):
 
     auto_resize: bool = Field(default=True, description="Shrink what the provider would refuse.")
     block_images: bool = Field(default=False, description="Never send a picture to a provider.")
+    max_bytes: Annotated[int, Field(gt=0)] = Field(
+        default=4_718_592,
+        description="A picture is sent when it has fewer bytes than this, as base64.",
+    )
 
 
 class StreamSettings(Group):

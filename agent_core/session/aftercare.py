@@ -11,7 +11,13 @@ from agent_core.providers.retry import is_retryable
 
 JITTER = 0.2
 REFUSED_HISTORY = re.compile(
-    r"thinking|thought|signature|reasoning|tool_use|tool_result|tool call", re.IGNORECASE
+    "|".join(
+        (
+            "thinking|thought|signature|reasoning|encrypted.content",
+            "tool_use|tool_result|tool call|function call|item with id",
+        )
+    ),
+    re.IGNORECASE,
 )
 DOUBLINGS = 30
 """Beyond, a delay does not grow any more: it is longer than any limit."""

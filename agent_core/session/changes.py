@@ -3,6 +3,7 @@
 import difflib
 from collections import Counter
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -25,7 +26,18 @@ from agent_core.kernel.errors import (
     StaleText,
     WorkspaceError,
 )
-from agent_core.workspace import Access, FileBytes, Files, FileStat, FileText, Written
+from agent_core.workspace import (
+    READ_LIMIT_BYTES,
+    Access,
+    Changes,
+    Entry,
+    FileBytes,
+    FileReader,
+    Files,
+    FileStat,
+    FileText,
+    Written,
+)
 
 EXACT_LINES = 1_000
 """Up to here changed lines are aligned to be counted; beyond, a line that only moved is not counted, which takes no time."""
@@ -122,13 +134,39 @@ class RecordedFiles:
         """Pass on."""
         return await self._files.resolve(path, access)
 
-    async def read(self, path: Path) -> FileText | FileBytes:
-        """Pass on."""
-        return await self._files.read(path)
-
     async def stat(self, path: Path) -> FileStat:
         """Pass on."""
         return await self._files.stat(path)
+
+    async def list(self, path: Path) -> tuple[Entry, ...]:
+        """Pass on."""
+        return await self._files.list(path)
+
+    async def read(
+        self, path: Path, *, limit_bytes: int = READ_LIMIT_BYTES
+    ) -> FileText | FileBytes:
+        """Pass on."""
+        return await self._files.read(path, limit_bytes=limit_bytes)
+
+    def open(self, path: Path) -> AbstractAsyncContextManager[FileReader]:
+        """Pass on."""
+        return self._files.open(path)
+
+    async def buffers(self, folder: Path) -> tuple[FileText, ...]:
+        """Pass on."""
+        return await self._files.buffers(folder)
+
+    async def delete(self, path: Path, *, base: FileText | FileBytes) -> None:
+        """Pass on."""
+        await self._files.delete(path, base=base)
+
+    async def move(self, source: Path, target: Path) -> None:
+        """Pass on."""
+        await self._files.move(source, target)
+
+    def watch(self, path: Path) -> AbstractAsyncContextManager[Changes]:
+        """Pass on."""
+        return self._files.watch(path)
 
     async def write(self, path: Path, text: str, *, base: FileText | None) -> Written:
         """Write, then tell what became of it before the tool goes on."""

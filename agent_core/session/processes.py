@@ -46,9 +46,11 @@ class TrackedProcesses:
         self._processes = processes
         self._log = log
 
-    async def start(self, argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str]) -> Process:
+    async def start(
+        self, argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str], stdin: bytes = b""
+    ) -> Process:
         """Start and write down."""
-        process = await self._processes.start(argv, cwd=cwd, env=env)
+        process = await self._processes.start(argv, cwd=cwd, env=env, stdin=stdin)
         command = argv[-1]
         self._log.running[process.pid] = command
         return _Tracked(process, self._log, command)

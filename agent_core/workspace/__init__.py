@@ -2,8 +2,12 @@
 
 from agent_core.workspace.permission import Allowed, PermissionPolicy, Refused, Verdict
 from agent_core.workspace.port import (
+    READ_LIMIT_BYTES,
     Access,
+    Changes,
+    Entry,
     FileBytes,
+    FileReader,
     Files,
     FileStat,
     FileText,
@@ -17,9 +21,13 @@ from agent_core.workspace.port import (
 )
 
 __all__ = [
+    "READ_LIMIT_BYTES",
     "Access",
     "Allowed",
+    "Changes",
+    "Entry",
     "FileBytes",
+    "FileReader",
     "FileStat",
     "FileText",
     "Files",

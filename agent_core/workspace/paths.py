@@ -19,6 +19,8 @@ SHELL_WORDS = re.compile(r"(~[^/]|\$[A-Z_][A-Z0-9_]*(/|$)|\$\{\w+\}|%[A-Z_]+%)")
 URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+://|data:)")
 AM_PM = re.compile(r" (?=[AP]M\b)", re.IGNORECASE)
 SHOWN_CHARS = 300
+MOST_PATH_BYTES = 4096
+"""Longer paths are refused by every system."""
 
 
 def meanings(path: str, *, root: Path, home: Path) -> tuple[Path, ...]:
@@ -37,6 +39,9 @@ def meanings(path: str, *, root: Path, home: Path) -> tuple[Path, ...]:
     if "\0" in path or not path.strip():
         message = f"{shown(path)} is no path: name a file inside the workspace"
         raise PathRefused(message)
+    if (size := len(path.encode("utf-8", "surrogatepass"))) >= MOST_PATH_BYTES:
+        message = f"{shown(path)} is too long for a path ({size} bytes, ENAMETOOLONG); name a file inside the workspace"
+        raise PathRefused(message)
     usual = UNICODE_SPACES.sub(" ", path).strip().removeprefix("@")
     if not usual:
         message = f"{shown(path)} is no path: name a file inside the workspace"
@@ -49,20 +54,28 @@ def meanings(path: str, *, root: Path, home: Path) -> tuple[Path, ...]:
 
 
 def name_variants(path: Path) -> Iterator[Path]:
-    """Give other spellings that macOS uses for a name: narrow space before AM/PM, NFD, curly apostrophe."""
+    """Give other spellings that macOS uses for names: narrow space before AM/PM, NFD, curly apostrophe.
+
+    Args:
+        path: The end of a path, from the first name that is not there: what is there is spelt rightly.
+    """
     text = str(path)
-    nfd = unicodedata.normalize("NFD", text)
-    spellings = (
-        AM_PM.sub("\u202f", text),
-        nfd,
-        text.replace("'", "\u2019"),
-        nfd.replace("'", "\u2019"),
-        AM_PM.sub("\u202f", text).replace("'", "\u2019"),
-        unicodedata.normalize("NFC", text),
-    )
-    for spelling in dict.fromkeys(spellings):
+    spellings = {text: None}
+    for form in ("NFD", "NFC"):
+        for change in (_narrow_space, _curly_apostrophe):
+            spellings |= dict.fromkeys(change(one) for one in tuple(spellings))
+        spellings |= dict.fromkeys(unicodedata.normalize(form, one) for one in tuple(spellings))
+    for spelling in spellings:
         if spelling != text:
             yield Path(spelling)
+
+
+def _narrow_space(text: str) -> str:
+    return AM_PM.sub("\u202f", text)
+
+
+def _curly_apostrophe(text: str) -> str:
+    return text.replace("'", "\u2019")
 
 
 def real_path(path: Path) -> Path:

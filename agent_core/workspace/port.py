@@ -1,12 +1,15 @@
 """The ports through which tools see files and start processes, wherever those are."""
 
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
 Source = Literal["buffer", "disk"]
 Access = Literal["read", "write"]
+READ_LIMIT_BYTES = 256 * 1024 * 1024
+"""Larger files are not read whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +52,42 @@ class FileStat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """Something in a folder. A link counts as what it leads to."""
+
+    name: str
+    kind: Literal["file", "folder", "other", "missing"]
+    """`missing`: a link that leads nowhere, or something that went away meanwhile."""
+    size: int
+    """In bytes; 0 for what is no file."""
+    is_link: bool = False
+
+
+class FileReader(Protocol):
+    """A file opened for reading from its beginning; it stays the same file if its name comes to mean another."""
+
+    @property
+    def size(self) -> int:
+        """In bytes, when it was opened."""
+        ...
+
+    async def read(self, limit: int) -> bytes:
+        """Give the next bytes, at most so many; empty at the end."""
+        ...
+
+
+class Changes(Protocol):
+    """What happens to a watched path."""
+
+    async def next(self) -> frozenset[Path]:
+        """Wait until something changed, and give the paths that did since this was last asked.
+
+        A burst comes as one. The watched path itself stands for "look at everything anew".
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
     """A write that has been verified."""
 
@@ -85,13 +124,48 @@ class Files(Protocol):
         """
         ...
 
-    async def read(self, path: Path) -> FileText | FileBytes:
+    async def stat(self, path: Path) -> FileStat:
+        """Say what a path is.
+
+        Raises:
+            FileMissing: Nothing there.
+        """
+        ...
+
+    async def list(self, path: Path) -> tuple[Entry, ...]:
+        """Give what is in a folder, in no order, without `.` and `..`; also what is only in an editor.
+
+        Raises:
+            FileMissing: Nothing there.
+            NotAFolder: A file or device.
+            AccessRefused: The system says no.
+        """
+        ...
+
+    async def read(
+        self, path: Path, *, limit_bytes: int = READ_LIMIT_BYTES
+    ) -> FileText | FileBytes:
         """Read a whole file: the editor's buffer when it is open there, else the disk.
 
         Raises:
             FileMissing: Nothing there.
             NotAFile: A folder or device.
+            FileTooLarge: The file on disk has more bytes than asked for; `open` reads it in pieces.
             AccessRefused: The system says no.
+        """
+        ...
+
+    def open(self, path: Path) -> AbstractAsyncContextManager[FileReader]:
+        """Open a file to read its bytes in pieces: the disk's, or those of an editor's buffer in UTF-8.
+
+        Entering raises what `read` raises, but for FileTooLarge.
+        """
+        ...
+
+    async def buffers(self, folder: Path) -> tuple[FileText, ...]:
+        """Give the texts at or below a path that programs do not see: what editors hold unsaved.
+
+        Without an editor there are none. Paths are real ones.
         """
         ...
 
@@ -112,11 +186,38 @@ class Files(Protocol):
         """
         ...
 
-    async def stat(self, path: Path) -> FileStat:
-        """Say what a path is.
+    async def delete(self, path: Path, *, base: FileText | FileBytes) -> None:
+        """Delete a file, if what is there is still `base`; its folder stays.
 
         Raises:
-            FileMissing: Nothing there.
+            StaleText: The file is not `base` any more; it is still there.
+            EditRefused: An editor has unsaved text of the user in it.
+        """
+        ...
+
+    async def move(self, source: Path, target: Path) -> None:
+        """Give a file another name; missing folders are made. Nothing is ever overwritten.
+
+        Args:
+            source: As `resolve` gave it for `write`; a file.
+            target: As `resolve` gave it for `write`.
+
+        Raises:
+            FileMissing: Nothing at `source`.
+            NotAFile: It is a folder or a device.
+            StaleText: Something is at `target`.
+            EditRefused: An editor has unsaved text of the user in it.
+        """
+        ...
+
+    def watch(self, path: Path) -> AbstractAsyncContextManager[Changes]:
+        """Watch a file, or what is directly in a folder, while the context is entered.
+
+        Something may be reported more than once, or without having changed; nothing that changed is left out.
+
+        Raises:
+            FileMissing: Nothing there, on entering.
+            AccessRefused: The system has no room for another watch.
         """
         ...
 
@@ -164,8 +265,10 @@ class Process(Protocol):
 class Processes(Protocol):
     """Starts processes inside the workspace."""
 
-    async def start(self, argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str]) -> Process:
-        """Start a process in a group of its own, without input.
+    async def start(
+        self, argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str], stdin: bytes = b""
+    ) -> Process:
+        """Start a process in a group of its own, with all of its input.
 
         `env` is the whole environment. The caller must `end` it, on every path out.
 

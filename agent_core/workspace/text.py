@@ -2,12 +2,16 @@
 
 import codecs
 import hashlib
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from agent_core.kernel.errors import NotText
 
 GUESS_LIMIT_BYTES = 16 * 1024 * 1024
 """Up to this size an unknown encoding is guessed; a larger file counts as binary."""
+HASH_BESIDE_BYTES = 1_048_576
+"""From this size on a thread of its own is cheaper than waiting."""
 MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
@@ -61,6 +65,22 @@ def encode_text(text: str, *, encoding: str, bom: bool) -> bytes:
 def sha256_of(data: bytes) -> str:
     """Give the hash that preconditions are made of, in hex."""
     return hashlib.sha256(data, usedforsecurity=False).hexdigest()
+
+
+def hashing(data: bytes) -> Callable[[], str]:
+    """Begin to hash; what comes back waits for the hash. Large data is hashed while the caller does something else."""
+    if len(data) < HASH_BESIDE_BYTES:
+        digest = sha256_of(data)
+        return lambda: digest
+    digests: list[str] = []
+    thread = threading.Thread(target=lambda: digests.append(sha256_of(data)), daemon=True)
+    thread.start()
+
+    def wait() -> str:
+        thread.join()
+        return digests[0]
+
+    return wait
 
 
 def _strict(data: bytes, *, encoding: str, bom: bool) -> Decoded | None:

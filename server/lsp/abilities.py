@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from server.lsp.codec import as_object
+from server.lsp.codec import as_array, as_object
 from server.lsp.quirks import Quirks
 from server.lsp.wire import merge_capabilities
 
@@ -14,6 +14,10 @@ class Abilities:
     """The ways to edit and save that an editor offers."""
 
     applies_edits: bool
+    deletes: bool
+    """A delete of a file may be part of an edit."""
+    renames: bool
+    """A rename of a file may be part of an edit."""
     takes_versions: bool
     """Edits may name the version of the document that they are for."""
     saves: bool
@@ -32,9 +36,14 @@ def abilities_of(params: Mapping[str, Any], quirks: Quirks) -> Abilities:
         dict(_under(capabilities, "experimental", "agent")), dict(_under(options, "capabilities"))
     )
     workspace = _under(capabilities, "workspace")
-    declared = _under(workspace, "workspaceEdit").get("documentChanges") is True
+    edit = _under(workspace, "workspaceEdit")
+    declared = edit.get("documentChanges") is True
+    applies_edits = workspace.get("applyEdit") is True
+    kinds = as_array(edit.get("resourceOperations")) or ()
     return Abilities(
-        applies_edits=workspace.get("applyEdit") is True,
+        applies_edits=applies_edits,
+        deletes=applies_edits and "delete" in kinds,
+        renames=applies_edits and "rename" in kinds,
         takes_versions=declared or quirks.document_changes,
         saves=_is_offered(_under(agent, "documents").get("save")),
         reloads=quirks.auto_reload,

@@ -186,6 +186,22 @@ class Editor:
                 answer = await self._ask(document, edits, label)
             return await self._settle(document, answer, landing, asked_at=asked_at)
 
+    async def operate(self, operation: Mapping[str, object], *, label: str) -> Answer:
+        """Ask for one operation on files, and give what the editor says of it; the disk tells whether it is true.
+
+        Args:
+            operation: As LSP has it, such as `{"kind": "delete", "uri": …}`.
+            label: What the user may read in the undo menu.
+        """
+        return await self._ask_for({"documentChanges": [operation]}, label)
+
+    async def gone(self, document: Document) -> None:
+        """Wait until a document is closed or another one, but no longer than a refusal may take."""
+        now = self.mirror.get(document.uri)
+        if now is not None and now.revision == document.revision:
+            wait_s = self._timing.refused_s
+            _ = await self.mirror.changed(now.uri, after=now.revision, timeout_s=wait_s)
+
     async def save(self, document: Document, *, reason: str) -> str | None:
         """Have a document saved, if it still is what it was; None when the editor says it is, else why not."""
         item = {"uri": document.uri, "version": document.version}
@@ -210,6 +226,9 @@ class Editor:
             }
         else:
             change = {"changes": {document.uri: edits}}
+        return await self._ask_for(change, label)
+
+    async def _ask_for(self, change: Mapping[str, object], label: str) -> Answer:
         params = {"label": label, "edit": change}
         try:
             result = await self._client.request(APPLY_EDIT, params, timeout_s=self._timing.answer_s)

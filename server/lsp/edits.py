@@ -1,21 +1,22 @@
 """Files and processes as the agent sees them while editors are attached: open documents first, then the disk."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from agent_core.kernel.errors import (
-    EditRefused,
-    EditUnverified,
-    FileMissing,
-    StaleText,
-    WorkspaceError,
-)
+from anyio import to_thread
+
+from agent_core.kernel.errors import EditRefused, EditUnverified, FileMissing, WorkspaceError
 from agent_core.kernel.shield import uncancelled
 from agent_core.workspace import (
+    READ_LIMIT_BYTES,
     Access,
+    Changes,
+    Entry,
     FileBytes,
+    FileReader,
     Files,
     FileStat,
     FileText,
@@ -23,10 +24,13 @@ from agent_core.workspace import (
     Processes,
     Written,
 )
-from server.lsp.buffers import Buffer, Buffers
+from agent_core.workspace.adapters.bytes_reader import BytesReader
+from server.lsp.buffers import Buffer, Buffers, text_of
 from server.lsp.documents import Document
+from server.lsp.edit_checks import check, freeze, is_alike, noted, over
 from server.lsp.edit_outcome import problem
-from server.lsp.editor import Editor, Report
+from server.lsp.editor import Editor
+from server.lsp.file_operations import FileOperations
 
 UNSAVED: Final = "The edit is unsaved in the editor; programs still read the old file."
 DIRTY: Final = "Unsaved user edits present: the file was not saved for the user; programs still read the old file."
@@ -52,6 +56,7 @@ class EditorFiles:
         """
         self._disk = disk
         self._buffers = Buffers(disk)
+        self._operations = FileOperations(disk, self._buffers)
         self._edited: dict[Path, None] = {}
 
     def attach(self, editor: Editor) -> None:
@@ -62,11 +67,6 @@ class EditorFiles:
         """Take them away."""
         self._buffers.detach(editor)
 
-    async def editor_of(self, path: Path) -> Editor | None:
-        """Give the editor whose text counts for a file; None when nobody has it open."""
-        buffer = await self._buffers.find(path)
-        return None if buffer is None else buffer.editor
-
     async def resolve(self, path: str, access: Access) -> Path:
         """Find the real path that a model means."""
         return await self._disk.resolve(path, access)
@@ -76,32 +76,52 @@ class EditorFiles:
         try:
             return await self._disk.stat(path)
         except FileMissing:
-            buffer = await self._buffers.find(path)
-            if buffer is None:
-                raise
-            size = len(buffer.document.text.encode("utf-8", "surrogatepass"))
-            return FileStat(path=path, kind="file", size=size, mtime_ns=0)
+            if (buffer := await self._buffers.find_to_read(path)) is not None:
+                size = len(buffer.document.text.encode("utf-8", "surrogatepass"))
+                return FileStat(path=path, kind="file", size=size, mtime_ns=0)
+            if await self._buffers.names_in(path):
+                return FileStat(path=path, kind="folder", size=0, mtime_ns=0)
+            raise
 
-    async def read(self, path: Path) -> FileText | FileBytes:
-        """Read a file: an open document as it is in the editor, also unsaved; else the disk."""
-        buffer = await self._buffers.find(path)
+    async def list(self, path: Path) -> tuple[Entry, ...]:
+        """Give what is in a folder, also what is only in an editor."""
+        unsaved = await self._buffers.names_in(path)
+        try:
+            there = await self._disk.list(path)
+        except FileMissing:
+            if not unsaved:
+                raise
+            there = ()
+        names = {entry.name for entry in there}
+        return (*there, *(entry for entry in unsaved if entry.name not in names))
+
+    async def read(
+        self, path: Path, *, limit_bytes: int = READ_LIMIT_BYTES
+    ) -> FileText | FileBytes:
+        """Read a file: an open document as it is in the editor, whatever its size; else the disk."""
+        buffer = await self._buffers.find_to_read(path)
         if buffer is None:
-            return await self._disk.read(path)
-        document, below = buffer.document, buffer.disk
-        buffer.editor.notes_of(document).frozen_at = None
-        if buffer.state == "outdated" and below is not None:
-            return below
-        known = below if isinstance(below, FileText) else None
-        return FileText(
-            path=path,
-            text=document.text,
-            source="buffer",
-            sha256=document.sha256,
-            encoding=known.encoding if known else "utf-8",
-            bom=known.bom if known else False,
-            version=document.version,
-            dirty=buffer.state != "clean",
-        )
+            return await self._disk.read(path, limit_bytes=limit_bytes)
+        buffer.editor.notes_of(buffer.document).frozen_at = None
+        if buffer.state == "outdated" and buffer.disk is not None:
+            return buffer.disk
+        return text_of(path, buffer)
+
+    @asynccontextmanager
+    async def open(self, path: Path) -> AsyncGenerator[FileReader]:
+        """Open a file: the text of an open document, else the bytes on the disk."""
+        buffer = await self._buffers.find_to_read(path)
+        if buffer is None or buffer.state == "outdated":
+            async with self._disk.open(path) as reader:
+                yield reader
+            return
+        text = buffer.document.text
+        yield BytesReader(await to_thread.run_sync(text.encode, "utf-8", "surrogatepass"))
+
+    async def buffers(self, folder: Path) -> tuple[FileText, ...]:
+        """Give the open documents at or below a path whose text is not the disk's."""
+        found = await self._buffers.unsaved_below(folder)
+        return tuple(text_of(path, buffer) for path, buffer in found.items())
 
     async def write(self, path: Path, text: str, *, base: FileText | None) -> Written:
         """Write a whole text: an open document by an edit of its editor, anything else on the disk."""
@@ -114,13 +134,29 @@ class EditorFiles:
         written = await self._disk.write(path, text, base=await self._disk_base(path, base))
         return await self._noting_who_opened(written, text)
 
-    async def unsaved(self) -> list[Path]:
+    async def delete(self, path: Path, *, base: FileText | FileBytes) -> None:
+        """Delete a file: an open one through its editor, or below a document without unsaved text."""
+        await self._operations.delete(path, base=base)
+        self._edited.pop(path, None)
+
+    async def move(self, source: Path, target: Path) -> None:
+        """Give a file another name: an open one through its editor, or below a document without unsaved text."""
+        await self._operations.move(source, target)
+        if source in self._edited:
+            del self._edited[source]
+            self._edited[target] = None
+
+    def watch(self, path: Path) -> AbstractAsyncContextManager[Changes]:
+        """Watch the disk."""
+        return self._disk.watch(path)
+
+    async def unsaved(self) -> tuple[Path, ...]:
         """Give the files that were edited here and are not on the disk as their editor has them."""
         for path in tuple(self._edited):
             buffer = await self._buffers.find(path)
             if buffer is None or buffer.state in {"clean", "outdated"}:
                 self._edited.pop(path, None)
-        return list(self._edited)
+        return tuple(self._edited)
 
     async def save_edits(self, *, reason: str) -> None:
         """Have editors save what was edited here, where all that is unsaved is ours."""
@@ -133,14 +169,14 @@ class EditorFiles:
 
     async def _quiet(self, path: Path, seen: Buffer, base: FileText | None) -> Buffer | None:
         """Wait for a pause in the typing, unless that is in vain; give the buffer as it is then."""
-        _check(path, base, seen)
+        check(path, base, seen)
         await seen.editor.quiet(seen.document)
         return await self._buffers.find(path)
 
     async def _write_open(
         self, path: Path, text: str, base: FileText | None, buffer: Buffer
     ) -> Written:
-        known = _check(path, base, buffer)
+        known = check(path, base, buffer)
         _ = await self._disk.resolve(str(path), "write")
         able = buffer.editor.abilities
         by_choice = buffer.state == "clean" and able.prefers_disk
@@ -159,8 +195,8 @@ class EditorFiles:
                 "written. Ask the user to save it, then read it again."
             )
             raise EditRefused(message)
-        written = await self._disk.write(path, text, base=_over(base, buffer.disk, path))
-        return _noted(written, None if buffer.editor.abilities.reloads else NEWER_ON_DISK)
+        written = await self._disk.write(path, text, base=over(base, buffer.disk, path))
+        return noted(written, None if buffer.editor.abilities.reloads else NEWER_ON_DISK)
 
     async def _edit(self, path: Path, text: str, buffer: Buffer) -> Written:
         editor, before = buffer.editor, buffer.document
@@ -168,12 +204,12 @@ class EditorFiles:
         now = report.now
         trouble = problem(report.found, report.answer, path=path)
         if trouble is not None:
-            _freeze(editor, report, trouble)
+            freeze(editor, report, trouble)
             raise trouble
         if now is None:
             message = f"{path} was closed in the editor right after it was edited; read it to see what was kept."
             raise EditUnverified(message)
-        by_user = now.text != text and not _is_alike(report)
+        by_user = now.text != text and not is_alike(report)
         is_ours = buffer.state in {"clean", "ours"} and not by_user
         notes = editor.notes_of(now)
         notes.ours_at = now.revision
@@ -185,10 +221,10 @@ class EditorFiles:
             why = await editor.save(now, reason="edit")
         latest = editor.mirror.get(now.uri) or now
         written = await self._told(path, buffer, latest)
-        written = _noted(written, f"It could not be saved: {why}." if why else None)
+        written = noted(written, f"It could not be saved: {why}." if why else None)
         if by_user or latest.text != now.text:
-            return replace(_noted(written, TYPED), changed_by_user=True)
-        return _noted(written, None if latest.text == text else OWN_ENDS)
+            return replace(noted(written, TYPED), changed_by_user=True)
+        return noted(written, None if latest.text == text else OWN_ENDS)
 
     async def _told(self, path: Path, buffer: Buffer, now: Document) -> Written:
         """Say what is in the editor now; a look at the disk tells whether it is saved."""
@@ -220,12 +256,12 @@ class EditorFiles:
         """Turn what was read from a buffer into what the disk must have, for its document is closed now."""
         if base is None or base.source == "disk":
             return base
-        return _over(base, await self._disk.read(path), path)
+        return over(base, await self._disk.read(path), path)
 
     async def _noting_who_opened(self, written: Written, text: str) -> Written:
         buffer = await self._buffers.find(written.path)
         is_behind = buffer is not None and buffer.document.text != text
-        return _noted(written, NEWER_ON_DISK if is_behind else None)
+        return noted(written, NEWER_ON_DISK if is_behind else None)
 
 
 class EditorProcesses:
@@ -235,9 +271,11 @@ class EditorProcesses:
         self._processes = processes
         self._files = files
 
-    async def start(self, argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str]) -> Process:
+    async def start(
+        self, argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str], stdin: bytes = b""
+    ) -> Process:
         """Start a process."""
-        return await self._processes.start(argv, cwd=cwd, env=env)
+        return await self._processes.start(argv, cwd=cwd, env=env, stdin=stdin)
 
     async def before_start(self) -> str | None:
         """Have unsaved edits saved where that is ours to do; name the files of which the disk is old."""
@@ -251,59 +289,3 @@ class EditorProcesses:
             names += f" and {len(left) - SHOWN_FILES} more"
         stale = f"Unsaved in the editor, so programs read the old text from the disk: {names}."
         return f"{told} {stale}" if told else stale
-
-
-def _check(path: Path, base: FileText | None, buffer: Buffer) -> FileText:
-    """Give the base if the file still is what it was when it was read."""
-    document, below = buffer.document, buffer.disk
-    if base is None:
-        message = (
-            f"{path} exists already, it is open in the editor: nothing was written. Read it first."
-        )
-        raise StaleText(message)
-    if buffer.rivals:
-        names = " and ".join(buffer.rivals)
-        message = (
-            f"{path} has different unsaved text in {names} (DocumentContention): nothing was written. "
-            "Ask the user to save or discard one of them."
-        )
-        raise EditRefused(message)
-    if buffer.editor.notes_of(document).frozen_at == document.revision:
-        message = f"An earlier edit of {path} is not verified and may still come: nothing was written. Read it again first."
-        raise EditUnverified(message)
-    if buffer.state == "outdated" and isinstance(below, FileText):
-        is_current = base.text == below.text
-    elif base.source == "buffer":
-        is_current = base.sha256 == document.sha256
-    else:
-        is_current = base.text == document.text
-    if not is_current:
-        message = (
-            f"{path} changed in the editor since it was read: nothing was written. Read it again."
-        )
-        raise StaleText(message)
-    return base
-
-
-def _over(base: FileText, disk: FileText | FileBytes | None, path: Path) -> FileText:
-    """Give what the disk has, if its text is that of the base."""
-    if isinstance(disk, FileText) and disk.text == base.text:
-        return disk
-    message = f"{path} is not on the disk as it was read: nothing was written. Read it again."
-    raise StaleText(message)
-
-
-def _freeze(editor: Editor, report: Report, trouble: Exception) -> None:
-    if report.now is not None and isinstance(trouble, EditUnverified):
-        editor.notes_of(report.now).frozen_at = report.now.revision
-
-
-def _is_alike(report: Report) -> bool:
-    """Tell whether a text is the wanted one but for line ends."""
-    return report.found is not None and report.found.kind == "alike"
-
-
-def _noted(written: Written, note: str | None) -> Written:
-    if note is None:
-        return written
-    return replace(written, note=f"{written.note} {note}" if written.note else note)

@@ -9,7 +9,9 @@ import pytest
 from tests.support.sources import PRODUCT, sources
 
 # "path: name" → why this is no state, in a sentence.
-WAIVERS: Mapping[str, str] = {}
+WAIVERS: Mapping[str, str] = {
+    "agent_core/workspace/adapters/process_mark.py: _STARTING": "guards a limit that the system keeps once for the whole process",
+}
 
 CONSTANT = re.compile(r"_{0,2}[A-Z][A-Z0-9_]*|__\w+__")
 TYPE_NAME = re.compile(r"_?[A-Z][A-Za-z0-9]*")

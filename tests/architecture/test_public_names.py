@@ -9,9 +9,11 @@ PUBLIC = (
     "AgentSession",
     "CancelResult",
     "Event",
+    "Files",
     "Hook",
     "HookTable",
     "Image",
+    "Processes",
     "Receipt",
     "RunResult",
     "SessionSnapshot",
@@ -23,6 +25,7 @@ PUBLIC = (
     "ToolContext",
     "ToolResult",
     "ToolSpec",
+    "Workspace",
     "create_session",
 )
 

@@ -18,7 +18,7 @@ async def test_without_any_option_the_settings_and_keys_decide(folder: Folder) -
         assert session.models.current is None
         config = session.info.config
         assert (config.model, config.thinking, config.mode) == (None, "medium", "ask")
-        assert config.tools == ("read", "write", "edit", "bash")
+        assert config.tools == ("read", "write", "edit", "bash", "grep", "find", "ls")
         assert (config.steering, config.follow_up) == ("one-at-a-time", "one-at-a-time")
         with pytest.raises(ModelUnknown, match="set ANTHROPIC_API_KEY or OPENAI_API_KEY"):
             await session.prompt("hi")
@@ -90,11 +90,11 @@ async def test_a_default_model_that_cannot_be_used_gives_way_and_says_so(folder:
 @pytest.mark.parametrize(
     ("chosen", "active"),
     [
-        (None, ("read", "write", "edit", "bash")),
+        (None, ("read", "write", "edit", "bash", "grep", "find", "ls")),
         ("minimal", ("read", "write", "edit", "bash")),
-        ("readonly", ("read",)),
+        ("readonly", ("read", "grep", "find", "ls")),
         (["bash", "read"], ("read", "bash")),
-        ("-bash", ("read", "write", "edit")),
+        ("-bash", ("read", "write", "edit", "grep", "find", "ls")),
     ],
 )
 async def test_tools_are_a_preset_names_or_changes(
@@ -102,23 +102,23 @@ async def test_tools_are_a_preset_names_or_changes(
 ) -> None:
     async with folder.open(tools=chosen) as session:
         assert session.tools.active == active
-        assert session.tools.all == ("read", "write", "edit", "bash")
+        assert session.tools.all == ("read", "write", "edit", "bash", "grep", "find", "ls")
 
 
 async def test_tools_of_the_settings_hold_unless_the_call_names_some(folder: Folder) -> None:
     folder.settings(defaultTools=["-bash"])
     async with folder.open() as session:
-        assert session.tools.active == ("read", "write", "edit")
+        assert session.tools.active == ("read", "write", "edit", "grep", "find", "ls")
     async with folder.open(tools="readonly") as session:
-        assert session.tools.active == ("read",)
+        assert session.tools.active == ("read", "grep", "find", "ls")
 
 
 async def test_tools_of_ones_own_are_active_whatever_else_is_chosen(folder: Folder) -> None:
     async with folder.open(tools="readonly", custom_tools=[echo("mine")]) as session:
-        assert session.tools.active == ("read", "mine")
+        assert session.tools.active == ("read", "grep", "find", "ls", "mine")
 
 
-@pytest.mark.parametrize("wrong", ["", "nope", ["-read", "-write", "-edit", "-bash"]])
+@pytest.mark.parametrize("wrong", ["", "nope", ["-default"]])
 async def test_no_tools_or_unknown_ones_are_an_error(
     folder: Folder, wrong: str | list[str]
 ) -> None:

@@ -173,4 +173,4 @@ def test_options_decide_the_model_the_tools_and_the_permission(ground: Ground) -
     ground.provider.script([says("done")])
     assert tiller(ground, "run", "--tools", "readonly", "look").code == 0
     offered = ground.provider.requests[-1]["body"]["tools"]
-    assert [one["function"]["name"] for one in offered] == ["read"]
+    assert [one["function"]["name"] for one in offered] == ["read", "grep", "find", "ls"]

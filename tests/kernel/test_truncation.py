@@ -1,7 +1,7 @@
 """Cutting text never breaks a character, and its counts are exact."""
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agent_core.kernel.truncation import (
     Truncation,
@@ -14,6 +14,9 @@ from agent_core.kernel.truncation import (
     truncate_line,
     truncate_tail,
 )
+from tests.support.sizes import at_size
+
+MANY = settings(max_examples=at_size(ci=300, campaign=20_000))
 
 
 def _facts(cut: Truncation) -> tuple[str, str | None, int, int]:
@@ -135,6 +138,7 @@ TEXTS = st.text(st.sampled_from("ab\n\r é你🌍"), max_size=200)
 LIMITS = st.integers(0, 60)
 
 
+@MANY
 @given(TEXTS, LIMITS, LIMITS)
 def test_the_head_is_a_beginning_within_the_limits(text: str, lines: int, size: int) -> None:
     cut = truncate_head(text, max_lines=lines, max_bytes=size)
@@ -144,6 +148,7 @@ def test_the_head_is_a_beginning_within_the_limits(text: str, lines: int, size: 
         assert text[len(cut.content)] == "\n"
 
 
+@MANY
 @given(TEXTS, LIMITS, LIMITS)
 def test_the_tail_is_an_end_within_the_limits(text: str, lines: int, size: int) -> None:
     cut = truncate_tail(text, max_lines=lines, max_bytes=size)
@@ -151,6 +156,7 @@ def test_the_tail_is_an_end_within_the_limits(text: str, lines: int, size: int) 
     _check_counts(cut, text, lines=lines, size=size)
 
 
+@MANY
 @given(TEXTS, LIMITS)
 def test_cutting_by_bytes_keeps_whole_characters(text: str, limit: int) -> None:
     head, tail = cut_bytes(text, limit), cut_bytes_from_end(text, limit)
@@ -159,6 +165,36 @@ def test_cutting_by_bytes_keeps_whole_characters(text: str, limit: int) -> None:
     for part in (head, tail):
         assert byte_count(part) <= limit
         assert part == text or byte_count(part) > limit - 4
+
+
+@MANY
+@given(st.text(st.sampled_from("ab\t é你🌍\u0301"), max_size=120), LIMITS)
+def test_the_beginning_of_a_line_has_exactly_as_many_characters(line: str, limit: int) -> None:
+    cut = truncate_line(line, max_chars=limit)
+    kept = cut.content.removesuffix("... [truncated]") if cut.truncated else cut.content
+    assert kept == line[:limit]
+    assert (cut.truncated, cut.truncated_by) == (
+        (True, "chars") if len(line) > limit else (False, None)
+    )
+    assert (cut.total_bytes, cut.output_bytes) == (byte_count(line), byte_count(cut.content))
+
+
+@MANY
+@given(TEXTS, LIMITS, LIMITS)
+def test_nothing_more_would_have_fitted(text: str, lines: int, size: int) -> None:
+    rows = text.split("\n")[:-1] if text.endswith("\n") else text.split("\n") if text else []
+    for cut, kept in (
+        (truncate_head(text, max_lines=lines, max_bytes=size), rows),
+        (truncate_tail(text, max_lines=lines, max_bytes=size), rows[::-1]),
+    ):
+        if not cut.truncated or cut.last_line_partial:
+            continue
+        room = [
+            count
+            for count in range(len(rows) + 1)
+            if count <= lines and byte_count("\n".join(kept[:count])) <= size
+        ]
+        assert cut.output_lines == max(room)
 
 
 def _check_counts(cut: Truncation, text: str, *, lines: int, size: int) -> None:

@@ -31,7 +31,7 @@ DEFAULTS: dict[str, Any] = {
     "skipOnSteer": True,
     "defaultTools": "default",
     "bash": {"timeoutS": 600.0, "prefix": None, "shellPath": None},
-    "images": {"autoResize": True, "blockImages": False},
+    "images": {"autoResize": True, "blockImages": False, "maxBytes": 4_718_592},
     "stream": {"firstByteTimeoutS": 300.0, "idleTimeoutS": 30.0},
     "steer": {"graceS": 2.0},
     "durability": "run",

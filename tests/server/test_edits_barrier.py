@@ -16,7 +16,9 @@ class _Processes:
         self._told = told
         self.started: list[tuple[str, ...]] = []
 
-    async def start(self, argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str]) -> Process:
+    async def start(
+        self, argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str], stdin: bytes = b""
+    ) -> Process:
         self.started.append(argv)
         message = f"{argv} in {cwd} with {len(env)} variables"
         raise FileNotFoundError(message)
@@ -54,10 +56,10 @@ async def test_stale_files_are_named_until_they_are_saved(tmp_path: Path) -> Non
     processes = EditorProcesses(_Processes(), files)
     told = f"Unsaved in the editor, so programs read the old text from the disk: {path}."
     assert await processes.before_start() == told
-    assert await files.unsaved() == [path]
+    assert await files.unsaved() == (path,)
     window.desk.save(path.as_uri())
     assert await processes.before_start() is None
-    assert await files.unsaved() == []
+    assert await files.unsaved() == ()
 
 
 async def test_nothing_is_said_of_what_was_saved_with_the_edit(tmp_path: Path) -> None:
@@ -70,7 +72,7 @@ async def test_an_edit_that_could_not_be_saved_at_once_is_saved_before_the_proce
     tmp_path: Path,
 ) -> None:
     window, files, path = await edited_without_save(tmp_path)
-    assert await files.unsaved() == [path]
+    assert await files.unsaved() == (path,)
     assert await EditorProcesses(_Processes(), files).before_start() is None
     assert path.read_text() == "old\nedited\n"
     assert window.asked[-1][1]["reason"] == "command"

@@ -9,16 +9,8 @@ from agent_core.workspace.adapters.disk import DiskFiles
 from server.lsp.edits import EditorFiles
 from tests.support.editors import Window
 from tests.support.lsp_profiles import MINIMAL, VSCODE, Profile
-from tests.workspace.conformance import FilesConformance, Subject
-
-
-class _OnDisk:
-    def put(self, path: Path, data: bytes) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-
-    def get(self, path: Path) -> bytes | None:
-        return path.read_bytes() if path.exists() else None
+from tests.workspace.conformance import FilesConformance
+from tests.workspace.subject import OnDisk, Subject
 
 
 class TestEditorFiles(FilesConformance):
@@ -36,4 +28,4 @@ class TestEditorFiles(FilesConformance):
         window.desk.open("untitled:Untitled-1", "")
         files = EditorFiles(DiskFiles((root,), home))
         files.attach(window.editor)
-        return Subject(files=files, root=root, home=home, contents=_OnDisk())
+        return Subject(files=files, root=root, home=home, contents=OnDisk())

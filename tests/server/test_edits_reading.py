@@ -117,7 +117,8 @@ async def test_the_editor_with_unsaved_text_counts(tmp_path: Path) -> None:
     place.files.attach(other.editor)
     await settled(other)
     assert (await place.read()).text == "typed\n"
-    assert await place.files.editor_of(place.path) is place.window.editor
+    _ = await place.write("edited\n")
+    assert (place.text, other.edits_asked()) == ("edited\n", [])
 
 
 async def test_two_editors_with_different_unsaved_text_are_left_alone(tmp_path: Path) -> None:
@@ -137,7 +138,6 @@ async def test_an_editor_that_left_does_not_count(tmp_path: Path) -> None:
     await settled(place.window)
     place.files.detach(place.window.editor)
     place.files.detach(place.window.editor)
-    assert await place.files.editor_of(place.path) is None
     assert (await place.files.read(place.path)) == replace(
         await DiskFiles((place.root,), place.root).read(place.path)
     )

@@ -14,6 +14,7 @@ from agent_core.session.aftercare import (
     Finished,
     Next,
     Outcome,
+    PlainThenGoOn,
     RetryAfter,
     RetrySettings,
     Stop,
@@ -95,6 +96,25 @@ def test_only_what_may_pass_by_waiting_is_tried_again(
     failure = error(reason)
     wanted = RetryAfter(delay_s=2.0, attempt=1, error=failure) if retried else Stop(error=failure)
     assert after(Failed(error=failure)) == wanted
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "messages.1.content.0: `thinking` blocks cannot be modified",
+        "Invalid `signature` in `thinking` block",
+        "`tool_use` ids were found without `tool_result` blocks immediately after",
+        "The encrypted content for item rs_1 could not be verified",
+        "No tool output found for function call call_1",
+        "Item with id 'rs_1' not found",
+    ],
+)
+def test_a_history_that_is_refused_is_sent_plain_once(said: str) -> None:
+    refused = ProviderError(said, reason="invalid_request", provider="p")
+    assert after(Failed(error=refused)) == PlainThenGoOn(error=refused)
+    assert after(Failed(error=refused), plain=True) == Stop(error=refused)
+    other = ProviderError(said, reason="auth", provider="p")
+    assert after(Failed(error=other)) == Stop(error=other)
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,9 @@ class OneModel:
 class NoProcesses:
     """Starts nothing: sessions under test run tools of their own."""
 
-    async def start(self, argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str]) -> Process:
+    async def start(
+        self, argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str], stdin: bytes = b""
+    ) -> Process:
         raise FileMissing(f"there is no program {argv[0]!r} here")
 
     async def before_start(self) -> str | None:

@@ -125,7 +125,7 @@ def test_the_tools_have_the_names_that_models_know() -> None:
     shapes = {
         tool.spec.name: (
             list(cast("Mapping[str, Any]", tool.spec.parameters["properties"])),
-            tool.spec.parameters["required"],
+            tool.spec.parameters.get("required", []),
             tool.spec.kind,
             tool.spec.parallel_safe,
         )
@@ -136,6 +136,14 @@ def test_the_tools_have_the_names_that_models_know() -> None:
         "write": (["path", "content"], ["path", "content"], "edit", False),
         "edit": (["path", "edits"], ["path", "edits"], "edit", False),
         "bash": (["command", "timeout"], ["command"], "execute", False),
+        "grep": (
+            ["pattern", "path", "glob", "ignoreCase", "literal", "context", "limit"],
+            ["pattern"],
+            "read",
+            True,
+        ),
+        "find": (["pattern", "path", "limit"], ["pattern"], "read", True),
+        "ls": (["path", "limit"], [], "read", True),
     }
 
 

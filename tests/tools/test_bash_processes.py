@@ -155,10 +155,10 @@ class _Watched(DiskProcesses):
 
     @override
     async def start(
-        self, argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str]
+        self, argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str], stdin: bytes = b""
     ) -> DiskProcess:
         self.started.append((argv, env))
-        return await super().start(argv, cwd=cwd, env=env)
+        return await super().start(argv, cwd=cwd, env=env, stdin=stdin)
 
 
 async def test_only_editors_pagers_and_prompts_are_disarmed(bench: Bench) -> None:
@@ -170,7 +170,10 @@ async def test_only_editors_pagers_and_prompts_are_disarmed(bench: Bench) -> Non
             ("/bin/bash", "-c", "true"),
             {
                 **bench.workspace.env,
+                "EDITOR": "true",
+                "VISUAL": "true",
                 "GIT_EDITOR": "true",
+                "GIT_SEQUENCE_EDITOR": "true",
                 "GIT_PAGER": "cat",
                 "PAGER": "cat",
                 "GIT_TERMINAL_PROMPT": "0",

@@ -34,7 +34,7 @@ async def test_a_text_is_replaced(bench: Bench) -> None:
         "-Hello, world!\n\\ No newline at end of file\n"
         "+Hello, testing!\n\\ No newline at end of file\n"
     )
-    assert (details(outcome)["path"], details(outcome)["firstChangedLine"]) == (str(path), 1)
+    assert (details(outcome)["path"], details(outcome)["first_changed_line"]) == (str(path), 1)
     assert (details(outcome)["additions"], details(outcome)["deletions"]) == (1, 1)
 
 
@@ -308,7 +308,7 @@ async def test_the_diff_has_the_numbers_of_the_lines(bench: Bench) -> None:
     lines[337] = "target\n"
     bench.put("a.txt", "".join(lines))
     outcome = await _edit(bench, "target", "replaced")
-    assert details(outcome)["firstChangedLine"] == 338
+    assert details(outcome)["first_changed_line"] == 338
     assert details(outcome)["diff"] == (
         "     ...\n"
         " 334 line 334\n 335 line 335\n 336 line 336\n 337 line 337\n"

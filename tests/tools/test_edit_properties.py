@@ -7,25 +7,31 @@ from hypothesis import assume, given, settings, strategies as st
 
 from agent_core.kernel.errors import ToolError
 from agent_core.tools.builtin.edit_diff import diff_of
+from agent_core.tools.builtin.edit_endings import Endings
 from agent_core.tools.builtin.edit_fuzzy import FuzzyText, fuzzy
 from agent_core.tools.builtin.edit_match import Edited, Replacement, apply_edits
+from agent_core.workspace.text import Decoded, decode_text, encode_text
 from tests.support.sizes import at_size
 
-PIECES = st.sampled_from(
-    [*"abxyz'- \t", "ab", "  ", *"\u2019\u2014\u00a0éﬁß你🌍\u1100\u1161\u200d\x1c\x85", "e\u0301"]
-)
-LINES = st.lists(PIECES, max_size=6).map("".join)
+PIECES = [
+    *"abxyz'- \t",
+    "ab",
+    "  ",
+    *"\u2019\u2014\u00a0éﬁß你🌍\u1100\u1161\u200d\x1c\x85",
+    "e\u0301",
+]
+ENDS = ["\n", "\n", "\n"]
 # Lone CRs stand alone: beside a LF that stays, no byte of the text tells one line end from two.
-ENDINGS = st.sampled_from([["\n"], ["\r\n"], ["\r"], ["\n", "\r\n"]])
-MANY = settings(max_examples=at_size(ci=150, campaign=20_000))
+ENDINGS = st.sampled_from(["\n", "\r\n", "\r", "mixed"])
+PLAIN = st.lists(st.sampled_from([*PIECES, *ENDS]), max_size=40).map("".join)
+MIXED = st.lists(st.sampled_from([*PIECES, *ENDS, "\r\n", "\r\n"]), max_size=40).map("".join)
+MANY = settings(max_examples=at_size(ci=300, campaign=20_000))
 
 
 @st.composite
 def texts(draw: st.DrawFn) -> str:
-    lines = draw(st.lists(LINES, max_size=8))
-    ending = st.sampled_from(draw(ENDINGS))
-    text = "".join(line + draw(ending) for line in lines)
-    return text if draw(st.booleans()) else text + draw(LINES)
+    ending = draw(ENDINGS)
+    return draw(MIXED) if ending == "mixed" else draw(PLAIN).replace("\n", ending)
 
 
 def _lf(text: str) -> str:
@@ -87,6 +93,26 @@ def test_the_patch_makes_the_new_text_of_the_old(case) -> None:
     if signs:
         same = diff.first_changed_line - 1
         assert _split(lf)[:same] == _split(after)[:same]
+
+
+@MANY
+@given(cases(), st.sampled_from([("utf-8", False), ("utf-8", True), ("utf-16-le", True)]))
+def test_mark_and_encoding_stay_around_an_edit(case, form: tuple[str, bool]) -> None:
+    text, ranges, news = case
+    encoding, bom = form
+    data = encode_text(text, encoding=encoding, bom=bom)
+    decoded = decode_text(data)
+    assert decoded == Decoded(text=text, encoding=encoding, bom=bom)
+    (a, b), lf, borders = ranges[0], _lf(text), _borders(text)
+    edited = _applied(text, [Replacement(old=lf[a:b], new=news[0])])
+    if edited is None:
+        return
+    after = encode_text(edited.text, encoding=encoding, bom=bom)
+    head = encode_text(text[: borders[a]], encoding=encoding, bom=bom)
+    tail = encode_text(text[borders[b] :], encoding=encoding, bom=False)
+    assert data.startswith(head)
+    assert after.startswith(head)
+    assert after[len(head) :].endswith(tail)
 
 
 def _applied(text: str, edits: list[Replacement]) -> Edited | None:
@@ -151,10 +177,31 @@ def test_what_is_found_as_remembered_is_what_was_meant(text: str, data: st.DataO
         assert 0 <= start <= end <= len(lf)
 
 
+ASCII = st.lists(st.sampled_from([*"ab}\n\n \t", " \n", "\v\n", "ab\n"]), max_size=24).map("".join)
+
+
 @MANY
-@given(texts())
-def test_an_ascii_text_without_blanks_at_line_ends_is_not_copied(text: str) -> None:
-    lf = _lf(text)
-    remembered = FuzzyText(lf)
-    if remembered.folded is lf:
-        assert fuzzy(lf) == lf
+@given(ASCII, st.data())
+def test_an_ascii_text_is_searched_as_if_it_were_folded(text: str, data: st.DataObject) -> None:
+    folded = fuzzy(text)
+    start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(folded))] * 2)))
+    wanted = fuzzy(folded[start:end] + data.draw(st.sampled_from(["", "", "a", "\n"])))
+    assume(wanted)
+    at = [n for n in range(len(folded)) if folded.startswith(wanted, n)]
+    found = FuzzyText(text).find(wanted)
+    assert found.count == len(at)
+    if not at:
+        assert found.place is None
+        return
+    assert found.place is not None
+    plain = FuzzyText(text)
+    assert found.place == (plain.original(at[0]), plain.original(at[0] + len(wanted)))
+
+
+@MANY
+@given(texts(), st.data())
+def test_an_offset_is_turned_back_whatever_was_asked_before(text: str, data: st.DataObject) -> None:
+    borders, endings = _borders(text), Endings(text)
+    assert endings.lf == _lf(text)
+    for offset in data.draw(st.lists(st.integers(0, len(borders) - 1), max_size=6)):
+        assert endings.original(offset) == borders[offset]

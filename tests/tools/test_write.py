@@ -1,6 +1,8 @@
 """The tool write: whole files, with their folders."""
 
+import errno
 import os
+from collections.abc import Callable
 
 import pytest
 
@@ -117,10 +119,49 @@ async def test_a_folder_is_refused(bench: Bench) -> None:
 async def test_nothing_lies_beside_the_file(bench: Bench) -> None:
     await bench.run("write", path="a.txt", content="x")
     await bench.run("write", path="a.txt", content="y")
-    assert os.listdir(bench.root) == ["a.txt"]  # noqa: PTH208 - names
+    assert _names(bench) == ["a.txt"]
 
 
 async def test_the_title_names_the_file(bench: Bench) -> None:
     tool = bench.tools["write"]
     assert tool.title({"file_path": "a.txt"}) == "write a.txt"
     assert tool.title({"path": 1}) == "write ?"
+
+
+def _names(bench: Bench) -> list[str]:
+    return [file.name for file in bench.root.iterdir()]
+
+
+def _failing(call: str, code: int) -> Callable[..., object]:
+    """Make a call of the system fail, but for what is opened to be read."""
+    real = getattr(os, call)
+
+    def fail(*given, **more):
+        if call == "open" and not given[1] & os.O_CREAT:
+            return real(*given, **more)
+        raise OSError(code, os.strerror(code))
+
+    return fail
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, errno.EROFS])
+@pytest.mark.parametrize("calls", [("fsync",), ("open",), ("link", "replace")], ids=repr)
+async def test_when_the_system_fails_there_is_no_half_file(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, calls, code: int
+) -> None:
+    with monkeypatch.context() as patch:
+        for call in calls:
+            patch.setattr(os, call, _failing(call, code))
+        outcome = await bench.run("write", path="a.txt", content="new")
+    assert outcome.status == "error"
+    assert f"({errno.errorcode[code]})" in words(outcome)
+    assert _names(bench) == []
+
+
+async def test_without_hard_links_a_file_is_made_all_the_same(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "link", _failing("link", errno.EPERM))
+    assert (await bench.run("write", path="a.txt", content="new")).status == "ok"
+    assert (bench.root / "a.txt").read_text() == "new"
+    assert _names(bench) == ["a.txt"]

@@ -1,33 +1,15 @@
 """What every adapter of `Files` promises; a test class inherits it and gives a fixture `subject`."""
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import anyio
 import pytest
 
 from agent_core.kernel.errors import FileMissing, NotAFile, PathRefused, StaleText
-from agent_core.workspace import FileBytes, Files, FileText
-
-
-class Contents(Protocol):
-    """The files as they truly are, seen past the adapter."""
-
-    def put(self, path: Path, data: bytes) -> None: ...
-
-    def get(self, path: Path) -> bytes | None: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """An adapter with an empty workspace."""
-
-    files: Files
-    root: Path
-    home: Path
-    """Outside of the root."""
-    contents: Contents
+from agent_core.workspace import FileBytes, FileText
+from tests.workspace.conformance_folders import Listing, Pieces
+from tests.workspace.conformance_names import Deleting, Moving, Watching
+from tests.workspace.subject import Subject
 
 
 class ReadAndWrite:
@@ -205,6 +187,11 @@ class Naming:
             "~/x.txt",
             "~",
             "file:///etc/passwd",
+            "@/etc/passwd",
+            "@../outside.txt",
+            "@~/x.txt",
+            "@file:///etc/passwd",
+            "\u00a0/etc/passwd",
             "file://elsewhere/etc/passwd",
             "{root}-evil/a.txt",
             "",
@@ -262,5 +249,5 @@ class Naming:
         assert subject.contents.get(outside) is None
 
 
-class FilesConformance(ReadAndWrite, Naming):
+class FilesConformance(ReadAndWrite, Naming, Listing, Pieces, Deleting, Moving, Watching):
     """All promises."""

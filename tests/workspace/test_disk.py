@@ -1,6 +1,5 @@
 """What only a real disk can do: links, modes, full disks, folders that are swapped while they are used."""
 
-import json
 import os
 import shutil
 import socket
@@ -15,8 +14,8 @@ import anyio
 import pytest
 
 from agent_core.kernel.errors import (
-    AccessRefused,
     FileMissing,
+    FileTooLarge,
     NotAFile,
     PathRefused,
     StaleText,
@@ -25,8 +24,14 @@ from agent_core.kernel.errors import (
 )
 from agent_core.workspace import FileText
 from agent_core.workspace.adapters.disk import DiskFiles
-from tests.support.shared import ROOT, shared_path
+from tests.support.shared import ROOT
 from tests.support.sizes import at_size
+from tests.workspace.hostile import (
+    WHERE_ALLOWED,
+    hostile_cases,
+    make_fixture,
+    outside_of_workspace,
+)
 
 
 @pytest.fixture
@@ -301,58 +306,26 @@ async def test_a_write_that_is_cancelled_is_whole_or_not_at_all(files, root: Pat
 async def test_reading_a_large_file_is_refused_in_words(files: DiskFiles, root: Path) -> None:
     with (root / "big").open("wb") as file:
         file.truncate(300 * 1024 * 1024)
-    with pytest.raises(AccessRefused, match="too large to read whole"):
+    with pytest.raises(FileTooLarge, match="too large to read whole"):
         await files.read(root / "big")
 
 
 # The corpus of hostile paths
 
 
-def _fixture(base: Path, fixture: dict) -> None:
-    for name in fixture["dirs"]:
-        (base / name).mkdir(parents=True, exist_ok=True)
-    for name, text in fixture["files"].items():
-        (base / name).parent.mkdir(parents=True, exist_ok=True)
-        (base / name).write_text(text, encoding="utf-8")
-    for name, target in fixture["symlinks"].items():
-        (base / name).symlink_to(target.replace("{B}", str(base)))
-    for name, target in fixture["hardlinks"].items():
-        os.link(base / target, base / name)
-    for name in fixture["fifos"]:
-        os.mkfifo(base / name)
-
-
-def _snapshot(base: Path) -> dict[str, bytes | None]:
-    """Everything that is not in the workspace."""
-    return {
-        path.relative_to(base).as_posix(): path.read_bytes() if path.is_file() else None
-        for path in sorted(base.rglob("*"))
-        if "ws" not in path.relative_to(base).parts[:1] and not path.is_symlink()
-    }
-
-
-# Protected and secret files are a matter of permission, not of where a path leads.
-WHERE_ALLOWED = {"allow": True, "ask": True, "refuse": False}
-
-
 @pytest.mark.slow
 async def test_no_path_of_the_corpus_gets_out(root: Path) -> None:
     base = root.parent
-    fixture = json.loads(shared_path("data", "hostile", "path_fixture.json").read_text())
-    _fixture(base, fixture)
-    corpus = shared_path("data", "hostile", "paths.jsonl").read_text(encoding="utf-8")
-    cases = [json.loads(line) for line in corpus.splitlines()]
+    make_fixture(base)
     files = DiskFiles((base / "ws",), base / "home")
-    outside = _snapshot(base)
+    outside = outside_of_workspace(base)
     wrong: list[str] = []
-    for case in cases:
-        if case["platform"] == "win32" or case["expect"] == "race":
-            continue
+    for case in hostile_cases():
         got = await _try(files, case["op"], case["path"].replace("{B}", str(base)))
         expected = WHERE_ALLOWED.get(case["expect"])
         if expected is not None and got is not expected:
             wrong.append(f"{case['id']} {case['op']} {case['path']!r}: {case['why']}")
-        assert _snapshot(base) == outside, case
+        assert outside_of_workspace(base) == outside, case
     assert wrong == []
 
 

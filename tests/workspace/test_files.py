@@ -7,16 +7,8 @@ import pytest
 
 from agent_core.workspace.adapters.disk import DiskFiles
 from agent_core.workspace.adapters.memory import MemoryFiles
-from tests.workspace.conformance import FilesConformance, Subject
-
-
-class _OnDisk:
-    def put(self, path: Path, data: bytes) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _ = path.write_bytes(data)
-
-    def get(self, path: Path) -> bytes | None:
-        return path.read_bytes() if path.exists() else None
+from tests.workspace.conformance import FilesConformance
+from tests.workspace.subject import OnDisk, Subject
 
 
 class _InMemory:
@@ -29,6 +21,9 @@ class _InMemory:
     def get(self, path: Path) -> bytes | None:
         return self._files.contents().get(path)
 
+    def remove(self, path: Path) -> None:
+        self._files.remove(path)
+
 
 class TestDiskFiles(FilesConformance):
     """On disk."""
@@ -39,7 +34,7 @@ class TestDiskFiles(FilesConformance):
         root, home = base / "ws", base / "home"
         root.mkdir()
         home.mkdir()
-        return Subject(files=DiskFiles((root,), home), root=root, home=home, contents=_OnDisk())
+        return Subject(files=DiskFiles((root,), home), root=root, home=home, contents=OnDisk())
 
 
 class TestMemoryFiles(FilesConformance):

@@ -13,9 +13,10 @@ import pytest
 
 from agent_core.kernel.errors import AccessRefused, FileMissing
 from agent_core.workspace import Killed, Process, ProcessEnd
+from agent_core.workspace.adapters.process_mark import MARK
 from agent_core.workspace.adapters.process_proc import ProcTable
 from agent_core.workspace.adapters.process_psutil import PsutilTable
-from agent_core.workspace.adapters.process_tree import MARK, ProcessTable
+from agent_core.workspace.adapters.process_tree import ProcessTable
 from agent_core.workspace.adapters.processes import DiskProcesses
 from tests.support.processes import processes_with
 from tests.support.sizes import at_size
@@ -41,10 +42,20 @@ if os.fork(): os._exit(0)
 os.chdir("/")
 print("up", flush=True)
 time.sleep(600)'""",
+    "first thread gone": """exec env -i python3 -c '
+import ctypes, os, threading, time
+threading.Thread(target=time.sleep, args=(600,)).start()
+if os.fork(): os._exit(0)
+os.setsid()
+threading.Thread(target=time.sleep, args=(600,)).start()
+print("up", flush=True)
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)'""",
     "ignored signals": "trap '' TERM INT HUP; echo up; while true; do sleep 600; done",
     "ignored and hidden": "(setsid bash -c 'trap \"\" TERM INT HUP; sleep 600; sleep 600' >/dev/null 2>&1 &); echo up",
     "stopped": "sleep 600 & kill -STOP $!; echo up; wait",
     "without environment": "env -i nohup sleep 600 >/dev/null 2>&1 & echo up; wait",
+    "alone without environment": "env -i setsid bash -c '(sleep 600 >/dev/null 2>&1 &)'; echo up",
+    "nothing inherited": "env -i setsid bash -c '(cd /; exec -a x sleep 600 <&- >&- 2>&- &)'; echo up",
     "another mark": "TILLER_PROCESS_ID=other setsid sleep 600 & echo up; wait",
 }
 

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agent_core.kernel.errors import NotText
-from agent_core.workspace.text import Decoded, decode_text, encode_text, sha256_of
+from agent_core.workspace.text import (
+    HASH_BESIDE_BYTES,
+    Decoded,
+    decode_text,
+    encode_text,
+    hashing,
+    sha256_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -46,3 +53,10 @@ def test_what_is_text_comes_back_as_the_same_bytes(data: bytes) -> None:
     decoded = decode_text(data)
     if decoded is not None:
         assert encode_text(decoded.text, encoding=decoded.encoding, bom=decoded.bom) == data
+
+
+@pytest.mark.parametrize("size", [0, 1, HASH_BESIDE_BYTES, 3 * HASH_BESIDE_BYTES])
+def test_a_hash_made_beside_other_work_is_the_same(size: int) -> None:
+    data = bytes(range(256)) * (size // 256 + 1)
+    wait = hashing(data[:size])
+    assert wait() == wait() == sha256_of(data[:size])

@@ -2,13 +2,33 @@
 
 from agent_core.tools.builtin.bash import bash_tool
 from agent_core.tools.builtin.edit import edit_tool
+from agent_core.tools.builtin.find import find_tool
+from agent_core.tools.builtin.grep import grep_tool
+from agent_core.tools.builtin.ls import ls_tool
 from agent_core.tools.builtin.read import read_tool
 from agent_core.tools.builtin.write import write_tool
 from agent_core.tools.port import Tool
 
-__all__ = ["bash_tool", "builtin_tools", "edit_tool", "read_tool", "write_tool"]
+__all__ = [
+    "bash_tool",
+    "builtin_tools",
+    "edit_tool",
+    "find_tool",
+    "grep_tool",
+    "ls_tool",
+    "read_tool",
+    "write_tool",
+]
 
 
 def builtin_tools() -> tuple[Tool, ...]:
     """Make all of them, in the order in which models see them."""
-    return (read_tool(), write_tool(), edit_tool(), bash_tool())
+    return (
+        read_tool(),
+        write_tool(),
+        edit_tool(),
+        bash_tool(),
+        grep_tool(),
+        find_tool(),
+        ls_tool(),
+    )

@@ -32,7 +32,10 @@ LINGER_S = 1.0
 """… nor, if they go on writing, longer than this."""
 SHELLS = ("/bin/bash", "bash")
 DISARMED: Mapping[str, str] = {
+    "EDITOR": "true",
+    "VISUAL": "true",
     "GIT_EDITOR": "true",
+    "GIT_SEQUENCE_EDITOR": "true",
     "GIT_PAGER": "cat",
     "PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",
@@ -69,9 +72,7 @@ def bash_tool() -> ModelTool[BashArguments]:
             parameters=schema_of(BashArguments),
             kind="execute",
             snippet="Run a command",
-            guidelines=(
-                "Use bash for builds, tests, searches and everything that no other tool does.",
-            ),
+            guidelines=("Use bash for builds, tests and everything that no other tool does.",),
         ),
         arguments=BashArguments,
         titled=_title,
@@ -133,18 +134,22 @@ async def _watch(
     closed = anyio.Event()
 
     async def pump() -> None:
-        while data := await process.read():
+        if data := await process.read():
+            group.start_soon(live.run)
+        while data:
             await capture.add(data)
+            data = await process.read()
         closed.set()
 
     async with anyio.create_task_group() as group:
         group.start_soon(pump)
-        group.start_soon(live.run)
         with anyio.move_on_after(timeout_s) as time:
             run.end = await process.wait()
-            await _silence(closed, capture)
+            if not closed.is_set():
+                await _silence(closed, capture)
         run.timed_out = time.cancelled_caught and run.end is None
-        group.cancel_scope.cancel()
+        if capture.total_bytes or not closed.is_set():
+            group.cancel_scope.cancel()  # somebody is still at work
 
 
 async def _silence(closed: anyio.Event, capture: OutputCapture) -> None:

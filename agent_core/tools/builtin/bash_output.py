@@ -6,6 +6,7 @@ import os
 import secrets
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -78,6 +79,13 @@ class OutputFile:
                 self.problem = f"it is longer than {format_size(FILE_LIMIT_BYTES)}"
         except OSError as error:
             self.problem = error.strerror or str(error)
+            self._forget_if_empty()
+
+    def _forget_if_empty(self) -> None:
+        if self.path is not None and self._size == 0:
+            with suppress(OSError):
+                Path(self.path).unlink()
+            self.path = None
 
     def _open(self) -> int:
         if not self._folder:
@@ -103,6 +111,10 @@ class LiveOutput:
 
     def add(self, data: bytes) -> None:
         """Take more; only the newest is kept until it is shown."""
+        if len(data) > 2 * LIVE_BYTES:
+            self._waiting.clear()
+            data = data[-LIVE_BYTES:]
+            self._left_out = True
         self._waiting += data
         if len(self._waiting) > 2 * LIVE_BYTES:
             del self._waiting[:-LIVE_BYTES]

@@ -103,25 +103,27 @@ async def _edit(arguments: EditArguments, context: ToolContext) -> ToolResult:
     found = await files.resolve(arguments.path, "read")
     path = await files.resolve(str(found), "write")
     edits = [Replacement(old=block.old_text, new=block.new_text) for block in arguments.edits]
+    shown = _relative(path, context.workspace.roots)
     tries = TRIES
     while True:
-        file = await files.read(path)
-        edited = await to_thread.run_sync(_apply, file, edits, arguments.path)
+        file = _text(await files.read(path), arguments.path)
+        edited, diff = await to_thread.run_sync(_applied, file, edits, arguments.path, shown)
         try:
-            written = await files.write(path, edited.text, base=_text(file, arguments.path))
+            written = await files.write(path, edited.text, base=file)
         except StaleText:
             tries -= 1
             if tries == 0:
                 raise
             continue
         break
-    shown = _relative(written.path, context.workspace.roots)
-    diff = await to_thread.run_sync(lambda: diff_of(edited.before_lf, edited.spans, path=shown))
     return _result(arguments, written, diff)
 
 
-def _apply(file: FileText | FileBytes, edits: list[Replacement], path: str) -> Edited:
-    return apply_edits(_text(file, path).text, edits, path=path)
+def _applied(
+    file: FileText, edits: list[Replacement], path: str, shown: str
+) -> tuple[Edited, Diff]:
+    edited = apply_edits(file.text, edits, path=path)
+    return edited, diff_of(edited.before_lf, edited.spans, path=shown)
 
 
 def _text(file: FileText | FileBytes, path: str) -> FileText:
@@ -147,7 +149,7 @@ def _result(arguments: EditArguments, written: Written, diff: Diff) -> ToolResul
         "path": str(written.path),
         "diff": diff.diff,
         "patch": diff.patch,
-        "firstChangedLine": diff.first_changed_line,
+        "first_changed_line": diff.first_changed_line,
         "additions": diff.additions,
         "deletions": diff.deletions,
         "truncated": diff.cut,

@@ -1,9 +1,5 @@
 """A text with its line endings taken as LF, and the way back to the text as it is: pure."""
 
-import re
-from bisect import bisect_left
-from functools import cached_property
-
 CRLF = "\r\n"
 
 
@@ -18,24 +14,26 @@ class Endings:
     def __init__(self, text: str) -> None:
         self._text = text
         self.lf = with_lf(text)
-
-    @cached_property
-    def _all_wide(self) -> bool:
-        """Whether every ending is two characters long."""
-        return self._text.count(CRLF) == self.lf.count("\n")
-
-    @cached_property
-    def _wide(self) -> list[int]:
-        """Where in the LF text the endings are that are two characters long in the text itself."""
-        return [found.start() - index for index, found in enumerate(re.finditer(CRLF, self._text))]
+        self._known = (0, 0)
+        """An offset in the LF text and the same one in the text itself."""
 
     def original(self, offset: int) -> int:
-        """Turn an offset in the LF text into one in the text itself."""
+        """Turn an offset in the LF text into one in the text itself; cheapest when asked in order."""
         if self.lf is self._text:
             return offset
-        if self._all_wide:
-            return offset + self.lf.count("\n", 0, offset)
-        return offset + bisect_left(self._wide, offset)
+        self._known = (offset, self._from_known(offset))
+        return self._known[1]
+
+    def _from_known(self, offset: int) -> int:
+        known, at = self._known if self._known[0] <= offset else (0, 0)
+        missing = offset - known
+        while missing:
+            stop = at + missing
+            stop += self._text.startswith(CRLF, stop - 1)
+            # Of every CRLF passed by, one character was of no use for the way.
+            missing -= stop - at - self._text.count(CRLF, at, stop)
+            at = stop
+        return at
 
     def in_style_of(self, text: str, *, at: int) -> str:
         """Give a text with the ending of the line that holds an offset; the last line takes its neighbour's."""
@@ -46,6 +44,6 @@ class Endings:
             newline = self.lf.rfind("\n", 0, at)
         if newline < 0:
             return text
-        begin = self.original(newline)
+        begin = self._from_known(newline)
         ending = self._text[begin : begin + 2]
         return text.replace("\n", ending if ending == CRLF else ending[0])

@@ -5,6 +5,8 @@ import unicodedata
 from collections.abc import Mapping
 from functools import cached_property
 
+from agent_core.tools.builtin.edit_occurrences import Occurrences, in_lines, occurrences
+
 TRANSLATED: Mapping[int, str] = (
     dict.fromkeys((0x2018, 0x2019, 0x201A, 0x201B), "'")
     | dict.fromkeys((0x201C, 0x201D, 0x201E, 0x201F), '"')
@@ -14,8 +16,6 @@ TRANSLATED: Mapping[int, str] = (
 CHANGED = re.compile(f"[{''.join(map(chr, TRANSLATED))}]")
 JAMO = range(0x1160, 0x1200)
 """Parts of Korean syllables, which join the one before them."""
-BLANKS = frozenset(" \t\v\f\x1c\x1d\x1e\x1f")
-"""What is taken off the ends of lines, as far as it is ASCII."""
 
 
 def fuzzy(text: str) -> str:
@@ -29,17 +29,32 @@ class FuzzyText:
     def __init__(self, text: str) -> None:
         self._text = text
 
+    def find(self, wanted: str) -> Occurrences:
+        """Find a folded text.
+
+        The place is that in the text itself; it is missing when it is inside of what folding made of one
+        character.
+        """
+        if self._text.isascii():
+            # Folding takes blanks off the ends of lines only, which can be seen at the place.
+            found = in_lines(self._text, wanted)
+            if found is not None:
+                return found
+        found = occurrences(self.folded, wanted)
+        if found.place is None:
+            return found
+        start, end = self.original(found.place[0]), self.original(found.place[1])
+        place = None if start is None or end is None else (start, end)
+        return Occurrences(count=found.count, place=place)
+
+    def is_searched_as_is(self, wanted: str) -> bool:
+        """Tell whether folding the text makes no difference to how often a folded text is found in it."""
+        return "\n" not in wanted and self._text.isascii()
+
     @cached_property
     def folded(self) -> str:
-        """The text as a model remembers it; the very same object where that makes no difference."""
-        text = self._text
-        plain = (
-            text.isascii()
-            and text[-1:] not in BLANKS
-            # Most of them are nowhere in the text, which is seen faster than where they are.
-            and not any(blank in text and f"{blank}\n" in text for blank in BLANKS)
-        )
-        return text if plain else fuzzy(text)
+        """The text as a model remembers it."""
+        return fuzzy(self._text)
 
     @cached_property
     def _lines(self) -> list[str]:
@@ -48,8 +63,6 @@ class FuzzyText:
     def original(self, offset: int) -> int | None:
         """Turn an offset in the folded text into one in the text; None: inside of what folding made of one character."""
         folded = self.folded
-        if folded is self._text:
-            return offset
         row = folded.count("\n", 0, offset)
         column = offset - (folded.rfind("\n", 0, offset) + 1)
         line = self._lines[row]

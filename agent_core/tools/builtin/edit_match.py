@@ -7,9 +7,13 @@ from itertools import pairwise
 from agent_core.kernel.errors import ToolError
 from agent_core.tools.builtin.edit_endings import Endings, with_lf
 from agent_core.tools.builtin.edit_fuzzy import FuzzyText, fuzzy
+from agent_core.tools.builtin.edit_occurrences import (
+    COUNT_LIMIT,
+    NOWHERE,
+    Occurrences,
+    occurrences,
+)
 
-COUNT_LIMIT = 10_000
-"""More occurrences than this are not counted."""
 HINT_LINES = 3
 HINT_CHARS = 4
 
@@ -121,30 +125,23 @@ def _find(edit: Replacement, lf: str, remembered: FuzzyText, *, said: _Said) -> 
     old, new = with_lf(edit.old), with_lf(edit.new)
     if not old:
         raise said.empty()
-    folded_old = fuzzy(old)
-    exact = lf.find(old)
-    count = _count(remembered.folded, folded_old) if folded_old else 0
-    if exact >= 0 and (folded_old != old or remembered.folded is not lf):
-        count = max(count, _count(lf, old))
+    exact = occurrences(lf, old)
+    alike = _as_remembered(old, exact, remembered)
+    count = max(exact.count, alike.count)
     if count > 1:
         raise said.several(count)
-    if exact >= 0:
-        return Span(start=exact, end=exact + len(old), new=new)
-    if count == 1:
-        begin = remembered.folded.find(folded_old)
-        start, end = remembered.original(begin), remembered.original(begin + len(folded_old))
-        if start is not None and end is not None:
-            return Span(start=start, end=end, new=new)
+    if place := exact.place or alike.place:
+        return Span(start=place[0], end=place[1], new=new)
     raise said.missing(_hint(old, remembered))
 
 
-def _count(text: str, wanted: str) -> int:
-    """Count occurrences, overlapping ones too, up to one more than the limit."""
-    count, at = 0, text.find(wanted)
-    while at >= 0 and count <= COUNT_LIMIT:
-        count += 1
-        at = text.find(wanted, at + 1)
-    return count
+def _as_remembered(old: str, exact: Occurrences, remembered: FuzzyText) -> Occurrences:
+    folded = fuzzy(old)
+    if exact.count > COUNT_LIMIT or not folded:
+        return NOWHERE
+    if folded == old and remembered.is_searched_as_is(old):
+        return exact
+    return remembered.find(folded)
 
 
 def _hint(old: str, remembered: FuzzyText) -> str:

@@ -1,32 +1,32 @@
-"""The tool `read`: a file's text by pages, from the editor's buffer where it is open."""
+"""The tool `read`: a file's text by pages, from the editor's buffer where it is open; or an image."""
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict
+from functools import partial
+from pathlib import Path
 from typing import ClassVar
 
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
 from pydantic import Field, field_validator
 
 from agent_core.kernel import JsonObject, JsonValue
-from agent_core.kernel.errors import ToolError
-from agent_core.kernel.truncation import (
-    DEFAULT_MAX_BYTES,
-    DEFAULT_MAX_LINES,
-    Truncation,
-    byte_count,
-    count_lines,
-    format_size,
-    truncate_head,
-)
+from agent_core.kernel.errors import FileTooLarge, NotText
+from agent_core.kernel.truncation import DEFAULT_MAX_BYTES, DEFAULT_MAX_LINES, format_size
 from agent_core.tools.arguments import Count, ModelTool, ToolArguments, schema_of
 from agent_core.tools.builtin.common import PATH_NAMES, path_said
 from agent_core.tools.builtin.read_bytes import bytes_result
-from agent_core.tools.port import ToolContext, ToolResult, ToolSpec, text_result
+from agent_core.tools.builtin.read_image import READ_LIMIT_BYTES as IMAGE_LIMIT_BYTES, image_rules
+from agent_core.tools.builtin.read_notebook import SUFFIX as NOTEBOOK_SUFFIX, notebook_of
+from agent_core.tools.builtin.read_page import Wanted, page_of, page_result
+from agent_core.tools.builtin.read_stream import WHOLE_LIMIT_BYTES, LargeImage, read_streamed
+from agent_core.tools.port import ToolContext, ToolResult, ToolSpec
 from agent_core.workspace import FileBytes, FileText
 
 LARGE_CHARS = 1_000_000
 """A longer text is cut in a thread."""
+NOTEBOOK_LIMIT_BYTES = 32 * 1024 * 1024
+"""A larger notebook is read as the text that it is."""
+IMAGES_AT_A_TIME = 1
 
 
 class ReadArguments(ToolArguments):
@@ -46,14 +46,19 @@ class ReadArguments(ToolArguments):
         # Some models count from 0.
         return 1 if value in {0, "0"} and not isinstance(value, bool) else value
 
+    @property
+    def wanted(self) -> Wanted:
+        """The lines to be read."""
+        return Wanted(first=self.offset or 1, count=self.limit)
+
 
 def read_tool() -> ModelTool[ReadArguments]:
-    """Make the tool."""
+    """Make the tool. It works on one image at a time, however many calls there are."""
     limit = format_size(DEFAULT_MAX_BYTES)
     return ModelTool(
         spec=ToolSpec(
             name="read",
-            description=f"Read a text file or an image (png, jpeg, gif, webp). Gives at most {DEFAULT_MAX_LINES} lines or {limit}, whichever comes first; use offset and limit for the other parts of a large file. Unsaved changes in the editor are seen.",
+            description=f"Read a text file, an image (png, jpeg, gif, webp, bmp) or a Jupyter notebook. Gives at most {DEFAULT_MAX_LINES} lines or {limit}, whichever comes first; use offset and limit for the other parts of a large file. Unsaved changes in the editor are seen.",
             parameters=schema_of(ReadArguments),
             kind="read",
             parallel_safe=True,
@@ -65,7 +70,7 @@ def read_tool() -> ModelTool[ReadArguments]:
         ),
         arguments=ReadArguments,
         titled=_title,
-        execute=_read,
+        execute=partial(_read, CapacityLimiter(IMAGES_AT_A_TIME)),
     )
 
 
@@ -79,26 +84,77 @@ def _title(arguments: JsonObject) -> str:
     return f"read {path_said(arguments)}{lines}"
 
 
-async def _read(arguments: ReadArguments, context: ToolContext) -> ToolResult:
+async def _read(
+    room: CapacityLimiter, arguments: ReadArguments, context: ToolContext
+) -> ToolResult:
     path = await context.files.resolve(arguments.path, "read")
-    file = await context.files.read(path)
+    limit_bytes = NOTEBOOK_LIMIT_BYTES if _is_notebook(path) else WHOLE_LIMIT_BYTES
+    try:
+        file = await context.files.read(path, limit_bytes=limit_bytes)
+    except FileTooLarge:
+        streamed = await _read_large(arguments, context, path)
+        if isinstance(streamed, ToolResult):
+            return streamed
+        file = streamed
     if isinstance(file, FileBytes):
-        return bytes_result(arguments.path, file)
+        rules = image_rules(context.options)
+        return await bytes_result(arguments.path, file, rules=rules, room=room)
+    if _is_notebook(path):
+        return await to_thread.run_sync(_notebook_page, arguments, file)
     if len(file.text) > LARGE_CHARS:
-        return await to_thread.run_sync(_page, arguments, file)
-    return _page(arguments, file)
+        return await to_thread.run_sync(_text_page, arguments, file)
+    return _text_page(arguments, file)
 
 
-def _page(arguments: ReadArguments, file: FileText) -> ToolResult:
-    total = count_lines(file.text)
-    first = arguments.offset or 1
-    if first > max(total, 1):
-        message = f"Offset {first} is beyond end of file ({total} lines total)"
-        raise ToolError(message)
-    chosen = _lines(file.text, first=first, count=arguments.limit)
-    page = truncate_head(chosen)
-    last = first + page.output_lines - 1
-    details: dict[str, JsonValue] = {
+async def _read_large(
+    arguments: ReadArguments, context: ToolContext, path: Path
+) -> ToolResult | FileText | FileBytes:
+    """Read a page of a large text, or all of a large image."""
+    found = await read_streamed(context.files, path, arguments.wanted, said=arguments.path)
+    if isinstance(found, LargeImage):
+        try:
+            return await context.files.read(path, limit_bytes=IMAGE_LIMIT_BYTES)
+        except FileTooLarge as error:
+            message = f"{arguments.path} is an image ({found.kind}, {format_size(found.size)}) that is too large to be shown: the most is {format_size(IMAGE_LIMIT_BYTES)}. Use bash to make a smaller copy."
+            raise NotText(message) from error
+    facts: dict[str, JsonValue] = {
+        "path": str(path),
+        "source": "disk",
+        "sha256": found.sha256,
+        "version": None,
+        "dirty": False,
+        "encoding": found.encoding,
+        "bom": found.bom,
+    }
+    note = "The notebook is too large to be shown as cells." if _is_notebook(path) else ""
+    if found.shrank:
+        note = "The file became shorter while it was read; read it again."
+    return page_result(found.page, facts=facts, whole_line=_sed(arguments), note=note)
+
+
+def _text_page(arguments: ReadArguments, file: FileText, note: str = "") -> ToolResult:
+    page = page_of(file.text, arguments.wanted)
+    return page_result(page, facts=_facts(file), whole_line=_sed(arguments), note=note)
+
+
+def _notebook_page(arguments: ReadArguments, file: FileText) -> ToolResult:
+    name = shlex.quote(arguments.path)
+    notebook = notebook_of(file.text, said=name)
+    if notebook is None:
+        note = "This is not the JSON of a notebook: it is shown as it is." if file.text else ""
+        return _text_page(arguments, file, note)
+    facts: dict[str, JsonValue] = {
+        **_facts(file),
+        "notebook": True,
+        "cell_count": notebook.cell_count,
+        "language": notebook.language,
+    }
+    page = page_of(notebook.text, arguments.wanted)
+    return page_result(page, facts=facts, whole_line=f"jq '{notebook.query}' {name}")
+
+
+def _facts(file: FileText) -> dict[str, JsonValue]:
+    return {
         "path": str(file.path),
         "source": file.source,
         "sha256": file.sha256,
@@ -106,49 +162,12 @@ def _page(arguments: ReadArguments, file: FileText) -> ToolResult:
         "dirty": file.dirty,
         "encoding": file.encoding,
         "bom": file.bom,
-        "line_count": total,
-        "first_line": first,
-        "last_line": last,
-        "truncated": page.truncated,
     }
-    if page.truncated:
-        details["truncation"] = _facts(page)
-    notice = _notice(arguments, page, chosen=chosen, first=first, last=last, total=total)
-    if page.first_line_exceeds_limit:
-        return text_result(notice, details=details)
-    return text_result(f"{page.content}\n\n{notice}" if notice else page.content, details=details)
 
 
-def _notice(
-    arguments: ReadArguments, page: Truncation, *, chosen: str, first: int, last: int, total: int
-) -> str:
-    limit = format_size(page.max_bytes)
-    if page.first_line_exceeds_limit:
-        size = format_size(byte_count(chosen.partition("\n")[0]))
-        path = shlex.quote(arguments.path)
-        return f"[Line {first} is {size}, exceeds {limit} limit. Use bash: sed -n '{first}p' {path} | head -c {page.max_bytes}]"
-    if page.truncated and last < total:
-        why = f" ({limit} limit)" if page.truncated_by == "bytes" else ""
-        return f"[Showing lines {first}-{last} of {total}{why}. Use offset={last + 1} to continue.]"
-    if last < total:
-        return f"[{total - last} more lines in file. Use offset={last + 1} to continue.]"
-    return ""
+def _is_notebook(path: Path) -> bool:
+    return path.suffix.lower() == NOTEBOOK_SUFFIX
 
 
-def _lines(text: str, *, first: int, count: int | None) -> str:
-    """Cut out whole lines; the newline at the end stays only at the end of the text."""
-    start = 0
-    for _ in range(first - 1):
-        start = text.find("\n", start) + 1
-    if count is None:
-        return text[start:]
-    stop = start - 1
-    for _ in range(count):
-        stop = text.find("\n", stop + 1)
-        if stop < 0 or stop == len(text) - 1:
-            return text[start:]
-    return text[start:stop]
-
-
-def _facts(page: Truncation) -> JsonObject:
-    return {name: value for name, value in asdict(page).items() if name != "content"}  # pyright: ignore[reportAny] - the fields are JSON
+def _sed(arguments: ReadArguments) -> str:
+    return f"sed -n '{arguments.wanted.first}p' {shlex.quote(arguments.path)}"

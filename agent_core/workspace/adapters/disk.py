@@ -2,15 +2,31 @@
 
 import errno
 import os
-import stat
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from io import FileIO
 from pathlib import Path
 
-from anyio import to_thread
+from anyio import lowlevel, to_thread
 
 from agent_core.kernel.errors import PathRefused, StaleText
-from agent_core.workspace.adapters.disk_errors import missing, swapped, workspace_error
-from agent_core.workspace.adapters.disk_io import create, place_of, read_regular, replace
+from agent_core.workspace.adapters.disk_errors import (
+    gone_already,
+    missing,
+    swapped,
+    workspace_error,
+)
+from agent_core.workspace.adapters.disk_folders import entries_of, kind_of
+from agent_core.workspace.adapters.disk_io import (
+    create,
+    open_regular,
+    place_of,
+    read_regular,
+    replace,
+)
+from agent_core.workspace.adapters.disk_names import check_movable, delete, move
+from agent_core.workspace.adapters.disk_reader import DiskReader
+from agent_core.workspace.adapters.disk_watch import watching
 from agent_core.workspace.adapters.path_locks import PathLocks
 from agent_core.workspace.paths import (
     check_new_name,
@@ -21,8 +37,18 @@ from agent_core.workspace.paths import (
     refusal,
     shown,
 )
-from agent_core.workspace.port import Access, FileBytes, FileStat, FileText, Written
-from agent_core.workspace.text import decode_text, encode_text, sha256_of
+from agent_core.workspace.port import (
+    READ_LIMIT_BYTES,
+    Access,
+    Changes,
+    Entry,
+    FileBytes,
+    FileReader,
+    FileStat,
+    FileText,
+    Written,
+)
+from agent_core.workspace.text import decode_text, encode_text, hashing, sha256_of
 
 
 class DiskFiles:
@@ -56,12 +82,37 @@ class DiskFiles:
         except (ValueError, OSError) as error:
             raise _no_path(path, error) from error
 
-    async def read(self, path: Path) -> FileText | FileBytes:
-        """Read a whole file."""
+    async def list(self, path: Path) -> tuple[Entry, ...]:
+        """Give what is in a folder."""
         try:
-            return await to_thread.run_sync(self._read, path)
+            return await to_thread.run_sync(self._list, path)
         except OSError as error:
             raise workspace_error(error, path) from error
+
+    async def read(
+        self, path: Path, *, limit_bytes: int = READ_LIMIT_BYTES
+    ) -> FileText | FileBytes:
+        """Read a whole file."""
+        try:
+            return await to_thread.run_sync(self._read, path, limit_bytes)
+        except OSError as error:
+            raise workspace_error(error, path) from error
+
+    @asynccontextmanager
+    async def open(self, path: Path) -> AsyncGenerator[FileReader]:
+        """Open a file to read it in pieces."""
+        try:
+            file, size = await to_thread.run_sync(self._open, path)
+        except OSError as error:
+            raise workspace_error(error, path) from error
+        with file:
+            yield DiskReader(file, path, size=size)
+
+    async def buffers(self, folder: Path) -> tuple[FileText, ...]:
+        """Give nothing: no editor is here."""
+        del folder
+        await lowlevel.checkpoint()
+        return ()
 
     async def write(self, path: Path, text: str, *, base: FileText | None) -> Written:
         """Write a whole text atomically, if what is there is still `base`."""
@@ -70,6 +121,31 @@ class DiskFiles:
                 return await to_thread.run_sync(self._write, path, text, base)
             except OSError as error:
                 raise workspace_error(error, path) from error
+
+    async def delete(self, path: Path, *, base: FileText | FileBytes) -> None:
+        """Delete a file, if what is there is still `base`."""
+        async with self._locks.hold(path):
+            try:
+                await to_thread.run_sync(self._delete, path, base.sha256)
+            except OSError as error:
+                raise workspace_error(error, path) from error
+
+    async def move(self, source: Path, target: Path) -> None:
+        """Give a file another name, which must be free."""
+        async with self._locks.hold_all(source, target):
+            try:
+                await to_thread.run_sync(self._move, source, target)
+            except OSError as error:
+                what = source if error.errno == errno.ENOENT else target
+                raise workspace_error(error, what) from error
+
+    @asynccontextmanager
+    async def watch(self, path: Path) -> AsyncGenerator[Changes]:
+        """Watch a file, or what is directly in a folder."""
+        is_folder = (await self.stat(path)).kind == "folder"
+        root = await to_thread.run_sync(self._root_of, path, "read")
+        async with watching(path, root=root, is_folder=is_folder) as changes:
+            yield changes
 
     async def stat(self, path: Path) -> FileStat:
         """Say what a path is."""
@@ -92,6 +168,8 @@ class DiskFiles:
                 raise swapped(one)
             if os.path.lexists(one):
                 return one
+        if not is_inside(found[-1], allowed):
+            raise refusal(path, leads_to=found[-1], roots=allowed)
         if access == "read":
             return _variant(literal[-1], allowed) or inside[-1]
         target = _to_create(inside)
@@ -99,9 +177,17 @@ class DiskFiles:
         check_new_name(path, made=target.relative_to(there))
         return target
 
-    def _read(self, path: Path) -> FileText | FileBytes:
+    def _list(self, path: Path) -> tuple[Entry, ...]:
+        return entries_of(path, root=self._root_of(path, "read"))
+
+    def _open(self, path: Path) -> tuple[FileIO, int]:
         with place_of(path, root=self._root_of(path, "read"), make=False) as place:
-            data = read_regular(place)
+            file = open_regular(place)
+            return file, os.fstat(file.fileno()).st_size
+
+    def _read(self, path: Path, limit_bytes: int) -> FileText | FileBytes:
+        with place_of(path, root=self._root_of(path, "read"), make=False) as place:
+            data = read_regular(place, limit_bytes=limit_bytes)
         return _content(path, data)
 
     def _write(self, path: Path, text: str, base: FileText | None) -> Written:
@@ -114,20 +200,39 @@ class DiskFiles:
                 path=path, sha256=sha256_of(data), source="disk", saved=True, created=True
             )
         data = encode_text(text, encoding=base.encoding, bom=base.bom)
+        digest = hashing(data)
         try:
             with place_of(path, root=root, make=False) as place:
-                before = replace(place, data, expected_sha256=base.sha256)
+                before = replace(place, data, base=base)
         except FileNotFoundError as error:
             message = f"{path} was deleted since it was read: nothing was written."
             raise StaleText(message) from error
         return Written(
             path=path,
-            sha256=sha256_of(data),
+            sha256=digest(),
             source="disk",
             saved=True,
             created=False,
             note=_about_links(before.st_nlink),
         )
+
+    def _delete(self, path: Path, expected_sha256: str) -> None:
+        try:
+            with place_of(path, root=self._root_of(path, "write"), make=False) as place:
+                delete(place, expected_sha256=expected_sha256)
+        except FileNotFoundError as error:
+            raise gone_already(path) from error
+
+    def _move(self, source: Path, target: Path) -> None:
+        from_root, to_root = self._root_of(source, "write"), self._root_of(target, "write")
+        with ExitStack() as stack:
+            # Looked at before folders are made for nothing.
+            try:
+                old = stack.enter_context(place_of(source, root=from_root, make=False))
+                check_movable(old)
+            except OSError as error:
+                raise workspace_error(error, source) from error
+            move(old, stack.enter_context(place_of(target, root=to_root, make=True)))
 
     def _stat(self, path: Path) -> FileStat:
         root = self._root_of(path, "read")
@@ -140,11 +245,7 @@ class DiskFiles:
                 found = seen
         return FileStat(
             path=path,
-            kind="file"
-            if stat.S_ISREG(found.st_mode)
-            else "folder"
-            if stat.S_ISDIR(found.st_mode)
-            else "other",
+            kind=kind_of(found.st_mode),
             size=found.st_size,
             mtime_ns=found.st_mtime_ns,
         )
@@ -172,22 +273,24 @@ def _no_path(path: str, error: ValueError | OSError) -> PathRefused:
 
 
 def _content(path: Path, data: bytes) -> FileText | FileBytes:
+    digest = hashing(data)
     decoded = decode_text(data)
     if decoded is None:
-        return FileBytes(path=path, data=data, sha256=sha256_of(data))
+        return FileBytes(path=path, data=data, sha256=digest())
     return FileText(
         path=path,
         text=decoded.text,
         source="disk",
-        sha256=sha256_of(data),
+        sha256=digest(),
         encoding=decoded.encoding,
         bom=decoded.bom,
     )
 
 
 def _variant(path: Path, allowed: Sequence[Path]) -> Path | None:
-    for variant in name_variants(path):
-        real = real_path(variant)
+    there = next(parent for parent in path.parents if os.path.lexists(parent))
+    for variant in name_variants(path.relative_to(there)):
+        real = real_path(there / variant)
         if is_inside(real, allowed) and real.exists():
             return real
     return None

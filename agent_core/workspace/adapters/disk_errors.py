@@ -6,13 +6,16 @@ from pathlib import Path
 from agent_core.kernel.errors import (
     AccessRefused,
     FileMissing,
+    FileTooLarge,
     NotAFile,
+    NotAFolder,
     PathRefused,
+    StaleText,
     WorkspaceError,
 )
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+REFUSED = frozenset({errno.EACCES, errno.EPERM})
 
 
 def workspace_error(error: OSError, path: Path) -> WorkspaceError:
@@ -23,7 +26,7 @@ def workspace_error(error: OSError, path: Path) -> WorkspaceError:
         case errno.EISDIR:
             return is_folder(path)
         case errno.ENOTDIR:
-            return NotAFile(f"Not a directory (ENOTDIR): a file is used as a folder in {path}")
+            return under_file(path)
         case errno.ELOOP:
             return swapped(path)
         case _:
@@ -36,6 +39,8 @@ def _refused(error: OSError, path: Path) -> str:
         return f"No space for {path} ({code}): nothing was written, what was there is as it was. Free some space first."
     if error.errno in REFUSED:
         return f"Permission denied: {path} ({code}). Use another file, or ask the user to change its permissions."
+    if error.errno == errno.EROFS:
+        return f"Read-only: {path} lies on a disk that cannot be written to ({code}): nothing was written. Use another folder, or tell the user."
     return f"Cannot use {path}: {error.strerror} ({code})"
 
 
@@ -52,6 +57,40 @@ def is_folder(path: Path) -> NotAFile:
 def is_special(path: Path) -> NotAFile:
     """Make the error for a device, pipe or socket."""
     return NotAFile(f"Not a regular file: {path} is a device, a pipe or a socket")
+
+
+def under_file(path: Path) -> NotAFile:
+    """Make the error for a path that goes on below a file."""
+    return NotAFile(f"Not a directory (ENOTDIR): a file is used as a folder in {path}")
+
+
+def no_folder(path: Path) -> NotAFolder:
+    """Make the error for a file or device where a folder was meant."""
+    return NotAFolder(f"Not a directory: {path} (ENOTDIR). Name a folder.")
+
+
+def too_large(path: Path, *, size: int) -> FileTooLarge:
+    """Make the error for a file of too many bytes."""
+    return FileTooLarge(
+        f"{path} is too large to read whole ({size} bytes): use bash with head, tail, sed or grep"
+    )
+
+
+def not_deleted(path: Path) -> StaleText:
+    """Make the error for a file to delete that is not what it was."""
+    return StaleText(f"{path} changed since it was read: it was not deleted. Read it again.")
+
+
+def gone_already(path: Path) -> StaleText:
+    """Make the error for a file to delete that somebody else deleted."""
+    return StaleText(f"{path} was deleted since it was read: there was nothing left to delete.")
+
+
+def not_moved(source: Path, target: Path) -> StaleText:
+    """Make the error for a new name that is taken."""
+    return StaleText(
+        f"{target} exists already: {source} was not moved. Choose another name, or deal with that file first."
+    )
 
 
 def swapped(path: Path) -> PathRefused:

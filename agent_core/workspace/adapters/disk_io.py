@@ -1,5 +1,6 @@
 """Files below a folder, opened step by step so that no link can lead out between check and use. Blocking."""
 
+import codecs
 import os
 import secrets
 import stat
@@ -7,13 +8,21 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 
-from agent_core.kernel.errors import AccessRefused, StaleText
-from agent_core.workspace.adapters.disk_errors import is_folder, is_special, missing, swapped
+from agent_core.kernel.errors import AccessRefused, StaleText, WorkspaceError
+from agent_core.workspace.adapters.disk_errors import (
+    is_folder,
+    is_special,
+    missing,
+    swapped,
+    too_large,
+)
+from agent_core.workspace.port import READ_LIMIT_BYTES, FileText
 from agent_core.workspace.text import sha256_of
 
-READ_LIMIT_BYTES = 256 * 1024 * 1024
+PIECE_CHARS = 1_048_576
 PRIVATE = 0o600
 ANYONE = 0o666
 """Less the user's umask, which the system takes off."""
@@ -86,30 +95,43 @@ def _enter(folder: int, name: str, *, at: Path, make: bool) -> int:
         raise NotADirectoryError(error.errno, error.strerror, str(at)) from error
 
 
-def read_regular(place: Place) -> bytes:
-    """Read a regular file; never waits for a writer at the other end of a pipe.
+def read_regular(place: Place, *, limit_bytes: int = READ_LIMIT_BYTES) -> bytes:
+    """Read a regular file.
+
+    Raises:
+        FileTooLarge: It has more bytes than the limit.
+        WorkspaceError, OSError: As `open_regular` does.
+    """
+    with open_regular(place) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > limit_bytes:
+            raise too_large(place.path, size=size)
+        return file.readall()
+
+
+def open_regular(place: Place) -> FileIO:
+    """Open a regular file for reading; the caller closes it. Never waits for a writer at the other end of a pipe.
 
     Raises:
         FileMissing: Nothing there.
         NotAFile: A folder or something special.
-        AccessRefused: Too large to be read whole.
         OSError: The system says no.
     """
     if (found := place.look()) is None:
         raise missing(place.path)
-    _check_regular(found, place.path)
+    check_regular(found, place.path)
     opened = os.open(
         place.name,
         os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC,
         dir_fd=place.folder,
     )
-    with os.fdopen(opened, "rb", buffering=0) as file:
-        found = os.fstat(opened)
-        _check_regular(found, place.path)
-        if found.st_size > READ_LIMIT_BYTES:
-            message = f"{place.path} is too large to read whole ({found.st_size} bytes): use bash with head, tail, sed or grep"
-            raise AccessRefused(message)
-        return file.readall()
+    file = FileIO(opened, "rb")
+    try:
+        check_regular(os.fstat(opened), place.path)
+    except BaseException:
+        file.close()
+        raise
+    return file
 
 
 def create(place: Place, data: bytes) -> None:
@@ -121,7 +143,7 @@ def create(place: Place, data: bytes) -> None:
         OSError: The system says no; nothing is left behind.
     """
     if (found := place.look()) is not None:
-        _check_regular(found, place.path)
+        check_regular(found, place.path)
         raise _exists(place)
     temp = _write_beside(place, data, like=None)
     try:
@@ -129,11 +151,11 @@ def create(place: Place, data: bytes) -> None:
     finally:
         with suppress(FileNotFoundError):
             os.unlink(temp, dir_fd=place.folder)
-    _sync_folder(place.folder)
+    sync_folder(place.folder)
 
 
-def replace(place: Place, data: bytes, *, expected_sha256: str) -> os.stat_result:
-    """Replace a file whole, if its bytes are still the expected ones; gives what was there.
+def replace(place: Place, data: bytes, *, base: FileText) -> os.stat_result:
+    """Replace a file whole, if it is still what was read; gives what was there.
 
     Mode, owner and extended attributes stay.
 
@@ -146,17 +168,18 @@ def replace(place: Place, data: bytes, *, expected_sha256: str) -> os.stat_resul
     found = place.look()
     if found is None:
         raise _gone(place)
-    _check_regular(found, place.path)
-    _check_writable(place)
+    check_regular(found, place.path)
+    check_writable(place)
     temp = _write_beside(place, data, like=found)
     try:
-        _check_unchanged(place, expected_sha256)
+        if not _holds(place, base):
+            check_unchanged(place, expected_sha256=base.sha256)
         os.replace(temp, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
     except BaseException:
         with suppress(FileNotFoundError):
             os.unlink(temp, dir_fd=place.folder)
         raise
-    _sync_folder(place.folder)
+    sync_folder(place.folder)
     return found
 
 
@@ -197,7 +220,11 @@ def _name_new(place: Place, temp: str) -> None:
             os.close(os.open(place.name, flags, PRIVATE, dir_fd=place.folder))
         except FileExistsError as error:
             raise _exists(place) from error
-        os.replace(temp, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+        try:
+            os.replace(temp, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+        except BaseException:
+            os.unlink(place.name, dir_fd=place.folder)
+            raise
 
 
 def _keep_attributes(opened: int, place: Place, like: os.stat_result) -> None:
@@ -226,14 +253,40 @@ def _keep_extended(opened: int, place: Place) -> None:
             os.close(old)
 
 
-def _check_regular(found: os.stat_result, path: Path) -> None:
+def check_regular(found: os.stat_result, path: Path) -> None:
+    """Refuse what is no regular file.
+
+    Raises:
+        NotAFile: A folder or something special.
+    """
     if stat.S_ISDIR(found.st_mode):
         raise is_folder(path)
     if not stat.S_ISREG(found.st_mode):
         raise is_special(path)
 
 
-def _check_unchanged(place: Place, expected_sha256: str) -> None:
+def _holds(place: Place, base: FileText) -> bool:
+    """Tell, without hashing, whether a file holds a text; no: it may hold it in another encoding."""
+    if base.encoding != "utf-8":
+        return False
+    # A time of change would be cheaper, but what is written through a memory map changes it late.
+    with suppress(OSError, WorkspaceError), open_regular(place) as file:
+        if base.bom and file.read(len(codecs.BOM_UTF8)) != codecs.BOM_UTF8:
+            return False
+        for start in range(0, len(base.text), PIECE_CHARS):
+            piece = base.text[start : start + PIECE_CHARS].encode()
+            if file.read(len(piece)) != piece:
+                return False
+        return file.read(1) == b""
+    return False
+
+
+def check_unchanged(place: Place, *, expected_sha256: str) -> None:
+    """Refuse when a file does not hold the expected bytes.
+
+    Raises:
+        StaleText: It changed or went away.
+    """
     if place.look() is None:
         raise _gone(place)
     if sha256_of(read_regular(place)) != expected_sha256:
@@ -241,7 +294,7 @@ def _check_unchanged(place: Place, expected_sha256: str) -> None:
         raise StaleText(message)
 
 
-def _check_writable(place: Place) -> None:
+def check_writable(place: Place) -> None:
     """Refuse to replace a write-protected file, which a rename alone could do."""
     other_user = os.geteuid() != os.getuid()  # not every system can be asked about that
     if not os.access(place.name, os.W_OK, dir_fd=place.folder, effective_ids=other_user):
@@ -257,7 +310,7 @@ def _gone(place: Place) -> StaleText:
     return StaleText(f"{place.path} was deleted since it was read: nothing was written.")
 
 
-def _sync_folder(folder: int) -> None:
+def sync_folder(folder: int) -> None:
     """Get the new name to the disk too, where folders can be synced."""
     with suppress(OSError):
         opened = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)

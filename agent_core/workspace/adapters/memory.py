@@ -1,15 +1,45 @@
 """Files in memory, for scripts and tests: the same rules as on disk, without links."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from anyio import lowlevel
 
-from agent_core.kernel.errors import FileMissing, NotAFile, StaleText
+from agent_core.kernel.errors import StaleText
+from agent_core.workspace.adapters.bytes_reader import BytesReader
+from agent_core.workspace.adapters.disk_errors import (
+    gone_already,
+    is_folder,
+    missing,
+    no_folder,
+    not_deleted,
+    not_moved,
+    too_large,
+    under_file,
+)
+from agent_core.workspace.adapters.news import News
 from agent_core.workspace.paths import check_new_name, is_inside, meanings, name_variants, refusal
-from agent_core.workspace.port import Access, FileBytes, FileStat, FileText, Written
+from agent_core.workspace.port import (
+    READ_LIMIT_BYTES,
+    Access,
+    Changes,
+    Entry,
+    FileBytes,
+    FileReader,
+    FileStat,
+    FileText,
+    Written,
+)
 from agent_core.workspace.text import decode_text, encode_text, sha256_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Watch:
+    path: Path
+    news: News
 
 
 class MemoryFiles:
@@ -21,7 +51,11 @@ class MemoryFiles:
         """Begin with some files, by absolute path."""
         self._roots = tuple(roots)
         self._home = home
-        self._files = dict(files or {})
+        self._files: dict[Path, bytes] = {}
+        self._folders = set(self._roots)
+        self._watches: list[_Watch] = []
+        for path, data in (files or {}).items():
+            self._put(path, data)
 
     def contents(self) -> Mapping[Path, bytes]:
         """Give what is in all files."""
@@ -29,7 +63,12 @@ class MemoryFiles:
 
     def put(self, path: Path, data: bytes) -> None:
         """Change a file behind everybody's back."""
-        self._files[path] = data
+        self._put(path, data)
+
+    def remove(self, path: Path) -> None:
+        """Take a file away behind everybody's back."""
+        del self._files[path]
+        self._tell(path)
 
     async def resolve(self, path: str, access: Access) -> Path:
         """Find the path that a model means."""
@@ -42,18 +81,41 @@ class MemoryFiles:
         there = [one for one in inside if self._exists(one)]
         if there:
             return there[0]
+        if not is_inside(found[-1], self._roots):
+            raise refusal(path, leads_to=found[-1], roots=self._roots)
         if access == "read":
-            variants = [one for one in name_variants(inside[-1]) if self._exists(one)]
-            return variants[0] if variants else inside[-1]
+            return self._variant(inside[-1]) or inside[-1]
         target = inside[-1]
         there = next(parent for parent in target.parents if self._exists(parent))
         check_new_name(path, made=target.relative_to(there))
         return target
 
-    async def read(self, path: Path) -> FileText | FileBytes:
+    async def list(self, path: Path) -> tuple[Entry, ...]:
+        """Give what is in a folder."""
+        await lowlevel.checkpoint()
+        self._check_inside(path)
+        if path not in self._folders:
+            raise no_folder(path) if self._is_below_file(path) else missing(path)
+        folders = [
+            Entry(name=one.name, kind="folder", size=0)
+            for one in self._folders
+            if one.parent == path != one
+        ]
+        files = [
+            Entry(name=one.name, kind="file", size=len(data))
+            for one, data in self._files.items()
+            if one.parent == path
+        ]
+        return (*folders, *files)
+
+    async def read(
+        self, path: Path, *, limit_bytes: int = READ_LIMIT_BYTES
+    ) -> FileText | FileBytes:
         """Read a whole file."""
         await lowlevel.checkpoint()
         data = self._data(path)
+        if len(data) > limit_bytes:
+            raise too_large(path, size=len(data))
         decoded = decode_text(data)
         if decoded is None:
             return FileBytes(path=path, data=data, sha256=sha256_of(data))
@@ -66,11 +128,22 @@ class MemoryFiles:
             bom=decoded.bom,
         )
 
+    @asynccontextmanager
+    async def open(self, path: Path) -> AsyncGenerator[FileReader]:
+        """Open a file to read it in pieces."""
+        await lowlevel.checkpoint()
+        yield BytesReader(self._data(path))
+
+    async def buffers(self, folder: Path) -> tuple[FileText, ...]:
+        """Give nothing: no editor is here."""
+        del folder
+        await lowlevel.checkpoint()
+        return ()
+
     async def write(self, path: Path, text: str, *, base: FileText | None) -> Written:
         """Write a whole text, if what is there is still `base`."""
         await lowlevel.checkpoint()
-        if not is_inside(path, self._roots):
-            raise refusal(str(path), leads_to=path, roots=self._roots)
+        self._check_inside(path)
         self._check_place(path)
         if base is None and path in self._files:
             message = f"{path} exists already: nothing was written. Read it first."
@@ -82,44 +155,93 @@ class MemoryFiles:
             raise StaleText(message)
         encoding, bom = ("utf-8", False) if base is None else (base.encoding, base.bom)
         data = encode_text(text, encoding=encoding, bom=bom)
-        self._files[path] = data
+        self._put(path, data)
         return Written(
             path=path, sha256=sha256_of(data), source="disk", saved=True, created=base is None
         )
 
+    async def delete(self, path: Path, *, base: FileText | FileBytes) -> None:
+        """Delete a file, if what is there is still `base`."""
+        await lowlevel.checkpoint()
+        self._check_inside(path)
+        self._check_place(path)
+        if path not in self._files:
+            raise gone_already(path)
+        if sha256_of(self._files[path]) != base.sha256:
+            raise not_deleted(path)
+        self.remove(path)
+
+    async def move(self, source: Path, target: Path) -> None:
+        """Give a file another name."""
+        await lowlevel.checkpoint()
+        self._check_inside(source)
+        self._check_inside(target)
+        data = self._data(source)
+        if self._exists(target):
+            raise not_moved(source, target)
+        self._check_place(target)
+        self.remove(source)
+        self._put(target, data)
+
+    @asynccontextmanager
+    async def watch(self, path: Path) -> AsyncGenerator[Changes]:
+        """Watch a file, or what is directly in a folder."""
+        await lowlevel.checkpoint()
+        self._check_inside(path)
+        if not self._exists(path):
+            raise missing(path)
+        watch = _Watch(path=path, news=News(path))
+        self._watches.append(watch)
+        try:
+            yield watch.news
+        finally:
+            self._watches.remove(watch)
+
     async def stat(self, path: Path) -> FileStat:
         """Say what a path is."""
         await lowlevel.checkpoint()
-        if self._is_folder(path):
+        if path in self._folders and is_inside(path, self._roots):
             return FileStat(path=path, kind="folder", size=0, mtime_ns=0)
         return FileStat(path=path, kind="file", size=len(self._data(path)), mtime_ns=0)
 
+    def _variant(self, path: Path) -> Path | None:
+        there = next(parent for parent in path.parents if self._exists(parent))
+        names = name_variants(path.relative_to(there))
+        return next((there / one for one in names if self._exists(there / one)), None)
+
     def _data(self, path: Path) -> bytes:
-        if not is_inside(path, self._roots):
-            raise refusal(str(path), leads_to=path, roots=self._roots)
+        self._check_inside(path)
         if path in self._files:
             return self._files[path]
         self._check_place(path)
-        message = f"File not found: {path} (ENOENT). Look for the right name first."
-        raise FileMissing(message)
+        raise missing(path)
+
+    def _put(self, path: Path, data: bytes) -> None:
+        self._folders.update(path.parents)
+        self._files[path] = data
+        self._tell(path)
+
+    def _tell(self, path: Path) -> None:
+        for watch in self._watches:
+            if watch.path in {path, path.parent}:
+                watch.news.put(path)
+
+    def _check_inside(self, path: Path) -> None:
+        if not is_inside(path, self._roots):
+            raise refusal(str(path), leads_to=path, roots=self._roots)
 
     def _check_place(self, path: Path) -> None:
         """Refuse a folder, and a file used as one."""
-        if self._is_folder(path):
-            message = f"Is a directory: {path} (EISDIR). Name a file inside it."
-            raise NotAFile(message)
-        for parent in path.parents:
-            if parent in self._files:
-                message = (
-                    f"Not a directory: {parent} (ENOTDIR): a file is used as a folder in {path}"
-                )
-                raise NotAFile(message)
+        if path in self._folders:
+            raise is_folder(path)
+        if self._is_below_file(path.parent):
+            raise under_file(path)
 
-    def _is_folder(self, path: Path) -> bool:
-        return path in self._roots or any(path in one.parents for one in self._files)
+    def _is_below_file(self, path: Path) -> bool:
+        return path in self._files or any(parent in self._files for parent in path.parents)
 
     def _exists(self, path: Path) -> bool:
-        return path in self._files or self._is_folder(path)
+        return path in self._files or path in self._folders
 
 
 def _plain(path: Path) -> Path:

@@ -1,7 +1,7 @@
 """One writer per real path: those who want to write the same file wait for one another."""
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,3 +32,11 @@ class PathLocks:
             turn.users -= 1
             if turn.users == 0:
                 del self._turns[path]
+
+    @asynccontextmanager
+    async def hold_all(self, *paths: Path) -> AsyncGenerator[None]:
+        """Hold several paths; always in the same order, so that two holders never wait for one another."""
+        async with AsyncExitStack() as stack:
+            for path in sorted(set(paths)):
+                await stack.enter_async_context(self.hold(path))
+            yield

@@ -4,22 +4,30 @@ import os
 import signal
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import Literal
 
-from agent_core.workspace.adapters.process_tree import MARK, Member
+from agent_core.workspace.adapters.process_mark import MARK, Mark, limit_of
+from agent_core.workspace.adapters.process_tree import Member
 
 
 class PsutilTable:
     """Slower than reading /proc; psutil is imported when something is to be ended, not before."""
 
-    def living(self, *, since: int) -> Mapping[int, Member]:
+    def is_newest(self, pid: int) -> bool:
+        """Nobody knows."""
+        _ = pid
+        return False
+
+    def living(self, *, first: int, age_s: float) -> Mapping[int, Member]:
         """Give the living processes, whatever their age."""
         import psutil  # noqa: PLC0415 - slow to import
 
-        _ = since
+        _ = first, age_s
         found: dict[int, Member] = {}
         for process in psutil.process_iter():
             with suppress(psutil.Error, OSError), process.oneshot():
-                if process.status() != psutil.STATUS_ZOMBIE:
+                # A process whose first thread has ended looks dead, and is not while others go on.
+                if process.status() != psutil.STATUS_ZOMBIE or process.num_threads() > 1:
                     found[process.pid] = Member(
                         process.pid,
                         started=process.create_time(),
@@ -28,13 +36,16 @@ class PsutilTable:
                     )
         return found
 
-    def environment(self, pid: int) -> bytes:
-        """Give the mark that a process was started with."""
+    def carries(self, pid: int, mark: Mark) -> Literal["limit", "variable"] | None:
+        """Tell by what a process is known to have a mark."""
         import psutil  # noqa: PLC0415 - slow to import
 
+        if mark.limit is not None and limit_of(pid) == mark.limit:
+            return "limit"
         with suppress(psutil.Error, OSError):
-            return psutil.Process(pid).environ().get(MARK, "").encode()
-        return b""
+            if mark.text in psutil.Process(pid).environ().get(MARK, ""):
+                return "variable"
+        return None
 
     def send(self, member: Member, number: signal.Signals) -> None:
         """Send a signal."""

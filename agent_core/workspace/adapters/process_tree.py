@@ -1,7 +1,7 @@
 """Finds and ends everything that one command started, also what hides in other sessions. Blocking.
 
-A process belongs to a tree when it is in the first process's session, when its parent belongs, or when it was
-started with the tree's mark in its environment: `setsid`, `nohup` and a double fork take away the first two.
+A process belongs to a tree when it is in the first process's session, when its parent belongs, or when it carries
+the tree's mark: `setsid`, `nohup` and a double fork take away the first two.
 """
 
 import contextlib
@@ -10,12 +10,13 @@ import signal
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
+from agent_core.workspace.adapters.process_mark import Mark
 from agent_core.workspace.port import Killed
 
-MARK = "TILLER_PROCESS_ID"
-"""The variable that holds the mark."""
+INIT = 1
+"""The process that orphans are given to."""
 POLL_S = 0.005
 KILL_LIMIT_S = 5.0
 """How long to go on killing what does not go."""
@@ -34,12 +35,24 @@ class Member:
 class ProcessTable(Protocol):
     """The processes of this machine."""
 
-    def living(self, *, since: int) -> Mapping[int, Member]:
-        """Give those that live and may be younger than the one with this id."""
+    def is_newest(self, pid: int) -> bool:
+        """Tell at once whether no process has been started after this one, which is there or a zombie.
+
+        No where nobody knows. Does not block.
+        """
         ...
 
-    def environment(self, pid: int) -> bytes:
-        """Give what a process was started with; nothing if that is not for us to know."""
+    def living(self, *, first: int, age_s: float) -> Mapping[int, Member]:
+        """Give those that live and may have been started after the one with this id, itself too.
+
+        Args:
+            first: Not reaped yet, so that nobody else has its id; 0: give all.
+            age_s: How long ago it was started.
+        """
+        ...
+
+    def carries(self, pid: int, mark: Mark) -> Literal["limit", "variable"] | None:
+        """Tell by what a process is known to have a mark; None: it has none that is for us to know."""
         ...
 
     def send(self, member: Member, number: signal.Signals) -> None:
@@ -54,18 +67,17 @@ class Tree:
     table: ProcessTable
     first: int
     """The id of its first process, which leads the session."""
-    mark: str
+    mark: Mark
+    begun_s: float
+    """When it was started, by the monotonic clock."""
     reaped: bool = False
     """The first process has been waited for, so that its number may belong to another one."""
 
     def members(self) -> Mapping[int, Member]:
         """Look for the living processes of the tree."""
-        living = self.table.living(since=self.first)
-        found = {
-            pid: member
-            for pid, member in living.items()
-            if self._in_session(member) or self._is_marked(pid)
-        }
+        first = 0 if self.reaped else self.first
+        living = self.table.living(first=first, age_s=time.monotonic() - self.begun_s)
+        found = {pid: member for pid, member in living.items() if self._is_known(member)}
         grown = True
         while grown:
             children = {
@@ -77,25 +89,38 @@ class Tree:
             grown = bool(children)
         return found
 
-    def _in_session(self, member: Member) -> bool:
-        return not self.reaped and member.session == self.first
-
-    def _is_marked(self, pid: int) -> bool:
-        return self.mark.encode() in self.table.environment(pid)
+    def _is_known(self, member: Member) -> bool:
+        if member.pid == os.getpid():
+            return False
+        if not self.reaped and member.session == self.first:
+            return True
+        match self.table.carries(member.pid, self.mark):
+            case "variable":
+                return True
+            case "limit":
+                # What another thread of ours starts at the same moment inherits the limit as well. Children of
+                # ours besides the first process are never this tree's, unless orphans are given to us.
+                return member.parent != os.getpid() or os.getpid() == INIT
+            case None:
+                return False
 
 
 def end_tree(tree: Tree, *, grace_s: float) -> Killed:
     """Ask every process of a tree to end, and kill what is left after the grace.
 
+    What takes no notice of the first signal is sent another one at half the time: some programs obey only that.
+    Both at once would cut off those that are just tidying up because of the first.
+
     Returns when none is left, at the latest 5 s after the grace.
     """
-    asked = tree.members()
-    if not asked:
+    left = tree.members()
+    if not left:
         return Killed(pids=(), survivors=())
-    ended = dict(asked)
+    ended = dict(left)
     for number in (signal.SIGTERM, signal.SIGINT):
-        _send(tree, asked.values(), number)
-    left = _wait_for_none(tree, seconds=grace_s)
+        _send(tree, left.values(), number)
+        left = _wait_for_none(tree, seconds=grace_s / 2)
+        ended |= left
     limit_s = time.monotonic() + KILL_LIMIT_S
     while left and time.monotonic() < limit_s:
         ended |= left

@@ -5,8 +5,9 @@ import math
 import os
 import subprocess
 import sys
-import uuid
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,12 +15,18 @@ import anyio
 from anyio import lowlevel, to_thread
 
 from agent_core.kernel.errors import AccessRefused, FileMissing, WorkspaceError
+from agent_core.workspace.adapters.process_input import input_of
+from agent_core.workspace.adapters.process_mark import Mark, fresh_mark
 from agent_core.workspace.adapters.process_proc import ProcTable
 from agent_core.workspace.adapters.process_psutil import PsutilTable
-from agent_core.workspace.adapters.process_tree import MARK, ProcessTable, Tree, end_tree
+from agent_core.workspace.adapters.process_tree import ProcessTable, Tree, end_tree
 from agent_core.workspace.port import Killed, ProcessEnd
 
 CHUNK_BYTES = 65_536
+FLOOD_CHUNK_BYTES = 4 * CHUNK_BYTES
+FLOOD_PIPE_BYTES = 1_048_576
+"""What a pipe holds once a command fills it: a large one saves most of the turns that a flood takes."""
+REAP_S = 1.0
 REST_BYTES = 1_048_576
 """How much of the output that nobody has read yet is kept when a process is ended."""
 
@@ -27,7 +34,8 @@ REST_BYTES = 1_048_576
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Started:
     popen: "subprocess.Popen[bytes]"
-    mark: str
+    mark: Mark
+    begun_s: float
     output: int
 
 
@@ -41,15 +49,15 @@ class DiskProcesses:
         self._threads = anyio.CapacityLimiter(math.inf)
 
     async def start(
-        self, argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str]
+        self, argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str], stdin: bytes = b""
     ) -> "DiskProcess":
-        """Start a process in a group of its own, without input."""
-        started = await to_thread.run_sync(_start, argv, cwd, env, limiter=self._threads)
+        """Start a process in a group of its own, with all of its input."""
+        started = await to_thread.run_sync(_start, argv, cwd, env, stdin, limiter=self._threads)
         return DiskProcess(started, table=self._table, threads=self._threads)
 
     async def before_start(self) -> str | None:
         """Do nothing: everything is on the disk already."""
-        await lowlevel.checkpoint()
+        await lowlevel.checkpoint_if_cancelled()
         return None
 
 
@@ -59,35 +67,44 @@ class DiskProcess:
     def __init__(
         self, started: _Started, *, table: ProcessTable, threads: anyio.CapacityLimiter
     ) -> None:
-        self._popen = started.popen
-        self._mark = started.mark
+        self._started = started
         self._output: int | None = started.output
+        self._chunk_bytes = CHUNK_BYTES
         self._rest = b""
         self._table = table
         self._threads = threads
-        self._ending = anyio.Lock()
-        self._waiting = anyio.Lock()
+        # Every turn of the loop that a short command does not need is a good part of what it costs.
+        self._ending = anyio.Lock(fast_acquire=True)
+        self._waiting = anyio.Lock(fast_acquire=True)
         self._exit = _Exit(started.popen)
 
     @property
     def pid(self) -> int:
         """The process id of its first process, also its process group."""
-        return self._popen.pid
+        return self._started.popen.pid
 
     async def read(self) -> bytes:
         """Wait for output and give a chunk; empty when every writer has closed it."""
-        await lowlevel.checkpoint()
+        await lowlevel.checkpoint_if_cancelled()
+        waited = False
         while self._output is not None:
             try:
-                data = os.read(self._output, CHUNK_BYTES)
+                data = os.read(self._output, self._chunk_bytes)
             except BlockingIOError:
                 try:
                     await anyio.wait_readable(self._output)
                 except anyio.ClosedResourceError:
                     break  # it was ended meanwhile
+                waited = True
                 continue
+            if len(data) == CHUNK_BYTES == self._chunk_bytes:
+                self._chunk_bytes = FLOOD_CHUNK_BYTES
+                _widen(self._output)
             if not data:
                 self._close_output()
+            elif not waited:
+                # A flood must let others run, and nothing of it may be lost.
+                await lowlevel.cancel_shielded_checkpoint()
             return data
         rest, self._rest = self._rest, b""
         return rest
@@ -100,15 +117,29 @@ class DiskProcess:
     async def end(self, *, grace_s: float) -> Killed:
         """End the whole tree: asked first, killed after the grace. Once begun it is carried through."""
         async with self._ending:
-            tree = Tree(
-                table=self._table, first=self.pid, mark=self._mark, reaped=self._exit.reaped
-            )
-            killed = await to_thread.run_sync(
-                lambda: end_tree(tree, grace_s=grace_s), limiter=self._threads
-            )
+            killed = Killed(pids=(), survivors=())
+            if not self._is_alone():
+                tree = Tree(
+                    table=self._table,
+                    first=self.pid,
+                    mark=self._started.mark,
+                    begun_s=self._started.begun_s,
+                    reaped=self._exit.reaped,
+                )
+                killed = await to_thread.run_sync(
+                    lambda: end_tree(tree, grace_s=grace_s), limiter=self._threads
+                )
+                if self.pid not in killed.survivors:
+                    # It shows as dead while threads of it still go, and cannot be reaped before they are gone.
+                    with anyio.move_on_after(REAP_S, shield=True):
+                        _ = await self.wait()
             self._keep_rest()
             self._exit.reap()
             return killed
+
+    def _is_alone(self) -> bool:
+        """Tell at once, where that can be told, that the first process is over and never started another one."""
+        return self._exit.is_over and not self._exit.reaped and self._table.is_newest(self.pid)
 
     def _keep_rest(self) -> None:
         """Take what lies in the pipe and close it: whoever still writes into it is told by the system."""
@@ -148,13 +179,18 @@ class _Exit:
         self._pidfd = _open_pidfd(popen.pid)
 
     @property
+    def is_over(self) -> bool:
+        """Whether its end has been seen."""
+        return self._end is not None
+
+    @property
     def reaped(self) -> bool:
         """Whether the system has forgotten the process."""
         return self._popen.returncode is not None
 
     async def wait(self, threads: anyio.CapacityLimiter) -> ProcessEnd:
         """Wait for the end; one at a time."""
-        await lowlevel.checkpoint()
+        await lowlevel.checkpoint_if_cancelled()
         while self._end is None:
             if self._pidfd is None:
                 _ = await to_thread.run_sync(
@@ -190,17 +226,17 @@ class _Exit:
         return ProcessEnd(exit_code=None, signal=seen.si_status)
 
 
-def _start(argv: tuple[str, ...], cwd: Path, env: Mapping[str, str]) -> _Started:
+def _start(argv: tuple[str, ...], cwd: Path, env: Mapping[str, str], stdin: bytes) -> _Started:
     if not cwd.is_dir():
         message = f"Working directory does not exist: {cwd}"
         raise FileMissing(message)
-    mark = uuid.uuid4().hex
-    # A Tiller inside a Tiller keeps the outer mark: the outer one must find its processes too.
-    marked = {**env, MARK: f"{env[MARK]}:{mark}" if MARK in env else mark}
     try:
         reading, writing = os.pipe()
         try:
-            popen = _spawn(argv, cwd=cwd, env=marked, output=writing)
+            with input_of(stdin) as given, fresh_mark() as mark:
+                begun_s = time.monotonic()
+                marked = mark.environment(env)
+                popen = _spawn(argv, cwd=cwd, env=marked, given=given, output=writing)
         except BaseException:
             os.close(reading)
             raise
@@ -212,21 +248,30 @@ def _start(argv: tuple[str, ...], cwd: Path, env: Mapping[str, str]) -> _Started
         message = f"the command cannot be passed on ({error}): leave out NUL and broken characters"
         raise AccessRefused(message) from error
     os.set_blocking(reading, False)
-    return _Started(popen=popen, mark=mark, output=reading)
+    return _Started(popen=popen, mark=mark, begun_s=begun_s, output=reading)
 
 
 def _spawn(
-    argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str], output: int
+    argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str], given: int, output: int
 ) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(  # noqa: S603 - starting what the model asks for is the purpose; the policy judged it
         argv,
-        stdin=subprocess.DEVNULL,
+        stdin=given,
         stdout=output,
         stderr=output,
         cwd=cwd,
         env=env,
         start_new_session=True,
     )
+
+
+def _widen(pipe: int) -> None:
+    """Let a pipe hold more, where that is possible."""
+    if sys.platform == "linux":
+        import fcntl  # noqa: PLC0415 - not every system has it
+
+        with suppress(OSError):
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, FLOOD_PIPE_BYTES)
 
 
 def _open_pidfd(pid: int) -> int | None:

@@ -1,0 +1,54 @@
+"""What settings mean for the parts of a session."""
+
+from pathlib import Path
+
+from agent_core.compaction import CompactionSettings
+from agent_core.kernel import JsonValue
+from agent_core.resources.settings_values import BashSettings, ImageSettings, SettingsValues
+from agent_core.session.aftercare import RetrySettings
+from agent_core.session.parts import SessionOptions
+
+
+def session_options(values: SettingsValues, *, scratch: Path) -> SessionOptions:
+    """Give the options of a session.
+
+    Args:
+        values: The settings in force.
+        scratch: Where tools keep whole outputs.
+    """
+    return SessionOptions(
+        retry=RetrySettings(
+            enabled=values.retry.enabled,
+            max_retries=values.retry.max_retries,
+            base_delay_ms=values.retry.base_delay_ms,
+            max_delay_ms=values.retry.max_delay_ms,
+        ),
+        compaction=CompactionSettings(
+            enabled=values.compaction.enabled,
+            reserve_tokens=values.compaction.reserve_tokens,
+            keep_recent_tokens=values.compaction.keep_recent_tokens,
+        ),
+        auto_compact=values.compaction.enabled,
+        tool_execution=values.tool_execution,
+        skip_on_steer=values.skip_on_steer,
+        steer_grace_s=values.steer.grace_s,
+        tool_options={"bash": _bash(values.bash), "read": _read(values.images)},
+        scratch=str(scratch),
+    )
+
+
+def _bash(bash: BashSettings) -> dict[str, JsonValue]:
+    options: dict[str, JsonValue] = {"timeoutS": bash.timeout_s}
+    if bash.prefix is not None:
+        options["prefix"] = bash.prefix
+    if bash.shell_path is not None:
+        options["shellPath"] = bash.shell_path
+    return options
+
+
+def _read(images: ImageSettings) -> dict[str, JsonValue]:
+    return {
+        "autoResize": images.auto_resize,
+        "blockImages": images.block_images,
+        "maxBytes": images.max_bytes,
+    }

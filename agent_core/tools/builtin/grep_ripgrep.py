@@ -1,0 +1,147 @@
+"""Searches with ripgrep, which sees the disk; unsaved texts are given to it one by one."""
+
+from collections.abc import Mapping, Sequence, Set as AbstractSet
+from dataclasses import dataclass
+
+from agent_core.kernel.errors import ToolError
+from agent_core.tools.builtin.grep_events import Event, EventReader
+from agent_core.tools.builtin.grep_found import Found
+from agent_core.tools.builtin.search_rg import (
+    HERE,
+    INPUT,
+    RipgrepMissing,
+    RipgrepRefused,
+    Search,
+    ripgrep,
+)
+from agent_core.tools.builtin.search_walk import Searched
+from agent_core.tools.port import ToolContext
+from agent_core.workspace import FileText
+
+SPEAKS = (
+    "rg: regex",
+    "rg: the literal",
+    "rg: error parsing glob",
+    "rg: compiled regex",
+    "rg: pattern",
+)
+"""How it begins to say what is wrong with a pattern."""
+
+NONE: AbstractSet[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What is searched for."""
+
+    pattern: str
+    glob: str | None
+    ignore_case: bool
+    literal: bool
+    context: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where it is searched for."""
+
+    tree: Searched
+    file: str | None
+    """The only file, in the folder; None: all."""
+    unsaved: Mapping[str, FileText]
+    """Texts that are searched instead of what the disk has, by path relative to the folder."""
+
+
+async def search_with_ripgrep(
+    query: Query, place: Place, found: Found, context: ToolContext
+) -> None:
+    """Search files and unsaved texts.
+
+    Raises:
+        RipgrepMissing: There is no ripgrep; nothing was found yet.
+        ToolError: The pattern or the glob is not valid.
+    """
+    if place.file is None or place.file not in place.unsaved:
+        globs = () if query.glob is None or place.file else (f"--glob={query.glob}",)
+        target = f"{HERE}{place.file or ''}"
+        async with ripgrep(
+            (*_flags(query), *globs),
+            context,
+            folder=place.tree.folder,
+            in_repository=place.tree.in_repository,
+            target=target,
+        ) as run:
+            await _collect(query, run, found, unsaved=place.unsaved.keys())
+    for path in sorted(place.unsaved):
+        if found.is_full:
+            return
+        data = place.unsaved[path].text.encode("utf-8", "replace")
+        async with ripgrep(
+            _flags(query), context, folder=place.tree.folder, target=INPUT, stdin=data
+        ) as run:
+            await _collect(query, run, found, named=path)
+
+
+def _flags(query: Query) -> Sequence[str]:
+    return (
+        "--json",
+        "--line-number",
+        "--crlf",  # else `$` matches nothing in files with CRLF
+        *(("--ignore-case",) if query.ignore_case else ()),
+        *(("--fixed-strings",) if query.literal else ()),
+        *((f"--context={query.context}",) if query.context else ()),
+        # It keeps what it finds in a file until it is through with the file.
+        f"--max-count={query.limit + 1}",
+        f"--regexp={query.pattern}",
+    )
+
+
+async def _collect(
+    query: Query,
+    run: Search,
+    found: Found,
+    *,
+    unsaved: AbstractSet[str] = NONE,
+    named: str | None = None,
+) -> None:
+    """Read what it reports until nothing more is wanted."""
+    reader = EventReader()
+    while data := await run.read():
+        for event in reader.feed(data):
+            path = named or event.path.removeprefix(HERE)
+            if path in unsaved:
+                continue
+            _note(found, event, path)
+        if found.is_full:
+            return
+    reader.close()
+    try:
+        await run.check(reader.said)
+    except RipgrepRefused as refused:
+        raise _refusal(query, str(refused)) from refused
+
+
+def _note(found: Found, event: Event, path: str) -> None:
+    match event.kind:
+        case "begin" | "end":
+            found.begin()
+        case "binary":
+            found.begin()
+            found.drop(path)
+        case "line":
+            if event.line:
+                found.add(path, event.line)
+
+
+def _refusal(query: Query, said: str) -> Exception:
+    if not said.startswith(SPEAKS):
+        return RipgrepMissing(said)  # another program of that name, or one that knows other options
+    said = said.removeprefix("rg: ")
+    if "glob" in said.partition("\n")[0]:
+        return ToolError(f"The glob {query.glob!r} is not valid: {said}")
+    if query.literal:
+        return ToolError(f"The search failed: {said}")
+    return ToolError(
+        f"The pattern {query.pattern!r} is not a valid regular expression: {said}\nEscape special characters with a backslash, or set literal to true to search for the text as it is."
+    )

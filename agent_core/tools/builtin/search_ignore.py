@@ -1,0 +1,138 @@
+"""What .gitignore, .ignore and .rgignore files say about paths: pure, but for reading them through the port."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from anyio import to_thread
+
+from agent_core.kernel.errors import WorkspaceError
+from agent_core.tools.builtin.search_globs import MAX_PATTERN_CHARS, glob_regex
+from agent_core.workspace import Entry, Files, FileText
+
+IGNORE_FILES = (".rgignore", ".ignore", ".gitignore")
+"""Those named first prevail, however far up they lie."""
+GIT_FOLDER = ".git"
+EXCLUDE = Path(GIT_FOLDER, "info", "exclude")
+TRAILING_SPACES = re.compile(r"(?<!\\)[ \t]+$")
+LIMIT_BYTES = 1_048_576
+"""A larger ignore file is not read."""
+
+Verdict = bool | None
+"""Whether a path is ignored; None: nothing is said about it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """The lines of one ignore file; paths are relative to its folder, those of folders end with a slash."""
+
+    lines: Sequence[tuple["re.Pattern[str]", bool]]
+    """The last line comes first; with whether it ignores."""
+
+    def verdict(self, path: str) -> Verdict:
+        """Say what the last line that fits says. A folder's contents are not what this is about."""
+        for line, ignores in self.lines:
+            if line.fullmatch(path):
+                return ignores
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderRules:
+    """The ignore files of one folder and of those above it."""
+
+    prefix: str
+    """The folder, relative to the topmost one that counts; ends with a slash unless it is that."""
+    rules: Mapping[str, Rules] = field(default_factory=dict[str, Rules])
+    is_repository: bool = False
+    parent: "FolderRules | None" = None
+
+    def ignores(self, path: str) -> bool:
+        """Judge what is directly in this folder; `path` is relative to the topmost one, a folder's ends with a slash."""
+        for name in (*IGNORE_FILES, EXCLUDE.name):
+            verdict = self._verdict(name, path)
+            if verdict is not None:
+                return verdict
+        return False
+
+    def _verdict(self, name: str, path: str) -> Verdict:
+        folder: FolderRules | None = self
+        while folder is not None:
+            rules = folder.rules.get(name)
+            if rules is not None:
+                verdict = rules.verdict(path[len(folder.prefix) :])
+                if verdict is not None:
+                    return verdict
+            # What git is told outside does not count inside a repository.
+            if folder.is_repository and name in {".gitignore", EXCLUDE.name}:
+                return None
+            folder = folder.parent
+        return None
+
+
+async def folder_rules(
+    files: Files,
+    folder: Path,
+    entries: Sequence[Entry],
+    *,
+    prefix: str,
+    parent: FolderRules | None,
+    in_repository: bool,
+) -> FolderRules:
+    """Read the ignore files of a folder.
+
+    Args:
+        files: Where they are read.
+        folder: The folder.
+        entries: What is in it.
+        prefix: Its path relative to the topmost folder, with a slash at the end; empty for that one.
+        parent: The rules of the folder above.
+        in_repository: Whether it counts that a folder is the top of a repository.
+    """
+    above = parent or FolderRules(prefix="")
+    names = {entry.name: entry for entry in entries}
+    sources = {
+        name: folder / name for name in IGNORE_FILES if name in names and names[name].kind == "file"
+    }
+    is_repository = in_repository and GIT_FOLDER in names
+    if is_repository and names[GIT_FOLDER].kind == "folder":
+        sources[EXCLUDE.name] = folder / EXCLUDE
+    rules: dict[str, Rules] = {}
+    for name, path in sources.items():
+        text = await _text(files, path)
+        if text:
+            rules[name] = await to_thread.run_sync(read_rules, text)
+    if not rules and not is_repository:
+        return above
+    return FolderRules(prefix=prefix, rules=rules, is_repository=is_repository, parent=parent)
+
+
+def read_rules(text: str) -> Rules:
+    """Read the lines of an ignore file; what makes no sense is passed over."""
+    lines = [rule for line in text.splitlines() if (rule := _rule(line))]
+    return Rules(lines=tuple(reversed(lines)))
+
+
+def _rule(line: str) -> tuple["re.Pattern[str]", bool] | None:
+    words = TRAILING_SPACES.sub("", line)
+    if not words or words.startswith("#"):
+        return None
+    ignores = not words.startswith("!")
+    words = words if ignores else words[1:]
+    only_folders = words.endswith("/")
+    tied = "/" in words[:-1]
+    words = words.strip("/")
+    if not words or len(words) > MAX_PATTERN_CHARS or words.endswith("\\"):
+        return None
+    regex = glob_regex(words if tied else f"**/{words}")
+    # A folder's path ends with a slash here.
+    return re.compile(f"(?:{regex}){'/' if only_folders else '/?'}", re.DOTALL), ignores
+
+
+async def _text(files: Files, path: Path) -> str:
+    try:
+        file = await files.read(path, limit_bytes=LIMIT_BYTES)
+    except WorkspaceError:
+        return ""
+    return file.text if isinstance(file, FileText) else ""

@@ -1,0 +1,127 @@
+"""Runs ripgrep in a folder of the workspace, with what every search wants of it."""
+
+import sys
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import anyio
+
+from agent_core.kernel.errors import FileMissing, WorkspaceError
+from agent_core.tools.port import ToolContext
+from agent_core.workspace import Process
+
+PROGRAM = "rg"
+COMMON = (
+    "--no-config",
+    "--color=never",
+    "--hidden",
+    "--no-messages",
+    "--no-ignore-messages",
+    "--glob=!.git",
+)
+"""Files whose names begin with a dot are searched.
+
+They come last, as the last of several globs prevails.
+"""
+HERE = "./"
+"""The folder in which it runs."""
+INPUT = "-"
+END_GRACE_S = 0.05
+END_BOUND_S = 6.0
+FAILED = 2
+SAID_CHARS = 2_000
+
+
+class RipgrepRefused(Exception):
+    """It did not search; the text is what it said."""
+
+
+class RipgrepMissing(Exception):
+    """It is not there, or cannot be used."""
+
+
+class Search:
+    """One run of ripgrep."""
+
+    def __init__(self, process: Process) -> None:
+        """Take a process that somebody else ends."""
+        self._process = process
+
+    async def read(self) -> bytes:
+        """Wait for output; empty when there is no more."""
+        return await self._process.read()
+
+    async def check(self, said: str) -> None:
+        """Wait for the end, after all output was read, and see that it did what it should.
+
+        Args:
+            said: Words among its output that are no findings.
+
+        Raises:
+            RipgrepRefused: It says what is wrong with the arguments.
+            RipgrepMissing: It could not run.
+        """
+        end = await self._process.wait()
+        if end.exit_code is None or end.exit_code > FAILED:
+            raise RipgrepMissing(said)
+        # It also ends with 2 when some file could not be read, and says nothing then.
+        if end.exit_code == FAILED and said.strip():
+            raise RipgrepRefused(said.strip()[:SAID_CHARS])
+
+
+@asynccontextmanager
+async def ripgrep(
+    flags: Sequence[str],
+    context: ToolContext,
+    *,
+    folder: Path,
+    in_repository: bool = True,
+    target: str = HERE,
+    stdin: bytes = b"",
+) -> AsyncGenerator[Search]:
+    """Run it in a folder while the context is entered; after that nothing of it is left, also on cancellation.
+
+    Args:
+        flags: What to do.
+        context: Of the call.
+        folder: Where it runs.
+        in_repository: Whether it lies in a repository; elsewhere .gitignore holds too, but knows no repository.
+        target: What is searched: a path that begins with `./`, or `INPUT`.
+        stdin: Its input.
+
+    Raises:
+        RipgrepMissing: There is none.
+    """
+    # Always a target: without one it decides for itself whether to read its input.
+    outside = () if in_repository else ("--no-require-git",)
+    arguments = (*flags, *outside, *COMMON, "--", target)
+    process = await _start(arguments, context, folder=folder, stdin=stdin)
+    try:
+        yield Search(process)
+    finally:
+        with anyio.move_on_after(END_BOUND_S, shield=True):
+            _ = await process.end(grace_s=END_GRACE_S)
+
+
+async def _start(
+    arguments: Sequence[str], context: ToolContext, *, folder: Path, stdin: bytes
+) -> Process:
+    # An installed extra puts it beside our Python.
+    for program in (PROGRAM, str(Path(sys.executable).parent / PROGRAM)):
+        with suppress(FileMissing):
+            return await _started((program, *arguments), context, folder=folder, stdin=stdin)
+    raise RipgrepMissing(PROGRAM)
+
+
+async def _started(
+    argv: tuple[str, ...], context: ToolContext, *, folder: Path, stdin: bytes
+) -> Process:
+    try:
+        return await context.processes.start(
+            argv, cwd=folder, env=context.workspace.env, stdin=stdin
+        )
+    except FileMissing:
+        raise
+    except WorkspaceError as error:
+        raise RipgrepMissing(str(error)) from error

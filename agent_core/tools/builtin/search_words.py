@@ -1,0 +1,89 @@
+"""What grep, find and ls have in common: limits, titles, notices, and the path they look at."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator
+
+from agent_core.kernel import JsonObject
+from agent_core.kernel.errors import FileMissing, ToolError
+from agent_core.kernel.truncation import Truncation
+from agent_core.tools.port import ToolContext
+
+MAX_LIMIT = 100_000
+"""Far more than is ever shown."""
+SHOWN_CHARS = 80
+ADVICE = (
+    "Prefer grep, find and ls to bash for looking around: they are faster and honour .gitignore."
+)
+
+
+def _no_truth(value: object) -> object:
+    if isinstance(value, bool):
+        message = "Input should be a number"
+        raise ValueError(message)  # noqa: TRY004 - pydantic wants this class
+    return value
+
+
+def _usable(limit: int) -> int:
+    return min(max(limit, 1), MAX_LIMIT)
+
+
+def _not_negative(number: int) -> int:
+    return max(number, 0)
+
+
+Limit = Annotated[int, AfterValidator(_usable), BeforeValidator(_no_truth)]
+"""How many to give at most; what is less than 1 counts as 1."""
+Number = Annotated[int, AfterValidator(_not_negative), BeforeValidator(_no_truth)]
+"""A whole number from 0; what is less counts as 0."""
+
+
+async def place_of_search(
+    path: str | None, context: ToolContext
+) -> tuple[Path, Literal["file", "folder"]]:
+    """Find what a model's words mean, and say what it is; without words it is the workspace.
+
+    Raises:
+        ToolError: Nothing is there, or a device.
+        WorkspaceError: It may not be looked at.
+    """
+    found = await context.files.resolve(path or ".", "read")
+    try:
+        stat = await context.files.stat(found)
+    except FileMissing as error:
+        message = f"Path not found: {found}"
+        raise ToolError(message) from error
+    if stat.kind == "other":
+        message = f"Not a file or folder: {found}"
+        raise ToolError(message)
+    return found, stat.kind
+
+
+def folder_said(arguments: JsonObject) -> str:
+    """Give the path of a call for a title, whatever the model wrote."""
+    path = arguments.get("path")
+    return _short(path) if isinstance(path, str) and path.strip() else "."
+
+
+def pattern_said(arguments: JsonObject) -> str:
+    """Give the pattern of a call for a title, whatever the model wrote."""
+    pattern = arguments.get("pattern")
+    return _short(pattern) if isinstance(pattern, str) and pattern else "?"
+
+
+def notices(*said: str) -> str:
+    """Put what the model should know of a cut result in one bracket; empty when there is nothing."""
+    words = [one for one in said if one]
+    return f"\n\n[{'. '.join(words)}]" if words else ""
+
+
+def cut_facts(page: Truncation) -> JsonObject:
+    """Give what is known of a cut, for front ends."""
+    return {name: value for name, value in asdict(page).items() if name != "content"}  # pyright: ignore[reportAny] - the fields are JSON
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= SHOWN_CHARS else f"{line[:SHOWN_CHARS]}…"

@@ -1,0 +1,85 @@
+"""Whether an open document still is what was read of it, and what is told of a write to it; pure."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from agent_core.kernel.errors import EditRefused, EditUnverified, StaleText
+from agent_core.workspace import FileBytes, FileText, Written
+from server.lsp.buffers import Buffer
+from server.lsp.editor import Editor, Report
+
+
+def check(path: Path, base: FileText | None, buffer: Buffer) -> FileText:
+    """Give the base if the file still is what it was when it was read."""
+    if base is None:
+        message = (
+            f"{path} exists already, it is open in the editor: nothing was written. Read it first."
+        )
+        raise StaleText(message)
+    check_current(path, base, buffer)
+    return base
+
+
+def check_current(path: Path, base: FileText | FileBytes, buffer: Buffer) -> None:
+    """Refuse when a document is not what was read of it, or nobody knows what it will be.
+
+    Raises:
+        StaleText: It changed.
+        EditRefused: Two editors have different unsaved text of it.
+        EditUnverified: An earlier edit may still come.
+    """
+    check_settled(path, buffer)
+    document, below = buffer.document, buffer.disk
+    if isinstance(base, FileBytes):
+        is_current = below is not None and base.sha256 == below.sha256
+    elif buffer.state == "outdated" and isinstance(below, FileText):
+        is_current = base.text == below.text
+    elif base.source == "buffer":
+        is_current = base.sha256 == document.sha256
+    else:
+        is_current = base.text == document.text
+    if not is_current:
+        message = (
+            f"{path} changed in the editor since it was read: nothing was written. Read it again."
+        )
+        raise StaleText(message)
+
+
+def check_settled(path: Path, buffer: Buffer) -> None:
+    """Refuse when two editors disagree on a text, or an edit of it is on its way."""
+    if buffer.rivals:
+        names = " and ".join(buffer.rivals)
+        message = (
+            f"{path} has different unsaved text in {names} (DocumentContention): nothing was written. "
+            "Ask the user to save or discard one of them."
+        )
+        raise EditRefused(message)
+    if buffer.editor.notes_of(buffer.document).frozen_at == buffer.document.revision:
+        message = f"An earlier edit of {path} is not verified and may still come: nothing was written. Read it again first."
+        raise EditUnverified(message)
+
+
+def over(base: FileText, disk: FileText | FileBytes | None, path: Path) -> FileText:
+    """Give what the disk has, if its text is that of the base."""
+    if isinstance(disk, FileText) and disk.text == base.text:
+        return disk
+    message = f"{path} is not on the disk as it was read: nothing was written. Read it again."
+    raise StaleText(message)
+
+
+def freeze(editor: Editor, report: Report, trouble: Exception) -> None:
+    """Keep edits away from a document to which a lost one may still come."""
+    if report.now is not None and isinstance(trouble, EditUnverified):
+        editor.notes_of(report.now).frozen_at = report.now.revision
+
+
+def is_alike(report: Report) -> bool:
+    """Tell whether a text is the wanted one but for line ends."""
+    return report.found is not None and report.found.kind == "alike"
+
+
+def noted(written: Written, note: str | None) -> Written:
+    """Add a sentence to what is told of a write."""
+    if note is None:
+        return written
+    return replace(written, note=f"{written.note} {note}" if written.note else note)
