@@ -9,8 +9,9 @@ from pathlib import Path
 
 from anyio import lowlevel, to_thread
 
-from agent_core.kernel.errors import PathRefused, StaleText
+from agent_core.kernel.errors import PathRefused
 from agent_core.workspace.adapters.disk_errors import (
+    deleted,
     gone_already,
     missing,
     swapped,
@@ -205,8 +206,7 @@ class DiskFiles:
             with place_of(path, root=root, make=False) as place:
                 before = replace(place, data, base=base)
         except FileNotFoundError as error:
-            message = f"{path} was deleted since it was read: nothing was written."
-            raise StaleText(message) from error
+            raise deleted(path) from error
         return Written(
             path=path,
             sha256=digest(),

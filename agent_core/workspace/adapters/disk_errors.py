@@ -98,3 +98,13 @@ def swapped(path: Path) -> PathRefused:
     return PathRefused(
         f"{path} was refused: a symbolic link in it leads in a circle or changed while it was used (ELOOP). Try again."
     )
+
+
+def changed(path: Path) -> StaleText:
+    """Make the error for a text that somebody else has changed."""
+    return StaleText(f"{path} changed since it was read: nothing was written. Read it again.")
+
+
+def deleted(path: Path) -> StaleText:
+    """Make the error for a text that somebody else has deleted."""
+    return StaleText(f"{path} was deleted since it was read: nothing was written.")

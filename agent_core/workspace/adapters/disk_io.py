@@ -13,6 +13,8 @@ from pathlib import Path
 
 from agent_core.kernel.errors import AccessRefused, StaleText, WorkspaceError
 from agent_core.workspace.adapters.disk_errors import (
+    changed,
+    deleted,
     is_folder,
     is_special,
     missing,
@@ -167,7 +169,7 @@ def replace(place: Place, data: bytes, *, base: FileText) -> os.stat_result:
     """
     found = place.look()
     if found is None:
-        raise _gone(place)
+        raise deleted(place.path)
     check_regular(found, place.path)
     check_writable(place)
     temp = _write_beside(place, data, like=found)
@@ -288,10 +290,9 @@ def check_unchanged(place: Place, *, expected_sha256: str) -> None:
         StaleText: It changed or went away.
     """
     if place.look() is None:
-        raise _gone(place)
+        raise deleted(place.path)
     if sha256_of(read_regular(place)) != expected_sha256:
-        message = f"{place.path} changed since it was read: nothing was written. Read it again."
-        raise StaleText(message)
+        raise changed(place.path)
 
 
 def check_writable(place: Place) -> None:
@@ -304,10 +305,6 @@ def check_writable(place: Place) -> None:
 
 def _exists(place: Place) -> StaleText:
     return StaleText(f"{place.path} exists already: nothing was written. Read it first.")
-
-
-def _gone(place: Place) -> StaleText:
-    return StaleText(f"{place.path} was deleted since it was read: nothing was written.")
 
 
 def sync_folder(folder: int) -> None:

@@ -11,6 +11,8 @@ from anyio import lowlevel
 from agent_core.kernel.errors import StaleText
 from agent_core.workspace.adapters.bytes_reader import BytesReader
 from agent_core.workspace.adapters.disk_errors import (
+    changed,
+    deleted,
     gone_already,
     is_folder,
     missing,
@@ -148,11 +150,10 @@ class MemoryFiles:
         if base is None and path in self._files:
             message = f"{path} exists already: nothing was written. Read it first."
             raise StaleText(message)
-        if base is not None and (
-            path not in self._files or sha256_of(self._files[path]) != base.sha256
-        ):
-            message = f"{path} changed since it was read: nothing was written. Read it again."
-            raise StaleText(message)
+        if base is not None and path not in self._files:
+            raise deleted(path)
+        if base is not None and sha256_of(self._files[path]) != base.sha256:
+            raise changed(path)
         encoding, bom = ("utf-8", False) if base is None else (base.encoding, base.bom)
         data = encode_text(text, encoding=encoding, bom=bom)
         self._put(path, data)
