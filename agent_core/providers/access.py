@@ -15,6 +15,8 @@ class Grant:
     """The key goes into `Authorization: Bearer` also where the API has a header of its own."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """These win over what an adapter would send."""
+    source: str | None = None
+    """Where the key comes from, in words for the user: a variable or file, never the key."""
 
     @property
     def secrets(self) -> tuple[str, ...]:

@@ -146,8 +146,10 @@ class AnswerBuilder:
         usage: Usage,
         response_id: str | None,
         at_ms: int,
+        long_writes: int = 0,
+        billed: float | None = None,
     ) -> Answer:
-        """Give the whole answer.
+        """Give the whole answer; `long_writes` and `billed` are as for `priced`.
 
         Raises:
             ProviderError: A tool call came without a name.
@@ -159,7 +161,7 @@ class AnswerBuilder:
             provider=facts.provider,
             model=facts.id,
             stop_reason=stop_reason,
-            usage=priced(usage, facts.prices),
+            usage=priced(usage, facts.prices, long_writes=long_writes, billed=billed),
             raw_stop_reason=raw_stop_reason,
             response_id=response_id,
             at_ms=at_ms,

@@ -1,14 +1,19 @@
-"""The providers and models that are known without any file: a small table."""
+"""The providers and models that are known without any file of the user, read from the package's data."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import get_args
 
-from agent_core.kernel import JsonObject
+from agent_core.kernel import JsonObject, JsonValue, json
+from agent_core.providers.oauth_facts import OAuthFacts, read_oauth
 from agent_core.providers.port import Api, ModelFacts, Prices, PriceTier
 
-MAX_TOKENS = 32_000
-"""Every model listed takes at least this much; models.json may raise it."""
-LONG_INPUT = 272_000
-"""Where OpenAI's second price begins."""
+CATALOGUE = Path(__file__).parent / "data" / "catalogue.json"
+"""Made before a release by `scripts/catalogue`; reading it costs a few milliseconds, genai-prices 200."""
+APIS: tuple[Api, ...] = get_args(Api)
+EnvironmentTarget = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,159 +29,146 @@ class ProviderFacts:
     """Environment variables that may hold its key, in order."""
     bearer_variables: tuple[str, ...] = ()
     """The same, for tokens that go into `Authorization`."""
+    ambient_variables: tuple[str, ...] = ()
+    """One of them set: the provider's own library finds credentials by itself, and no key is needed."""
+    environment: tuple[EnvironmentTarget, ...] = ()
+    """Where values of the environment go: `baseUrl` or `compat.NAME`, and a text with `${VARIABLE}` in it."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    compat: JsonObject = field(default_factory=dict[str, JsonValue])
+    """For models that are added to it."""
     keyless: bool = False
     """It lets everybody in."""
+    any_model: bool = False
+    """Ids that are not listed are taken too."""
+    oauth: OAuthFacts | None = None
+    """How to log in without a key."""
     models: tuple[ModelFacts, ...] = ()
     """The first is its default."""
 
+    def unlisted(self, model: str, *, context_window: int, max_tokens: int) -> ModelFacts | None:
+        """Give a model that nothing is known of but its name; None: the provider's API is not known either."""
+        if self.api is None:
+            return None
+        return ModelFacts(
+            provider=self.id,
+            id=model,
+            api=self.api,
+            name=model,
+            context_window=context_window,
+            max_tokens=max_tokens,
+            base_url=self.base_url,
+            headers=self.headers,
+            compat=self.compat,
+        )
 
+
+@lru_cache(maxsize=1)
 def builtin_providers() -> tuple[ProviderFacts, ...]:
-    """Give the table, in the order in which a default is looked for."""
-    return (_ANTHROPIC, _OPENAI)
+    """Give the table, in the order in which a default is looked for. Blocking the first time: it reads a file."""
+    return read_catalogue(CATALOGUE.read_bytes())
 
 
-def _prices(*numbers: float) -> Prices:
-    """Dollars per million tokens: input, cache read, cache write, output."""
-    read, cached, written, output = numbers
-    return Prices(input=read, cache_read=cached, cache_write=written, output=output)
+def read_catalogue(raw: bytes) -> tuple[ProviderFacts, ...]:
+    """Read the text of a catalogue.
+
+    Raises:
+        ValueError: It is none.
+    """
+    listed = json.as_object(json.decode(raw)).get("providers")
+    return tuple(_provider(json.as_object(one)) for one in _list(listed))
 
 
-def _tiered(base: Prices, *, above: int, dearer: Prices) -> Prices:
-    return replace(base, tiers=(PriceTier(input_above=above, prices=dearer),))
+def _provider(given: JsonObject) -> ProviderFacts:
+    api = given.get("api")
+    oauth = given.get("oauth")
+    identity = _text(given, "id")
+    bare = ProviderFacts(
+        id=identity,
+        name=_text(given, "name"),
+        api=None if api is None else _api(api),
+        base_url=_text(given, "baseUrl"),
+        key_variables=_texts(given.get("keyVariables")),
+        bearer_variables=_texts(given.get("bearerVariables")),
+        ambient_variables=_texts(given.get("ambientVariables")),
+        environment=tuple(_target(one) for one in _list(given.get("environment"))),
+        headers=_words(given.get("headers")),
+        compat=json.as_object(given.get("compat")),
+        keyless=given.get("keyless") is True,
+        any_model=given.get("anyModel") is True,
+        oauth=None if oauth is None else read_oauth(json.as_object(oauth)),
+    )
+    models = tuple(_model(bare, json.as_object(one)) for one in _list(given.get("models")))
+    return replace(bare, models=models)
 
 
-def _claude(model: str, name: str, *, prices: Prices, window: int, adaptive: bool) -> ModelFacts:
-    compat: JsonObject = {"forceAdaptiveThinking": True} if adaptive else {}
+def _model(provider: ProviderFacts, given: JsonObject) -> ModelFacts:
+    identity = _text(given, "id")
+    cost = given.get("cost")
     return ModelFacts(
-        provider="anthropic",
-        id=model,
-        api="anthropic-messages",
-        name=name,
-        context_window=window,
-        max_tokens=MAX_TOKENS,
-        prices=prices,
-        reasoning=True,
-        images=True,
-        base_url="https://api.anthropic.com",
-        compat=compat,
+        provider=provider.id,
+        id=identity,
+        api=_api(given.get("api") or provider.api),
+        name=_text(given, "name") or identity,
+        context_window=_count(given, "contextWindow"),
+        max_tokens=_count(given, "maxTokens"),
+        prices=None if cost is None else _prices(json.as_object(cost)),
+        reasoning=given.get("reasoning") is True,
+        images=given.get("images") is True,
+        base_url=provider.base_url,
+        headers=provider.headers,
+        compat={**provider.compat, **json.as_object(given.get("compat"))},
     )
 
 
-def _gpt(
-    model: str, name: str, *, prices: Prices, window: int, reasoning: bool = True
-) -> ModelFacts:
-    return ModelFacts(
-        provider="openai",
-        id=model,
-        api="openai-completions",
-        name=name,
-        context_window=window,
-        max_tokens=MAX_TOKENS,
-        prices=prices,
-        reasoning=reasoning,
-        images=True,
-        base_url="https://api.openai.com/v1",
+def _prices(cost: JsonObject) -> Prices:
+    tiers = [json.as_object(tier) for tier in _list(cost.get("tiers"))]
+    return Prices(
+        input=_rate(cost, "input"),
+        output=_rate(cost, "output"),
+        cache_read=_rate(cost, "cacheRead"),
+        cache_write=_rate(cost, "cacheWrite"),
+        tiers=tuple(
+            PriceTier(input_above=_count(tier, "inputTokensAbove"), prices=_prices(tier))
+            for tier in tiers
+        ),
     )
 
 
-_ANTHROPIC = ProviderFacts(
-    id="anthropic",
-    name="Anthropic",
-    api="anthropic-messages",
-    base_url="https://api.anthropic.com",
-    key_variables=("ANTHROPIC_API_KEY",),
-    bearer_variables=("ANTHROPIC_AUTH_TOKEN",),
-    models=(
-        _claude(
-            "claude-opus-5-5",
-            "Claude Opus 5.5",
-            prices=_prices(4, 0.2, 5, 20),
-            window=1_000_000,
-            adaptive=True,
-        ),
-        _claude(
-            "claude-sonnet-5-5",
-            "Claude Sonnet 5.5",
-            prices=_prices(2, 0.1, 2.5, 10),
-            window=1_000_000,
-            adaptive=True,
-        ),
-        _claude(
-            "claude-haiku-5-5",
-            "Claude Haiku 5.5",
-            prices=_tiered(
-                _prices(0.1, 0.01, 0.125, 0.5),
-                above=100_000,
-                dearer=_prices(0.5, 0.05, 0.625, 2.5),
-            ),
-            window=1_000_000,
-            adaptive=True,
-        ),
-        _claude(
-            "claude-opus-4-8",
-            "Claude Opus 4.8",
-            prices=_prices(5, 0.5, 6.25, 25),
-            window=1_000_000,
-            adaptive=True,
-        ),
-        _claude(
-            "claude-sonnet-4-6",
-            "Claude Sonnet 4.6",
-            prices=_prices(3, 0.3, 3.75, 15),
-            window=1_000_000,
-            adaptive=True,
-        ),
-        _claude(
-            "claude-haiku-4-5",
-            "Claude Haiku 4.5",
-            prices=_prices(1, 0.1, 1.25, 5),
-            window=200_000,
-            adaptive=False,
-        ),
-    ),
-)
+def _api(value: JsonValue) -> Api:
+    for api in APIS:
+        if api == value:
+            return api
+    message = f"{value!r} is no api"
+    raise ValueError(message)
 
-_OPENAI = ProviderFacts(
-    id="openai",
-    name="OpenAI",
-    api="openai-completions",
-    base_url="https://api.openai.com/v1",
-    key_variables=("OPENAI_API_KEY",),
-    models=(
-        _gpt(
-            "gpt-6.1-sol",
-            "GPT-6.1 Sol",
-            prices=_tiered(
-                _prices(2, 0.1, 2.5, 10), above=LONG_INPUT, dearer=_prices(4, 0.2, 5, 15)
-            ),
-            window=1_050_000,
-        ),
-        _gpt(
-            "gpt-6.1-terra",
-            "GPT-6.1 Terra",
-            prices=_tiered(
-                _prices(1, 0.05, 1.25, 5), above=LONG_INPUT, dearer=_prices(2, 0.1, 2.5, 7.5)
-            ),
-            window=1_050_000,
-        ),
-        _gpt(
-            "gpt-6-luna",
-            "GPT-6 Luna",
-            prices=_tiered(
-                _prices(0.1, 0.01, 0.125, 0.5),
-                above=LONG_INPUT,
-                dearer=_prices(0.2, 0.02, 0.25, 0.75),
-            ),
-            window=1_050_000,
-        ),
-        _gpt("gpt-5", "GPT-5", prices=_prices(1.25, 0.125, 0, 10), window=400_000),
-        _gpt("gpt-5-mini", "GPT-5 mini", prices=_prices(0.25, 0.025, 0, 2), window=400_000),
-        _gpt(
-            "gpt-4.1",
-            "GPT-4.1",
-            prices=_prices(2, 0.5, 0, 8),
-            window=1_000_000,
-            reasoning=False,
-        ),
-    ),
-)
+
+def _target(value: JsonValue) -> EnvironmentTarget:
+    target, template = _texts(value)
+    return target, template
+
+
+def _text(given: JsonObject, key: str) -> str:
+    value = given.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _texts(value: JsonValue) -> tuple[str, ...]:
+    return tuple(one for one in _list(value) if isinstance(one, str))
+
+
+def _words(value: JsonValue) -> dict[str, str]:
+    return {name: word for name, word in json.as_object(value).items() if isinstance(word, str)}
+
+
+def _list(value: JsonValue) -> Sequence[JsonValue]:
+    return value if isinstance(value, list) else ()
+
+
+def _count(given: JsonObject, key: str) -> int:
+    value = given.get(key)
+    return value if isinstance(value, int) else 0
+
+
+def _rate(given: JsonObject, key: str) -> float:
+    value = given.get(key)
+    return float(value) if isinstance(value, int | float) else 0.0

@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
 from agent_core.kernel import JsonObject, JsonValue, json
 from agent_core.kernel.errors import ProviderError, ProviderErrorKind
+from agent_core.providers.base_resp import exposed
+from agent_core.providers.failure_words import REDIRECTS, redirected, with_advice
 from agent_core.providers.overflow import is_overflow_text
 
 MESSAGE_SHOWN = 2_000
@@ -15,9 +17,16 @@ FAILING = range(400, 600)
 PLACEHOLDER = 4
 """A key shorter than this is no secret, and may be any word of the text."""
 
-QUOTA_CODES = ("1308", "1113")
+QUOTA_CODES = frozenset(("1308", "1113"))
 """z.ai: the plan's cap, no balance."""
-_RATE_WORDS = ("rate_limit", "rate limit", "ratelimit", "too_many_requests", "resource_exhausted")
+_RATE_WORDS = (
+    "rate_limit",
+    "rate limit",
+    "ratelimit",
+    "too_many_requests",
+    "resource_exhausted",
+    "throttl",
+)
 _QUOTA = re.compile(
     "|".join(
         (
@@ -51,10 +60,20 @@ _BAD_KEY = re.compile(
     ),
     re.IGNORECASE,
 )
-_UNKNOWN_MODEL = re.compile(r"model_not_found|not_found_error|DeploymentNotFound", re.IGNORECASE)
-_TRY_AGAIN = re.compile(r"(?:try again|retry) in ((?:\d+(?:\.\d+)?(?:ms|[hms]))+)", re.IGNORECASE)
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|[hms])", re.IGNORECASE)
-_SECONDS: Mapping[str, float] = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_UNKNOWN_MODEL = re.compile(
+    r"model_not_found|not_found_error|DeploymentNotFound|ResourceNotFound|model identifier is invalid",
+    re.IGNORECASE,
+)
+_UNIT = r"(ms|milliseconds?|h(?:ours?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)(?![a-z])"
+_TRY_AGAIN = re.compile(
+    rf"(?:try again|retry|wait)(?: in| after| for)? ((?:\d+(?:\.\d+)? ?{_UNIT} ?)+)", re.IGNORECASE
+)
+_SPAN = re.compile(rf"(\d+(?:\.\d+)?) ?{_UNIT}", re.IGNORECASE)
+_SECONDS: Mapping[str, float] = {"s": 1.0, "m": 60.0, "h": 3600.0}
+_INNER_CLASS = "x-amzn-errortype"
+"""The header in which Bedrock names the class; its body holds the message alone."""
+_RESET = "x-ratelimit-reset"
+"""A moment in milliseconds; OpenRouter writes the headers of the provider behind it into the body."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,31 +96,60 @@ def failure_from_response(
     provider: str,
     now_ms: int,
     secrets: tuple[str, ...] = (),
+    url: str = "",
+    key_source: str | None = None,
 ) -> ProviderError:
-    """Make an error of an HTTP answer; `headers` in lower case. What was sent in secret is masked."""
-    refusal = read_refusal(body)
+    """Make an error of an HTTP answer; `headers` in lower case. What was sent in secret is masked.
+
+    Args:
+        status: Of the answer.
+        headers: Of the answer.
+        body: Of the answer, or its beginning.
+        provider: Who answered.
+        now_ms: When, for waits that are given as a date.
+        secrets: What must not show.
+        url: What was asked, to tell where a redirect points.
+        key_source: Where the key comes from, to be told when it is refused.
+    """
+    if status in REDIRECTS:
+        where = redirected(provider, status, url=url, location=headers.get("location", ""))
+        return ProviderError(
+            masked(where, secrets),
+            # No redirect is followed: the key would go to whoever it names. Waiting changes nothing.
+            reason="not_found",
+            provider=provider,
+            status=status,
+            before_first_byte=True,
+        )
+    refusal = read_refusal(body, named=headers.get(_INNER_CLASS, ""), now_ms=now_ms)
     status_in_force = (
         refusal.status if status < HTTPStatus.BAD_REQUEST and refusal.status else status
     )
     wait = retry_after(headers, now_ms=now_ms)
-    reason = classify(status_in_force, refusal)
-    text = refusal.message or "no text"
+    # A 200 says nothing about what went wrong.
+    reason = classify(status_in_force if status_in_force in FAILING else None, refusal)
+    if provider == "cerebras" and status == HTTPStatus.BAD_REQUEST and not body.strip():
+        # It says no more than this to a conversation that is too long.
+        reason = "context_overflow"
+    text = masked(f"{provider} answered {status_in_force}: {refusal.message or 'no text'}", secrets)
+    told = with_advice(text, reason, status=status_in_force, key_source=key_source)
     return ProviderError(
-        masked(f"{provider} answered {status_in_force}: {text}", secrets),
+        told,
         reason=reason,
         provider=provider,
         status=status_in_force,
-        retry_after_s=refusal.retry_after_s if wait is None else wait,
+        retry_after_s=wait or refusal.retry_after_s or wait,
         before_first_byte=True,
     )
 
 
 def failure_from_event(event: JsonObject, *, provider: str, parts_came: bool) -> ProviderError:
     """Make an error of an event in the stream that tells of one."""
-    refusal = _refusal_of(event)
+    refusal = _refusal_of(event, now_ms=None)
     reason = classify(refusal.status, refusal)
+    text = f"{provider} broke off: {refusal.message or 'no text'}"
     return ProviderError(
-        f"{provider} broke off: {refusal.message or 'no text'}",
+        with_advice(text, reason, status=refusal.status, key_source=None),
         reason=reason,
         provider=provider,
         status=refusal.status,
@@ -110,19 +158,20 @@ def failure_from_event(event: JsonObject, *, provider: str, parts_came: bool) ->
     )
 
 
-def read_refusal(body: bytes) -> Refusal:
-    """Read a body: JSON of any known shape, or plain text."""
+def read_refusal(body: bytes, *, now_ms: int, named: str = "") -> Refusal:
+    """Read a body: JSON of any known shape, or plain text; `named` is the class that a header gave."""
     try:
         value = json.decode(body)
     except (ValueError, RecursionError):
         text = body.decode("utf-8", "replace").strip()
         if text.startswith("<"):
             text = "a web page instead of an answer"
-        return Refusal(message=text[:MESSAGE_SHOWN], words="")
+        return Refusal(message=text[:MESSAGE_SHOWN], words=named)
     # Gemini's gateways wrap the object in a list.
     if isinstance(value, list) and value:
         value = value[0]
-    return _refusal_of(json.as_object(value))
+    refusal = _refusal_of(exposed(json.as_object(value)), now_ms=now_ms)
+    return replace(refusal, words=f"{refusal.words} {named}".strip())
 
 
 def classify(status: int | None, refusal: Refusal) -> ProviderErrorKind:
@@ -134,13 +183,15 @@ def classify(status: int | None, refusal: Refusal) -> ProviderErrorKind:
     text = f"{refusal.words} {refusal.message}"
     if _OVERLOADED.search(text):
         return "server"
-    if status == HTTPStatus.PAYMENT_REQUIRED or refusal.words in QUOTA_CODES:
+    if status == HTTPStatus.PAYMENT_REQUIRED or not QUOTA_CODES.isdisjoint(refusal.words.split()):
         return "quota"
+    words = refusal.words.lower()
+    if "resource_exhausted" in words:
+        # Google calls the allowance of a minute a quota too; only that of a day is worth no waiting.
+        return "quota" if "perday" in words else "rate_limit"
     if _QUOTA.search(text) and status not in (HTTPStatus.UNAUTHORIZED, HTTPStatus.NOT_FOUND):
         return "quota"
-    if status == HTTPStatus.TOO_MANY_REQUESTS or any(
-        word in refusal.words.lower() for word in _RATE_WORDS
-    ):
+    if status == HTTPStatus.TOO_MANY_REQUESTS or any(word in words for word in _RATE_WORDS):
         return "rate_limit"
     return _classify_by_text(status, refusal, text)
 
@@ -187,19 +238,27 @@ def _classify_by_text(status: int | None, refusal: Refusal, text: str) -> Provid
 def _by_class(status: int | None, text: str) -> ProviderErrorKind:
     if status == HTTPStatus.REQUEST_TIMEOUT:
         return "timeout"
+    if status == HTTPStatus.FAILED_DEPENDENCY:
+        # The model behind the gateway failed, not the request.
+        return "server"
     if status is not None:
         return "invalid_request"
     lowered = text.lower()
-    if "invalid_request" in lowered or "bad_request" in lowered:
+    if any(word in lowered for word in ("invalid_request", "bad_request", "validationexception")):
         return "invalid_request"
     return "server"
 
 
-def _refusal_of(body: JsonObject) -> Refusal:
+def _refusal_of(body: JsonObject, *, now_ms: int | None) -> Refusal:
     inner = body.get("error")
     if isinstance(inner, str):
         # xAI and Ollama: the error is the text, beside a code.
-        return Refusal(message=inner[:MESSAGE_SHOWN], words=_words(body), status=_status(body))
+        return Refusal(
+            message=inner[:MESSAGE_SHOWN],
+            words=_words(body),
+            status=_status(body),
+            retry_after_s=_wait_in(body, inner),
+        )
     error = json.as_object(inner) if json.is_object(inner) else body
     message = _text(error.get("message")) or _text(error.get("detail")) or _text(error)
     metadata = json.as_object(error.get("metadata"))
@@ -210,12 +269,17 @@ def _refusal_of(body: JsonObject) -> Refusal:
         message=message[:MESSAGE_SHOWN].strip(),
         words=_words(error),
         status=_status(error),
-        retry_after_s=_wait_in(error, message),
+        retry_after_s=_wait_in(error, message) or _reset_in(metadata, now_ms=now_ms),
     )
 
 
 def _words(error: JsonObject) -> str:
-    return " ".join(str(error[key]) for key in ("type", "code", "status") if error.get(key))
+    words = [str(error[key]) for key in ("type", "code", "status") if error.get(key)]
+    for detail in _details(error):
+        violations = detail.get("violations")
+        if isinstance(violations, list):
+            words.extend(_text(json.as_object(each).get("quotaId")) for each in violations)
+    return " ".join(word for word in words if word)
 
 
 def _status(error: JsonObject) -> int | None:
@@ -229,20 +293,42 @@ def _status(error: JsonObject) -> int | None:
 
 
 def _wait_in(error: JsonObject, message: str) -> float | None:
-    details = error.get("details")
-    for detail in details if isinstance(details, list) else ():
-        delay = json.as_object(detail).get("retryDelay")
+    for detail in _details(error):
+        delay = detail.get("retryDelay")
         if isinstance(delay, str):
             return _span(delay)
     found = _TRY_AGAIN.search(message)
     return _span(found[1]) if found else None
 
 
+def _reset_in(metadata: JsonObject, *, now_ms: int | None) -> float | None:
+    headers = json.as_object(metadata.get("headers"))
+    for key, value in headers.items():
+        if now_ms is None or key.lower() != _RESET:
+            continue
+        moment_s = _number(str(value), scale=0.001)
+        # A moment that is over tells of another clock, not that now is the time.
+        if moment_s is not None and moment_s > now_ms / 1000:
+            return round(moment_s - now_ms / 1000, 3)
+    return None
+
+
+def _details(error: JsonObject) -> list[JsonObject]:
+    details = error.get("details")
+    return [json.as_object(detail) for detail in details] if isinstance(details, list) else []
+
+
 def _span(text: str) -> float | None:
-    spans = [(span.group(1), span.group(2)) for span in _SPAN.finditer(text)]
+    spans = [(float(span[1]), span[2].lower()) for span in _SPAN.finditer(text)]
     if not spans:
         return None
-    return round(sum(float(str(number)) * _SECONDS[str(unit).lower()] for number, unit in spans), 3)
+    return round(
+        sum(
+            number * (0.001 if unit == "ms" or unit.startswith("milli") else _SECONDS[unit[0]])
+            for number, unit in spans
+        ),
+        3,
+    )
 
 
 def _number(text: str | None, *, scale: float) -> float | None:

@@ -260,6 +260,8 @@ async def _refused(pool: HttpPool, post: Post, incoming: Incoming) -> ProviderEr
         provider=post.provider,
         now_ms=pool.clock.now_ms(),
         secrets=post.secrets,
+        url=post.url,
+        key_source=post.key_source,
     )
 
 

@@ -2,10 +2,14 @@
 
 from collections.abc import AsyncGenerator, Mapping
 from http import HTTPStatus
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
-from agent_core.kernel.errors import ProviderError, ProviderErrorKind
+from agent_core.kernel.errors import ProviderError
+from agent_core.providers.failure_words import origin_of, unreachable
+from agent_core.providers.failures import masked
 from agent_core.providers.post import Post
 
 POOLED = 8
@@ -42,7 +46,7 @@ class HttpxIncoming:
                 if chunk:
                     yield chunk
         except httpx.HTTPError as error:
-            raise _failure(error, self._provider) from error
+            raise _broken(error, self._provider) from error
 
     async def aclose(self) -> None:
         """Close the connection, if the body was not read to its end."""
@@ -53,6 +57,8 @@ class HttpxExchange:
     """Keeps connections and sends requests over them."""
 
     def __init__(self, *, direct: bool, connect_s: float) -> None:
+        self._direct = direct
+        self._connect_s = connect_s
         self._client = httpx.AsyncClient(
             timeout=httpx.Timeout(None, connect=connect_s),
             limits=httpx.Limits(
@@ -75,7 +81,7 @@ class HttpxExchange:
             )
             response = await self._client.send(request, stream=True)
         except httpx.HTTPError as error:
-            raise _failure(error, post.provider, sending=True) from None
+            raise self._unsent(error, post) from None
         except (httpx.InvalidURL, ValueError):
             raise _malformed(post.provider) from None
         return HttpxIncoming(response, post.provider)
@@ -84,19 +90,40 @@ class HttpxExchange:
         """Close every connection."""
         await self._client.aclose()
 
+    def _unsent(self, error: httpx.HTTPError, post: Post) -> ProviderError:
+        provider = post.provider
+        if isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol):
+            # The text of these quotes what was to be sent, keys included.
+            return _malformed(provider)
+        if isinstance(error, httpx.TimeoutException):
+            message = (
+                f"cannot reach {provider}: the connection to {origin_of(post.url)} was not made in time "
+                f"({self._connect_s:g} s); check baseUrl and the network connection"
+            )
+            return ProviderError(message, reason="timeout", provider=provider)
+        proxy = None if self._direct else _proxy_for(post.url)
+        message = unreachable(error, provider=provider, url=post.url, proxy=proxy)
+        return ProviderError(masked(message, post.secrets), reason="network", provider=provider)
 
-def _failure(error: httpx.HTTPError, provider: str, *, sending: bool = False) -> ProviderError:
-    reason: ProviderErrorKind = "network"
-    text = str(error) or type(error).__name__
-    if isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol):
-        # The text of these quotes what was to be sent, keys included.
-        return _malformed(provider)
-    if isinstance(error, httpx.TimeoutException):
-        reason, text = "timeout", "the connection was not made in time"
-    elif isinstance(error, httpx.DecodingError):
-        reason = "protocol"
-    message = f"cannot reach {provider}: {text}" if sending else f"{provider}: {text}"
-    return ProviderError(message, reason=reason, provider=provider)
+
+def _broken(error: httpx.HTTPError, provider: str) -> ProviderError:
+    if isinstance(error, httpx.DecodingError):
+        message = f"{provider} sent an answer whose compression is damaged; try again"
+        return ProviderError(message, reason="protocol", provider=provider)
+    why = str(error) or type(error).__name__
+    message = f"{provider}: the connection broke in the middle of the answer ({why}); try again"
+    return ProviderError(message, reason="network", provider=provider)
+
+
+def _proxy_for(url: str) -> str | None:
+    """Name the proxy that a request goes through: its address without what opens it, and the variable."""
+    parts = urlsplit(url)
+    proxies = getproxies()
+    name = parts.scheme if parts.scheme in proxies else "all"
+    if name not in proxies or proxy_bypass(parts.hostname or ""):
+        return None
+    address = proxies[name] if "://" in proxies[name] else f"http://{proxies[name]}"
+    return f"{origin_of(address)} ({name.upper()}_PROXY)"
 
 
 def _malformed(provider: str) -> ProviderError:

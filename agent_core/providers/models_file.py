@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import anyio
+import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field, JsonValue as AnyJson, ValidationError
 from pydantic.alias_generators import to_camel
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import ConfigError
-from agent_core.providers.catalogue import ProviderFacts
+from agent_core.providers.catalogue import ProviderFacts, builtin_providers
 from agent_core.providers.json_places import place_of
 from agent_core.providers.port import Api, ModelFacts, Prices, PriceTier
 from agent_core.providers.thinking import LEVEL_MAP
@@ -115,6 +116,8 @@ class ModelsFile:
 
 async def load_models_file(path: Path) -> ModelsFile:
     """Read the file; one that is not there says nothing."""
+    # The table of known providers, over which it is laid, is read here once, where that hinders nobody.
+    _ = await anyio.to_thread.run_sync(builtin_providers)
     try:
         text = await anyio.Path(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -197,9 +200,10 @@ def _changed(provider: ProviderFacts, shape: ProviderShape, *, own: bool) -> Pro
         )
         for model in provider.models
     }
+    moved = replace(provider, base_url=base_url, api=api)
     for model in shape.models:
         models[model.id] = _merged(
-            models.get(model.id) or _new(provider.id, model, shape, base_url=base_url, api=api),
+            models.get(model.id) or _new(moved, model, shape, own=own),
             model,
         )
     for name, changes in shape.model_overrides.items():
@@ -210,31 +214,34 @@ def _changed(provider: ProviderFacts, shape: ProviderShape, *, own: bool) -> Pro
         name=shape.name or provider.name,
         api=api,
         base_url=base_url,
+        compat=_laid_over(provider.compat, shape.compat),
         keyless=provider.keyless or (not own and shape.api_key is None),
         models=tuple(models.values()),
     )
 
 
 def _new(
-    provider: str, model: ModelShape, shape: ProviderShape, *, base_url: str, api: Api | None
+    provider: ProviderFacts, model: ModelShape, shape: ProviderShape, *, own: bool
 ) -> ModelFacts:
-    chosen = model.api or api
+    chosen = model.api or provider.api
     if chosen is None:
         message = f"model {model.id!r} has no api; say which it speaks"
         raise ValueError(message)
-    address = model.base_url or base_url
-    if not address:
+    address = model.base_url or provider.base_url
+    # Where a known provider is may follow from its region or project.
+    if not address and not own:
         message = f"model {model.id!r} has no baseUrl; say where it is"
         raise ValueError(message)
     return ModelFacts(
-        provider=provider,
+        provider=provider.id,
         id=model.id,
         api=chosen,
         name=model.name or model.id,
         context_window=CONTEXT_WINDOW,
         max_tokens=MAX_TOKENS,
         base_url=address,
-        compat=_laid_over({}, shape.compat),
+        headers=provider.headers,
+        compat=_laid_over(provider.compat, shape.compat),
     )
 
 

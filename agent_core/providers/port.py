@@ -18,6 +18,7 @@ Api = Literal[
     "google-vertex",
     "bedrock-converse-stream",
     "mistral-conversations",
+    "ollama-chat",
     "embedded",
 ]
 

@@ -14,3 +14,5 @@ class Post:
     body: bytes = field(repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """What must not show in any error."""
+    key_source: str | None = None
+    """Where the key comes from, to be told when it is refused."""

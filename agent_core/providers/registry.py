@@ -1,25 +1,47 @@
 """Finds models by name, chooses one, and opens it with the credentials of its provider."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Literal
 
+from agent_core.events import ThinkingLevel
 from agent_core.kernel.errors import ConfigError, ModelUnknown
 from agent_core.providers.access import Access
+from agent_core.providers.auth_store import AuthStore
 from agent_core.providers.catalogue import ProviderFacts, builtin_providers
-from agent_core.providers.credentials import Credentials
-from agent_core.providers.models_file import ModelsFile, WrittenAccess, laid_over, written_access
+from agent_core.providers.credentials import Credentials, Places
+from agent_core.providers.model_refs import (
+    Named,
+    Scope,
+    exactly,
+    matching,
+    without_date,
+    without_level,
+)
+from agent_core.providers.models_file import (
+    CONTEXT_WINDOW,
+    MAX_TOKENS,
+    ModelsFile,
+    WrittenAccess,
+    laid_over,
+    written_access,
+)
 from agent_core.providers.port import Api, Model, ModelFacts
+from agent_core.providers.provider_environment import in_environment
 
 Opener = Callable[[ModelFacts, Access], Model]
 """Makes a model of one API, ready to be asked."""
 
 NO_MODEL = (
-    "no model can be used: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or add a provider to models.json and name it as "
-    "defaultProvider and defaultModel in settings.json"
+    "no model can be used: run: tiller auth login, set ANTHROPIC_API_KEY or OPENAI_API_KEY, or add a provider to "
+    "models.json and name it as defaultProvider and defaultModel in settings.json"
 )
 SUGGESTIONS = 3
+LOCAL_MAX_TOKENS = 4_096
+"""For a server of the user's own whose window is unknown: more is refused by some."""
+NEVER_BY_CHANCE = ("embedded", "local")
+"""Providers that are used only when they are named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,12 +51,14 @@ class Choice:
     model: ModelFacts | None
     fallback_message: str | None = None
     """Set when it is not the one that was wished for, or when there is none: why, for the user."""
+    thinking: ThinkingLevel | None = None
+    """How hard it shall think, if its name said so."""
 
 
 class ModelRegistry:
     """The models that are known, and which of them can be used.
 
-    `problems` are what was wrong in the models file; what could be read of it counts.
+    `problems` are what was wrong in models.json and auth.json; what could be read of them counts.
     """
 
     def __init__(
@@ -44,33 +68,62 @@ class ModelRegistry:
         environment: Mapping[str, str],
         file: ModelsFile | None = None,
         extra: Sequence[ProviderFacts] = (),
+        auth: AuthStore | None = None,
+        keys: Mapping[str, str] | None = None,
     ) -> None:
+        """Lay the user's files over what is known.
+
+        Args:
+            openers: The APIs that are spoken.
+            environment: Where keys and addresses are looked up.
+            file: The user's models.json.
+            extra: Providers besides those of the catalogue.
+            auth: The user's auth.json, loaded.
+            keys: Keys for this process alone, by provider; they go before all others.
+        """
         file = file or ModelsFile()
-        providers, problems = laid_over((*builtin_providers(), *extra), file)
+        known = (in_environment(one, environment) for one in (*builtin_providers(), *extra))
+        providers, problems = laid_over(tuple(known), file)
+        given = keys or {}
         self._openers = openers
         self._providers = {provider.id: provider for provider in providers}
         self._credentials = {
             provider.id: Credentials(
                 provider,
-                written=_written(file, provider.id),
-                environment=environment,
+                Places(
+                    given=given.get(provider.id),
+                    stored=auth,
+                    written=_written(file, provider.id),
+                    environment=environment,
+                ),
             )
             for provider in providers
         }
-        self.problems: tuple[ConfigError, ...] = (*file.problems, *problems)
+        of_auth = auth.problems if auth is not None else ()
+        self.problems: tuple[ConfigError, ...] = (*file.problems, *problems, *of_auth)
 
     def providers(self) -> tuple[ProviderFacts, ...]:
         """List the providers, the known ones first."""
         return tuple(self._providers.values())
 
     def models(self) -> tuple[ModelFacts, ...]:
-        """List every model."""
-        return tuple(model for provider in self._providers.values() for model in provider.models)
+        """List every model whose API is spoken."""
+        return tuple(model for model in self._known() if model.api in self._openers)
 
     def auth(self, provider: str) -> Literal["ok", "missing"]:
         """Tell whether a provider can be asked."""
         found = self._credentials.get(provider)
         return "ok" if found is not None and found.what_to_set() is None else "missing"
+
+    def key_source(self, provider: str) -> str | None:
+        """Say where a provider's key comes from, never the key; None: it has none."""
+        found = self._credentials.get(provider)
+        return None if found is None else found.source()
+
+    def advice(self, provider: str) -> str | None:
+        """Say what must be done before a provider can be asked; None: nothing."""
+        found = self._credentials.get(provider)
+        return None if found is None else found.what_to_set()
 
     def secret_variables(self) -> frozenset[str]:
         """Name every variable of the environment that may hold a key of some provider."""
@@ -82,58 +135,111 @@ class ModelRegistry:
         Raises:
             ModelUnknown: There is none; the text suggests the nearest names.
         """
-        everything = self.models()
-        for model in everything:
-            if model.ref == ref:
-                return model
-        same_id = [model for model in everything if model.id == ref]
-        if len(same_id) == 1:
-            return same_id[0]
-        names = [model.ref for model in everything]
-        near = get_close_matches(ref, names, n=SUGGESTIONS, cutoff=0.5) or [
-            model.ref for model in same_id
-        ]
-        hint = f"did you mean {' or '.join(near)}?" if near else "add it to models.json"
-        message = f"no model is called {ref!r}; {hint}"
-        raise ModelUnknown(message)
+        everything = self._known()
+        same = exactly(ref, everything)
+        if len(same) == 1:
+            return same[0]
+        # Several have it: the one that can be asked is meant, if there is only one; the text for the first helps best
+        # when there is none.
+        ready = [model for model in same if self._can_be_asked(model)]
+        if len(ready) == 1 or (same and not ready):
+            return (*ready, *same)[0]
+        found = None if same else self._unlisted(ref)
+        if found is not None:
+            return found
+        raise _unknown(ref, everything, same)
+
+    def resolve(self, ref: str) -> Named:
+        """Find a model as people name one: a full name, an id, a pattern or part of it, and `:level` behind it.
+
+        Of several that a pattern fits, those that can be asked go first, then the order of the list.
+
+        Raises:
+            ModelUnknown: There is none; the text suggests the nearest names.
+        """
+        bare, level = without_level(ref)
+        ways: list[tuple[str, ThinkingLevel | None]] = [(ref, None), (bare, level)]
+        for name, thinking in ways:
+            if same := exactly(name, self._known()):
+                model = self.find(name) if len(same) > 1 else next(iter(same))
+                return Named(model=model, thinking=thinking)
+        fitting = matching(bare, self._known())
+        if fitting:
+            ready = [model for model in fitting if self._can_be_asked(model)]
+            return Named(model=next(iter((*ready, *fitting))), thinking=level)
+        return Named(model=self.find(bare if level else ref), thinking=level)
 
     def usable(self, ref: str) -> ModelFacts:
-        """Find a model that can be asked.
+        """Find a model that can be asked, as people name one.
 
         Raises:
             ModelUnknown: There is none of that name, or its provider has no key; the text says what to set.
         """
-        model = self.find(ref)
-        if model.api not in self._openers:
-            message = f"{model.ref} speaks {model.api!r}, which is not supported yet"
-            raise ModelUnknown(message)
-        missing = self._credentials[model.provider].what_to_set()
-        if missing is not None:
-            message = f"{model.ref} has no key; {missing}"
-            raise ModelUnknown(message)
-        return model
+        return self._checked(self.resolve(ref).model)
+
+    def available(self) -> tuple[ModelFacts, ...]:
+        """List every model that can be asked, also those that are used only when they are named."""
+        return tuple(model for model in self._known() if self._can_be_asked(model))
+
+    def scope(self, patterns: Sequence[str]) -> Scope:
+        """Give the models to cycle through: what the patterns stand for, or without any all that can be asked."""
+        if not patterns:
+            ready = tuple(Named(model=one) for one in self._known() if self._comes_by_chance(one))
+            return Scope(models=ready)
+        chosen: dict[str, Named] = {}
+        problems: list[str] = []
+        for pattern in patterns:
+            found = [one for one in self._of_pattern(pattern) if self._can_be_asked(one.model)]
+            for one in found:
+                _ = chosen.setdefault(one.model.ref, one)
+            if not found:
+                problems.append(f"scopedModels: {pattern!r} stands for no model that can be used")
+        return Scope(models=tuple(chosen.values()), problems=tuple(problems))
 
     def choose(
-        self, *, request: str | None = None, session: str | None = None, settings: str | None = None
+        self,
+        *,
+        request: str | None = None,
+        session: str | None = None,
+        settings: str | None = None,
+        provider: str | None = None,
     ) -> Choice:
         """Choose: what the request names, else the session, else the settings, else whatever has a key.
+
+        Only a request may use patterns: what a session or the settings name is that model and no other.
+
+        Args:
+            request: A model as people name one.
+            session: The full name of the model that the session had.
+            settings: The full name of the default model.
+            provider: The default provider, where the settings name no model: its first is meant.
 
         Raises:
             ModelUnknown: The request names a model that cannot be used.
         """
         if request is not None:
-            return Choice(model=self.usable(request))
+            named = self.resolve(request)
+            return Choice(model=self._checked(named.model), thinking=named.thinking)
         troubles: list[str] = []
-        for whose, ref in (("the session's model", session), ("the default model", settings)):
-            if ref is None:
+
+        def first(of: str) -> ModelFacts:
+            return _first_of(of, self._providers, spoken=self._openers)
+
+        wishes = (
+            ("the session's model", session, self.find),
+            ("the default model", settings, self.find),
+            ("the default model", provider if settings is None else None, first),
+        )
+        for whose, name, find in wishes:
+            if name is None:
                 continue
             try:
-                model = self.usable(ref)
+                model = self._checked(find(name))
             except ModelUnknown as error:
                 troubles.append(f"{whose} cannot be used: {error}")
                 continue
             return Choice(model=model, fallback_message=_told(troubles, model))
-        model = self._first_with_key()
+        model = next((one for one in self._known() if self._comes_by_chance(one)), None)
         if model is None:
             return Choice(model=None, fallback_message="; ".join((*troubles, NO_MODEL)))
         return Choice(model=model, fallback_message=_told(troubles, model))
@@ -144,18 +250,89 @@ class ModelRegistry:
         Raises:
             ModelUnknown: No such model, or it has no credentials.
         """
-        model = self.usable(ref if isinstance(ref, str) else ref.ref)
+        model = self.usable(ref) if isinstance(ref, str) else self._checked(ref)
         access = self._credentials[model.provider].for_model(model.id)
         return self._openers[model.api](model, access)
 
-    def _first_with_key(self) -> ModelFacts | None:
-        """A server that asks for no key is used only when it is named, and so is the embedded model."""
-        for provider in self._providers.values():
-            usable = not provider.keyless and self.auth(provider.id) == "ok"
-            for model in provider.models if usable else ():
-                if model.api != "embedded" and model.api in self._openers:
-                    return model
-        return None
+    def _known(self) -> tuple[ModelFacts, ...]:
+        return tuple(model for provider in self._providers.values() for model in provider.models)
+
+    def _of_pattern(self, pattern: str) -> Sequence[Named]:
+        try:
+            one = self.resolve(pattern)
+        except ModelUnknown:
+            return ()
+        bare, _ = without_level(pattern)
+        if exactly(pattern, (one.model,)) or exactly(bare, (one.model,)):
+            return (one,)
+        many = matching(bare, self._known()) or (one.model,)
+        return [Named(model=model, thinking=one.thinking) for model in many]
+
+    def _unlisted(self, ref: str) -> ModelFacts | None:
+        """Give a snapshot of a known model, or a model of a provider that has others than are listed."""
+        name, _, identity = ref.partition("/")
+        provider = self._providers.get(name)
+        if provider is None or not identity:
+            return None
+        bare = without_date(identity)
+        if bare is not None and (same := exactly(f"{name}/{bare}", provider.models)):
+            return replace(same[0], id=identity)
+        if not provider.any_model:
+            return None
+        window, limit = (0, LOCAL_MAX_TOKENS) if provider.keyless else (CONTEXT_WINDOW, MAX_TOKENS)
+        return provider.unlisted(identity, context_window=window, max_tokens=limit)
+
+    def _checked(self, model: ModelFacts) -> ModelFacts:
+        if model.api not in self._openers:
+            message = f"{model.ref} speaks {model.api!r}, which is not supported yet"
+            raise ModelUnknown(message)
+        missing = self.advice(model.provider)
+        if missing is not None:
+            message = f"{model.ref} has no key; {missing}"
+            raise ModelUnknown(message)
+        return model
+
+    def _can_be_asked(self, model: ModelFacts) -> bool:
+        return model.api in self._openers and self.auth(model.provider) == "ok"
+
+    def _comes_by_chance(self, model: ModelFacts) -> bool:
+        """What asks for no key is used only when it is named, and so is what an AWS or Google account would pay for."""
+        if model.provider in NEVER_BY_CHANCE or not self._can_be_asked(model):
+            return False
+        keyless = self._providers[model.provider].keyless
+        return not keyless and self._credentials[model.provider].has_key()
+
+
+def _unknown(
+    ref: str, everything: Sequence[ModelFacts], same: Sequence[ModelFacts]
+) -> ModelUnknown:
+    names = [model.ref for model in everything]
+    near = [model.ref for model in same][:SUGGESTIONS] or get_close_matches(
+        ref, names, n=SUGGESTIONS, cutoff=0.5
+    )
+    hint = f"did you mean {' or '.join(near)}?" if near else "add it to models.json"
+    what = "more than one provider has" if same else "no model is called"
+    return ModelUnknown(f"{what} {ref!r}; {hint}")
+
+
+def _first_of(
+    name: str, providers: Mapping[str, ProviderFacts], *, spoken: Container[Api]
+) -> ModelFacts:
+    """Give the model that the name of a provider alone stands for."""
+    provider = providers.get(name)
+    if provider is None:
+        message = f"no provider is called {name!r}{_near(name, providers)}"
+        raise ModelUnknown(message)
+    model = next((one for one in provider.models if one.api in spoken), None)
+    if model is None:
+        message = f"it is not known which models {name!r} has; name one as defaultModel"
+        raise ModelUnknown(message)
+    return model
+
+
+def _near(name: str, names: Iterable[str]) -> str:
+    near = get_close_matches(name, names, n=SUGGESTIONS, cutoff=0.5)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
 def _written(file: ModelsFile, provider: str) -> WrittenAccess:

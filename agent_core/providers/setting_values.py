@@ -30,6 +30,13 @@ def missing_variables(written: str, environment: Mapping[str, str]) -> tuple[str
     return tuple(str(name) for name in names if name and not environment.get(str(name)))
 
 
+def filled(written: str, environment: Mapping[str, str]) -> str | None:
+    """Put variables into a text; None when one of them is not set."""
+    if missing_variables(written, environment):
+        return None
+    return _TOKEN.sub(lambda found: _replaced(found, environment), written)
+
+
 async def found_value(written: str, environment: Mapping[str, str]) -> str:
     """Find what a written value stands for.
 
@@ -41,11 +48,12 @@ async def found_value(written: str, environment: Mapping[str, str]) -> str:
     """
     if written.startswith(COMMAND_MARK):
         return await _output(written.removeprefix(COMMAND_MARK), environment)
-    missing = missing_variables(written, environment)
-    if missing:
+    value = filled(written, environment)
+    if value is None:
+        missing = missing_variables(written, environment)
         message = f"set the environment variable {' and '.join(missing)}"
         raise ValueMissing(message)
-    return _TOKEN.sub(lambda found: _replaced(found, environment), written)
+    return value
 
 
 def _replaced(found: re.Match[str], environment: Mapping[str, str]) -> str:
@@ -64,7 +72,7 @@ async def _output(command: str, environment: Mapping[str, str]) -> str:
             start_new_session=True,
         )
     except OSError as error:
-        message = f"the command of the key in models.json cannot be started ({error.strerror})"
+        message = f"the command that gives the key cannot be started ({error.strerror})"
         raise ValueMissing(message) from None
     text = ""
     ended = False
@@ -77,7 +85,7 @@ async def _output(command: str, environment: Mapping[str, str]) -> str:
             _kill(process)
             await process.aclose()
     if not ended or not text.strip():
-        message = f"the command of the key in models.json gave none within {COMMAND_S:g} s; run it by hand to see why"
+        message = f"the command that gives the key gave none within {COMMAND_S:g} s; run it by hand to see why"
         raise ValueMissing(message)
     return text.strip()
 

@@ -15,7 +15,11 @@ class SseEvent(NamedTuple):
     data: bytes
 
 
-class EventTooLarge(ValueError):
+class BadFraming(ValueError):
+    """The bytes are not what was promised; the text says how."""
+
+
+class EventTooLarge(BadFraming):
     """An event grew beyond every reason."""
 
 

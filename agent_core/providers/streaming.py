@@ -1,4 +1,4 @@
-"""From the bytes of an event stream to parts, for every dialect that sends server-sent events."""
+"""From the bytes of an answer to its parts, for every dialect and every framing."""
 
 from collections.abc import AsyncGenerator
 from typing import Protocol
@@ -7,17 +7,45 @@ import anyio
 
 from agent_core.kernel import JsonObject, json
 from agent_core.kernel.errors import ProviderError
+from agent_core.providers.base_resp import exposed
+from agent_core.providers.failure_words import PAGE_HEAD, web_page
 from agent_core.providers.failures import failure_from_response, masked
 from agent_core.providers.http import Body, HttpPool
+from agent_core.providers.ndjson import NdjsonDecoder
 from agent_core.providers.port import Answer, ModelFacts, Part
 from agent_core.providers.post import Post
-from agent_core.providers.sse import EventTooLarge, SseDecoder, SseEvent
+from agent_core.providers.sse import BOM, BadFraming, SseDecoder, SseEvent
 
-AFTER_END_S = 5.0
-"""How long to wait, when the answer has its end, for what may still come: the usage."""
+USAGE_FOLLOWS_S = 5.0
+"""How long to wait, when the answer has its end, for its usage."""
+NOTHING_FOLLOWS_S = 0.5
+"""How long to wait, when the answer has all it needs, for the server to close or go on."""
 JSON_HEAD = (b"{", b"[")
-ERROR_BODY_BYTES = 64 * 1024
+BEFORE_JSON = BOM + b" \t\r\n"
+"""Gateways send blank lines to keep a connection alive until their answer is ready."""
+WHOLE_BYTES = 8 * 1024 * 1024
+"""An answer in one piece is never bigger."""
 DONE = b"[DONE]"
+
+
+class Decoder(Protocol):
+    """Turns pieces of a stream into its events, however the pieces were cut."""
+
+    def feed(self, piece: bytes) -> list[SseEvent]:
+        """Take the next bytes, never none, and give the events that they complete.
+
+        Raises:
+            BadFraming: The bytes are not of this framing.
+        """
+        ...
+
+    def flush(self) -> list[SseEvent]:
+        """Give what the end of the stream completes.
+
+        Raises:
+            BadFraming: The bytes are not of this framing.
+        """
+        ...
 
 
 class Dialect(Protocol):
@@ -33,8 +61,23 @@ class Dialect(Protocol):
         """Tell whether nothing more is expected."""
         ...
 
+    @property
+    def after_end_s(self) -> float:
+        """How long to wait for what may come behind the end, in seconds."""
+        ...
+
     def read(self, event: JsonObject, *, name: bytes) -> None:
         """Take one event.
+
+        Raises:
+            ProviderError: It tells of an error, or breaks the provider's own rules.
+        """
+        ...
+
+    def read_whole(self, body: JsonObject) -> None:
+        """Take an answer that a server gave in one piece, though a stream was asked for.
+
+        `has_end` is true behind it, if it was an answer.
 
         Raises:
             ProviderError: It tells of an error, or breaks the provider's own rules.
@@ -59,30 +102,55 @@ class Dialect(Protocol):
 
 
 async def read_parts(
-    body: Body, dialect: Dialect, *, facts: ModelFacts, pool: HttpPool, post: Post
+    body: Body,
+    dialect: Dialect,
+    *,
+    facts: ModelFacts,
+    pool: HttpPool,
+    post: Post,
+    decoder: Decoder | None = None,
 ) -> AsyncGenerator[Part, None]:
     """Give the parts of one answer as they come, the answer last.
+
+    Args:
+        body: The bytes of the answer.
+        dialect: Reads its events; used up afterwards.
+        facts: The model that was asked.
+        pool: Where the body came from.
+        post: What was sent; its secrets show in no error.
+        decoder: Finds the events in the bytes; server-sent events when None.
 
     Raises:
         ProviderError: The stream broke, fell silent, told of an error, or ended before its end.
     """
-    decoder = SseDecoder()
+    framing = decoder or SseDecoder()
+    # Where each line is JSON, a body that begins like JSON is nothing special.
+    heads = () if isinstance(framing, NdjsonDecoder) else JSON_HEAD
+    begun = False
     came = False
     while not dialect.is_over:
         chunk = await _next(body, dialect)
-        if not came and chunk.lstrip()[:1] in JSON_HEAD:
-            raise await _no_stream(body, chunk, facts=facts, pool=pool, post=post)
         came = came or bool(chunk)
-        failure = _read(decoder, chunk, dialect, facts)
+        head = b"" if begun else chunk.lstrip(BEFORE_JSON)[:1]
+        if head == PAGE_HEAD:
+            failure = _page(facts)
+        elif head in heads:
+            failure = await _read_whole(body, chunk, dialect, facts=facts, pool=pool, post=post)
+        else:
+            failure = _read(framing, chunk, dialect, facts)
+        begun = begun or bool(head)
         for part in dialect.take():
             yield part
         if failure is not None:
             raise _masked(failure, post)
-        if not chunk:
+        if not chunk or head in heads:
             break
     if not dialect.has_end:
         raise _cut(facts, came=came)
-    answer = dialect.answer()
+    try:
+        answer = dialect.answer()
+    except ProviderError as error:
+        raise _masked(error, post) from None
     for part in dialect.take():
         yield part
     body.whole = True
@@ -93,7 +161,7 @@ async def _next(body: Body, dialect: Dialect) -> bytes:
     if not dialect.has_end:
         return await body.take()
     # The answer is whole; only its usage may be missing. That is not worth failing for.
-    with anyio.move_on_after(AFTER_END_S):
+    with anyio.move_on_after(dialect.after_end_s):
         try:
             return await body.take()
         except ProviderError:
@@ -102,7 +170,7 @@ async def _next(body: Body, dialect: Dialect) -> bytes:
 
 
 def _read(
-    decoder: SseDecoder, chunk: bytes, dialect: Dialect, facts: ModelFacts
+    decoder: Decoder, chunk: bytes, dialect: Dialect, facts: ModelFacts
 ) -> ProviderError | None:
     """Read what a chunk completes; the failure is given back, so that what came before it is not lost."""
     try:
@@ -113,10 +181,8 @@ def _read(
                 dialect.read(_decoded(event, facts), name=event.name)
     except ProviderError as error:
         return None if dialect.has_end and error.reason == "protocol" else error
-    except EventTooLarge as error:
-        return ProviderError(
-            f"{facts.ref} sent {error}; try again", reason="protocol", provider=facts.provider
-        )
+    except BadFraming as error:
+        return None if dialect.has_end else _broken(facts, str(error))
     return None
 
 
@@ -126,29 +192,61 @@ def _decoded(event: SseEvent, facts: ModelFacts) -> JsonObject:
     except (ValueError, RecursionError) as error:
         if event.name == b"error":
             return {"error": event.data.decode("utf-8", "replace")}
-        message = f"{facts.ref} sent an event that is not JSON ({error}); try again"
-        raise ProviderError(message, reason="protocol", provider=facts.provider) from None
-    return json.as_object(value)
+        raise _broken(facts, f"an event that is not JSON ({error})") from None
+    return exposed(json.as_object(value))
 
 
-async def _no_stream(
-    body: Body, head: bytes, *, facts: ModelFacts, pool: HttpPool, post: Post
-) -> ProviderError:
-    """Some servers answer 200 with a plain JSON body, and tell in it what went wrong."""
+async def _read_whole(
+    body: Body, head: bytes, dialect: Dialect, *, facts: ModelFacts, pool: HttpPool, post: Post
+) -> ProviderError | None:
+    """Read one JSON value: an answer, what went wrong, or all the events in a list."""
     whole = bytearray(head)
-    while len(whole) < ERROR_BODY_BYTES and (more := await body.take()):
+    while more := await body.take():
         whole += more
-    if b'"error"' not in whole:
-        message = f"{facts.ref} answered with JSON instead of a stream; check its base URL and api"
-        return ProviderError(message, reason="protocol", provider=facts.provider)
-    return failure_from_response(
-        status=200,
-        headers={},
-        body=bytes(whole),
-        provider=facts.provider,
-        now_ms=pool.clock.now_ms(),
-        secrets=post.secrets,
+        if len(whole) > WHOLE_BYTES:
+            return _broken(facts, f"an answer of more than {WHOLE_BYTES} bytes")
+    raw = bytes(whole).lstrip(BEFORE_JSON)
+    try:
+        value = json.decode(raw)
+    except (ValueError, RecursionError) as error:
+        return _broken(facts, f"JSON that is not whole ({error})")
+    events = [
+        exposed(json.as_object(one)) for one in (value if isinstance(value, list) else [value])
+    ]
+    if events and events[0].get("error"):
+        return failure_from_response(
+            status=200,
+            headers={},
+            body=raw,
+            provider=facts.provider,
+            now_ms=pool.clock.now_ms(),
+            secrets=post.secrets,
+            key_source=post.key_source,
+        )
+    try:
+        for event in events:
+            if isinstance(value, list):
+                dialect.read(event, name=b"")
+            else:
+                dialect.read_whole(event)
+    except ProviderError as error:
+        return error
+    if dialect.has_end:
+        return None
+    message = f"{facts.ref} answered with JSON that is no answer; check its base URL and api"
+    return ProviderError(message, reason="protocol", provider=facts.provider)
+
+
+def _page(facts: ModelFacts) -> ProviderError:
+    message = web_page(facts.provider)
+    return ProviderError(
+        message, reason="protocol", provider=facts.provider, before_first_byte=True
     )
+
+
+def _broken(facts: ModelFacts, what: str) -> ProviderError:
+    message = f"{facts.ref} sent {what}; try again"
+    return ProviderError(message, reason="protocol", provider=facts.provider)
 
 
 def _cut(facts: ModelFacts, *, came: bool) -> ProviderError:

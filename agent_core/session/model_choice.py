@@ -1,38 +1,79 @@
 """Which model the next request goes to, and how hard it thinks."""
 
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Literal, Protocol, TypeAlias
 
 from agent_core.events import ThinkingLevel
 from agent_core.kernel.errors import ModelUnknown
-from agent_core.providers import Model
+from agent_core.providers import Model, ModelFacts
+from agent_core.providers.model_refs import Named, Scope, next_of
+from agent_core.providers.thinking import clamp, supported
 
 NO_MODEL = (
     "no model is chosen and none has credentials; set a key (ANTHROPIC_API_KEY, OPENAI_API_KEY …), or add a provider to "
     "models.json and name it as defaultProvider and defaultModel in settings.json"
 )
+Direction: TypeAlias = Literal["forward", "backward"]
+STEPS: Mapping[Direction, Literal[1, -1]] = {"forward": 1, "backward": -1}
 
 
 class ModelSource(Protocol):
     """Where models come from."""
 
-    def open(self, ref: str) -> Model:
-        """Give the model of that name, ready to be asked.
+    def resolve(self, ref: str, /) -> Named:
+        """Find a model as people name one, with a thinking level behind a colon if they like.
 
         Raises:
-            ModelUnknown: No such model, or it has no credentials.
+            ModelUnknown: No such model.
+        """
+        ...
+
+    def scope(self, patterns: Sequence[str], /) -> Scope:
+        """Give the models to cycle through; without patterns all that have a key."""
+        ...
+
+    def available(self) -> tuple[ModelFacts, ...]:
+        """List every model that can be asked."""
+        ...
+
+    def open(self, facts: ModelFacts, /) -> Model:
+        """Give that model, ready to be asked.
+
+        Raises:
+            ModelUnknown: It has no credentials.
         """
         ...
 
 
 class ModelChoice:
-    """The choice in force; it counts from the next request."""
+    """The choice in force; it counts from the next request.
+
+    `thinking` is the level wished for. It stays when the model has no such level: each request then takes the nearest
+    that the model has.
+    """
 
     def __init__(
-        self, source: ModelSource, *, model: Model | None, thinking: ThinkingLevel, why_none: str
+        self,
+        source: ModelSource,
+        *,
+        model: Model | None,
+        thinking: ThinkingLevel,
+        why_none: str,
+        scoped: Sequence[str] = (),
     ) -> None:
+        """Start with a choice.
+
+        Args:
+            source: Where other models come from.
+            model: The model in force; None: there is none.
+            thinking: The level in force.
+            why_none: Why there is no model, for the user.
+            scoped: Patterns of the models to cycle through; none: all that have a key.
+        """
         self._source = source
         self._model = model
         self._why_none = why_none
+        self._scoped = tuple(scoped)
         self.thinking: ThinkingLevel = thinking
 
     @property
@@ -60,11 +101,46 @@ class ModelChoice:
             raise ModelUnknown(self._why_none or NO_MODEL)
         return self._model
 
+    def available(self) -> tuple[ModelFacts, ...]:
+        """List every model that can be asked."""
+        return self._source.available()
+
+    def scoped(self) -> Scope:
+        """Give the models that `cycle` goes through."""
+        return self._source.scope(self._scoped)
+
     def choose(self, ref: str) -> Model:
-        """Choose by full name.
+        """Choose by name, and the thinking level with it when the name says one.
 
         Raises:
             ModelUnknown: No such model; the choice stays.
         """
-        self._model = self._source.open(ref)
-        return self._model
+        return self._take(self._source.resolve(ref))
+
+    def cycle(self, direction: Direction) -> Model | None:
+        """Choose the scoped model after or before this one; None: there is no other.
+
+        Raises:
+            ModelUnknown: It has no credentials any more; the choice stays.
+        """
+        following = next_of(self.scoped().models, current=self.ref, direction=STEPS[direction])
+        return None if following is None else self._take(following)
+
+    def cycle_thinking(self) -> ThinkingLevel | None:
+        """Choose the next stronger level that the model has, after the strongest the weakest; None: there is no other."""
+        if self._model is None:
+            return None
+        facts = self._model.facts
+        levels = supported(facts)
+        if len(levels) == 1:
+            return None
+        at = levels.index(clamp(self.thinking, facts))
+        self.thinking = levels[(at + 1) % len(levels)]
+        return self.thinking
+
+    def _take(self, named: Named) -> Model:
+        model = self._source.open(named.model)
+        self._model = model
+        if named.thinking is not None:
+            self.thinking = named.thinking
+        return model

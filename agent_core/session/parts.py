@@ -19,6 +19,7 @@ from agent_core.events.values import SessionState as State
 from agent_core.hooks import HookRunner
 from agent_core.kernel import Clock, JsonObject, JsonValue, SessionId, uuid7
 from agent_core.kernel.errors import ProviderError, TillerError
+from agent_core.providers.retry import is_retryable
 from agent_core.session.aftercare import RetrySettings
 from agent_core.session.inbox import Inbox
 from agent_core.session.model_choice import ModelChoice
@@ -146,7 +147,7 @@ def failure_of(error: TillerError) -> Failure:
         return Failure(
             kind=error.wire_kind,
             message=str(error),
-            retryable=error.reason in {"rate_limit", "server", "network", "timeout", "protocol"},
+            retryable=is_retryable(error),
             http_status=error.status,
             retry_after_ms=None if wait_s is None else round(wait_s * 1000),
         )

@@ -1,6 +1,7 @@
 """The named views of a session: its models, its tools, and what can be known of it."""
 
 from collections.abc import Sequence
+from typing import Literal, TypeAlias
 
 from agent_core.events import (
     ModelChanged,
@@ -12,14 +13,18 @@ from agent_core.events import (
 )
 from agent_core.kernel import RunId
 from agent_core.messages import Message
-from agent_core.providers import ModelFacts
+from agent_core.providers import Model, ModelFacts
+from agent_core.providers.model_refs import Named
 from agent_core.session.changes import FileChange, Ledger
 from agent_core.session.drafts import model_entry, thinking_entry
+from agent_core.session.model_choice import Direction
 from agent_core.session.parts import Parts
 from agent_core.session.runs import Runs
 from agent_core.session.snapshot import SessionSnapshot
 from agent_core.tools import Tool
 from agent_core.transcript.entries import AnyEntry
+
+_Source: TypeAlias = Literal["set", "cycle"]
 
 
 class ModelView:
@@ -34,30 +39,76 @@ class ModelView:
         model = self._parts.models.model
         return model.facts if model else None
 
+    @property
+    def thinking(self) -> ThinkingLevel:
+        """The level wished for; when the model has no such level, each request takes the nearest that it has."""
+        return self._parts.models.thinking
+
+    def available(self) -> tuple[ModelFacts, ...]:
+        """List every model that can be asked."""
+        return self._parts.models.available()
+
+    def scoped(self) -> tuple[Named, ...]:
+        """List what `cycle` goes through: what the settings name as `scopedModels`, else all that have a key."""
+        return self._parts.models.scoped().models
+
     async def choose(self, ref: str) -> ModelFacts:
-        """Choose a model by its full name, `provider/id`.
+        """Choose a model as people name one: `provider/id`, an id, a pattern or a part of it.
+
+        A thinking level behind a colon (`anthropic/claude-x:high`) is chosen with it; without one the level stays.
 
         Raises:
             ModelUnknown: No such model, or no credentials for it; the choice stays.
         """
-        parts = self._parts
-        facts = parts.models.choose(ref).facts
-        _ = await parts.recorder.keep(model_entry(facts.provider, facts.id))
-        self._tell(facts.ref)
-        return facts
+        before = self.thinking
+        return await self._changed(self._parts.models.choose(ref), before=before, source="set")
+
+    async def cycle(self, direction: Direction = "forward") -> ModelFacts | None:
+        """Choose the next of the scoped models, round and round; None: there is no other, and nothing changed.
+
+        A level in the scoped name is chosen with it.
+
+        Raises:
+            ModelUnknown: Its credentials are gone; the choice stays.
+        """
+        before = self.thinking
+        model = self._parts.models.cycle(direction)
+        if model is None:
+            return None
+        return await self._changed(model, before=before, source="cycle")
 
     async def think(self, level: ThinkingLevel) -> None:
         """Choose how hard the model thinks."""
-        parts = self._parts
-        if level == parts.models.thinking:
+        if level == self.thinking:
             return
-        parts.models.thinking = level
-        _ = await parts.recorder.keep(thinking_entry(level))
-        self._tell(parts.models.ref or "")
+        self._parts.models.thinking = level
+        await self._thinks(level, source="set")
 
-    def _tell(self, ref: str) -> None:
+    async def cycle_thinking(self) -> ThinkingLevel | None:
+        """Choose the next level that the model has, round and round; None: there is no other, and nothing changed."""
+        level = self._parts.models.cycle_thinking()
+        if level is not None:
+            await self._thinks(level, source="cycle")
+        return level
+
+    async def _changed(self, model: Model, *, before: ThinkingLevel, source: _Source) -> ModelFacts:
+        """Write and tell a choice that is in force already: the model, and the level if it is another."""
+        facts, level = model.facts, self.thinking
+        drafts = [model_entry(facts.provider, facts.id)]
+        if level != before:
+            drafts.append(thinking_entry(level))
+        _ = await self._parts.recorder.keep(*drafts)
+        self._tell(facts.ref, level, source=source)
+        return facts
+
+    async def _thinks(self, level: ThinkingLevel, *, source: _Source) -> None:
+        ref = self._parts.models.ref or ""
+        _ = await self._parts.recorder.keep(thinking_entry(level))
+        self._tell(ref, level, source=source)
+
+    def _tell(self, ref: str, level: ThinkingLevel, *, source: _Source) -> None:
         voice = self._parts.voice
-        _ = voice.say(ModelChanged(model=ref, thinking=self._parts.models.thinking, source="set"))
+        _ = voice.say(ModelChanged(model=ref, thinking=level, source=source))
         _ = voice.say(SessionConfigured(config=self._parts.config()))
 
 

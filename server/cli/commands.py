@@ -5,7 +5,7 @@ import logging
 import sys
 from collections.abc import Sequence
 
-from server.cli import config, demo, run
+from server.cli import auth, config, demo, models, run
 from server.cli.environment import Environment, read_environment
 from server.cli.exits import FAILED, USAGE, complain
 from server.cli.standard import abandon, complete
@@ -22,7 +22,7 @@ def main(arguments: Sequence[str]) -> int:
     _ = parser.add_argument("--version", action="version", version=f"tiller {VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     _ = commands.add_parser("lsp", help="serve an editor over standard input and output")
-    for command in (run, demo, config):
+    for command in (run, demo, auth, models, config):
         command.add_parser(commands)
     options = parser.parse_args(arguments)
     logging.basicConfig(level="ERROR", format="%(levelname)s %(name)s: %(message)s")
@@ -49,6 +49,10 @@ def _run(
             return run.main(options, environment)
         case "demo":
             return demo.main(options, environment)
+        case "auth":
+            return auth.main(options, environment)
+        case "models":
+            return models.main(options, environment)
         case "config":
             return config.main(options, environment)
         case _:

@@ -48,6 +48,7 @@ def _path(paths: AppPaths) -> int:
         "config": paths.config,
         "settings": paths.settings,
         "models": paths.models,
+        "auth": paths.auth,
         "data": paths.data,
         "sessions": paths.sessions,
         "runtime": paths.runtime,

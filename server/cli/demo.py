@@ -125,9 +125,9 @@ async def _model(paths: AppPaths, variables: Mapping[str, str]) -> str:
     wished = (
         f"{values.default_provider}/{values.default_model}"
         if values.default_provider and values.default_model
-        else None
+        else values.default_model or None
     )
-    choice = models.registry.choose(settings=wished)
+    choice = models.registry.choose(settings=wished, provider=values.default_provider or None)
     await pool.aclose()
     return EMBEDDED if choice.model is None else choice.model.ref
 

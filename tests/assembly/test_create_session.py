@@ -84,6 +84,100 @@ async def test_a_default_model_that_cannot_be_used_gives_way_and_says_so(folder:
         assert notices(session) == []
 
 
+@pytest.mark.parametrize("name", ["openai/gpt-5:high", "gpt-5:high", "openai/gpt-5*:high"])
+async def test_a_level_in_the_name_of_the_request_wins_over_session_and_settings(
+    folder: Folder, name: str
+) -> None:
+    folder.settings(defaultThinkingLevel="low")
+    env = folder.env | {"OPENAI_API_KEY": "k"}
+    async with folder.open(hooks=handled(), env=env) as session:
+        await session.models.think("minimal")
+        await ask(session)
+        first = session.id
+    async with folder.open(session=first, model=name, env=env) as session:
+        assert session.models.current is not None
+        assert session.models.current.provider == "openai"
+        assert session.info.config.thinking == "high"
+    async with folder.open(session=first, model=name, thinking="off", env=env) as session:
+        assert session.info.config.thinking == "off"
+    async with folder.open(session=first, env=env) as session:
+        assert session.info.config.thinking == "minimal"
+
+
+async def test_a_level_chosen_with_a_name_is_there_when_the_session_is_opened_again(
+    folder: Folder,
+) -> None:
+    env = folder.env | {"OPENAI_API_KEY": "k"}
+    async with folder.open(hooks=handled(), env=env) as session:
+        await session.models.choose("openai/gpt-5:high")
+        await ask(session)
+        first = session.id
+    async with folder.open(session=first, model=None, env=env) as session:
+        config = session.info.config
+        assert (config.model, config.thinking) == ("openai/gpt-5", "high")
+
+
+async def test_a_level_that_only_a_later_version_knows_gives_way_to_the_settings(
+    folder: Folder,
+) -> None:
+    folder.settings(defaultThinkingLevel="low")
+    async with folder.open(hooks=handled()) as session:
+        await session.models.think("high")
+        await ask(session)
+        first = session.id
+    (path,) = folder.files
+    path.write_text(path.read_text("utf-8").replace('"high"', '"boundless"'), "utf-8")
+    async with folder.open(session=first) as session:
+        assert session.info.config.thinking == "low"
+
+
+@pytest.mark.parametrize(
+    ("settings", "model"),
+    [
+        ({"defaultProvider": "openai"}, "openai/gpt-6.1-sol"),
+        ({"defaultProvider": "openai", "defaultModel": ""}, "openai/gpt-6.1-sol"),
+        ({"defaultModel": "openai/gpt-5"}, "openai/gpt-5"),
+        ({"defaultProvider": "openai", "defaultModel": "gpt-5"}, "openai/gpt-5"),
+        ({"defaultProvider": "", "defaultModel": ""}, "anthropic/claude-opus-5-5"),
+    ],
+)
+async def test_half_a_default_stands_for_a_model_too(
+    folder: Folder, settings: dict[str, str], model: str
+) -> None:
+    folder.settings(**settings)
+    env = folder.env | {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k"}
+    async with folder.open(model=None, env=env) as session:
+        assert session.info.config.model == model
+        assert notices(session) == []
+
+
+async def test_scoped_models_are_cycled_through_and_what_is_wrong_with_them_is_told(
+    folder: Folder,
+) -> None:
+    folder.settings(scopedModels=["openai/gpt-5:low", "no*such", "embedded/repair", "anthropic/*"])
+    env = folder.env | {"OPENAI_API_KEY": "k"}
+    async with folder.open(env=env) as session:
+        assert notices(session) == [
+            "scopedModels: 'no*such' stands for no model that can be used",
+            "scopedModels: 'anthropic/*' stands for no model that can be used",
+        ]
+        assert [one.ref for one in session.models.scoped()] == [
+            "openai/gpt-5:low",
+            "embedded/repair",
+        ]
+        chosen = await session.models.cycle("backward")
+        assert chosen is not None
+        assert (chosen.ref, session.info.config.thinking) == ("openai/gpt-5", "low")
+
+
+async def test_what_can_be_asked_is_what_has_a_key_or_needs_none(folder: Folder) -> None:
+    async with folder.open(env=folder.env | {"OPENAI_API_KEY": "k"}) as session:
+        providers = {one.provider for one in session.models.available()}
+        assert {"openai", "embedded"} <= providers
+        assert "anthropic" not in providers
+        assert {one.model.provider for one in session.models.scoped()} == {"openai"}
+
+
 # Tools.
 
 

@@ -36,6 +36,7 @@ def test_path_names_each_place_and_whether_it_is_there(
         f"config    {path.parent}",
         f"settings  {path}",
         f"models    {path.parent}/models.json  (not there yet)",
+        f"auth      {path.parent}/auth.json  (not there yet)",
         f"data      {tmp_path}/d  (not there yet)",
         f"sessions  {tmp_path}/d/sessions  (not there yet)",
         f"runtime   {tmp_path}/r  (not there yet)",

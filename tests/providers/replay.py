@@ -5,11 +5,11 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 
@@ -26,15 +26,66 @@ from agent_core.providers import (
     TextDelta,
     ThinkingDelta,
 )
-from agent_core.providers.access import Grant
+from agent_core.providers.access import Access, Grant
 from agent_core.providers.adapters.anthropic_messages import AnthropicMessages
+from agent_core.providers.adapters.azure_openai_responses import AzureOpenAIResponses
+from agent_core.providers.adapters.bedrock_converse import BedrockConverse
+from agent_core.providers.adapters.google_generative_ai import GoogleGenerativeAI
+from agent_core.providers.adapters.google_vertex import GoogleVertex
+from agent_core.providers.adapters.mistral_conversations import MistralConversations
+from agent_core.providers.adapters.ollama_chat import OllamaChat
 from agent_core.providers.adapters.openai_completions import OpenAICompletions
+from agent_core.providers.adapters.openai_responses import OpenAIResponses
 from agent_core.providers.http import HttpPool, StreamLimits
 
-APIS: dict[str, Api] = {
-    "openai-chat": "openai-completions",
-    "anthropic-messages": "anthropic-messages",
+
+class Opener(Protocol):
+    """Makes a model of one API."""
+
+    def __call__(self, facts: ModelFacts, *, access: Access, pool: HttpPool) -> Model: ...
+
+
+OPENERS: dict[Api, Opener] = {
+    "anthropic-messages": AnthropicMessages,
+    "azure-openai-responses": AzureOpenAIResponses,
+    "bedrock-converse-stream": BedrockConverse,
+    "google-generative-ai": GoogleGenerativeAI,
+    "google-vertex": GoogleVertex,
+    "mistral-conversations": MistralConversations,
+    "ollama-chat": OllamaChat,
+    "openai-completions": OpenAICompletions,
+    "openai-responses": OpenAIResponses,
 }
+"""One line for each API that is checked against recorded traffic."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a kind of recording is read."""
+
+    recorded: str
+    """What the recordings call the API."""
+    api: Api
+    provider: str | None = None
+    """Only of this provider; None: of all."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What the model's facts must say."""
+
+
+PROJECT = {"compat": {"project": "p"}}
+READINGS = (
+    Reading("anthropic-messages", "anthropic-messages"),
+    Reading("bedrock-converse", "bedrock-converse-stream"),
+    Reading("bedrock-converse-stream", "bedrock-converse-stream"),
+    Reading("gemini", "google-generative-ai"),
+    Reading("gemini", "google-vertex", provider="vertex", facts=PROJECT),
+    Reading("ollama-native", "ollama-chat"),
+    Reading("openai-chat", "mistral-conversations", provider="mistral"),
+    Reading("openai-chat", "openai-completions"),
+    Reading("openai-responses", "azure-openai-responses", provider="azure"),
+    Reading("openai-responses", "openai-responses"),
+    Reading("vertex-raw", "google-vertex", facts={"id": "claude-3-7-sonnet@1", **PROJECT}),
+)
 LAB = ModelFacts(
     provider="lab",
     id="m",
@@ -51,8 +102,11 @@ HELLO = ModelRequest(
 class OpenDoor:
     """Lets every request in with a key that must never show."""
 
+    def __init__(self, *, bearer: bool = False) -> None:
+        self._bearer = bearer
+
     async def grant(self) -> Grant:
-        return Grant(key="sk-test-very-secret")
+        return Grant(key="sk-test-very-secret", bearer=self._bearer)
 
 
 @dataclass
@@ -64,6 +118,7 @@ class Case:
     streaming: bool
     status: int
     meta: dict[str, Any]
+    facts: Mapping[str, Any]
 
     @property
     def expected(self) -> dict[str, Any]:
@@ -95,16 +150,18 @@ def load_cases(shared: Path) -> list[Case]:
     cases = []
     for path in sorted((shared / "data/provider-traffic").glob("*/*.meta.json")):
         meta = json.loads(path.read_text(encoding="utf-8"))
-        if meta["api"] in APIS:
-            cases.append(
-                Case(
-                    name=meta["case"],
-                    api=APIS[meta["api"]],
-                    streaming=meta["streaming"],
-                    status=meta["response"]["status"],
-                    meta=meta,
-                )
+        cases.extend(
+            Case(
+                name=meta["case"],
+                api=reading.api,
+                streaming=meta["streaming"],
+                status=meta["response"]["status"],
+                meta=meta,
+                facts=reading.facts,
             )
+            for reading in READINGS
+            if reading.recorded == meta["api"] and reading.provider in (None, meta["provider"])
+        )
     return cases
 
 
@@ -148,8 +205,15 @@ def pool(*, first_byte_s: float = 20.0, idle_s: float = 20.0) -> HttpPool:
 
 def model_at(url: str, api: Api, connections: HttpPool, **more: Any) -> Model:
     facts = replace(LAB, api=api, base_url=url, **more)
-    kinds = {"openai-completions": OpenAICompletions, "anthropic-messages": AnthropicMessages}
-    return kinds[api](facts, access=OpenDoor(), pool=connections)
+    # Vertex takes a plain key for Gemini alone.
+    access = OpenDoor(bearer=api == "google-vertex")
+    return OPENERS[api](facts, access=access, pool=connections)
+
+
+def replayed(server: str, case: Case, mode: str, connections: HttpPool) -> Model:
+    """Give a model whose server answers with a recording, delivered in a mode; plainly when it has no name."""
+    at = f"{server}/case/{case.name}{'@' + mode if mode else ''}"
+    return model_at(at, case.api, connections, provider=case.meta["provider"], **case.facts)
 
 
 async def ask(model: Model, request: ModelRequest = HELLO) -> Outcome:

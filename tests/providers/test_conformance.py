@@ -1,6 +1,6 @@
 """Every implementation of a model keeps the promises of the port."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
@@ -10,10 +10,11 @@ import pytest
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import Usage
 from agent_core.providers import Api, TextDelta
+from tests.providers import aws_frames
 from tests.providers.conformance import CHECKS, Scene, Stage, Staged, staged_always
 from tests.providers.conftest import Pools
 from tests.providers.loopback import Reply, loopback, sse
-from tests.providers.replay import model_at
+from tests.providers.replay import PROJECT, model_at
 from tests.support.scripted_model import Gate, ScriptedModel, both, call, say, think
 
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
@@ -94,20 +95,73 @@ ANTHROPIC: dict[Scene, list[Any]] = {
 }
 
 
-def over_http(api: Api, scenes: dict[Scene, list[Any]]) -> Callable[[Pools], Stage]:
+def candidate(*parts: Any, finish: str | None = None) -> dict[str, Any]:
+    return {"candidates": [{"content": {"parts": list(parts)}, "finishReason": finish}]}
+
+
+COUNTED = {
+    "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15}
+}
+GEMINI: dict[Scene, list[Any]] = {
+    "words": [
+        candidate({"text": "Hel"}),
+        candidate({"text": "lo"}),
+        candidate(finish="STOP") | COUNTED,
+    ],
+    "everything": [
+        candidate({"text": "hm", "thought": True}),
+        candidate({"text": "Hello"}),
+        candidate({"functionCall": {"id": "c1", "name": "read", "args": {"path": "a"}}}),
+        candidate({"functionCall": {"id": "c2", "name": "ls"}}, finish="STOP"),
+    ],
+    "cut": [candidate({"text": "Hel"})],
+    "held": [candidate({"text": "Hel"})],
+}
+CONVERSE: dict[Scene, list[Any]] = {
+    "words": [
+        aws_frames.delta(0, text="Hel"),
+        aws_frames.delta(0, text="lo"),
+        *aws_frames.ended("end_turn"),
+    ],
+    "everything": [
+        aws_frames.delta(0, reasoningContent={"text": "hm"}),
+        aws_frames.delta(1, text="Hello"),
+        aws_frames.called(2, "read", "c1"),
+        aws_frames.delta(2, toolUse={"input": '{"pa'}),
+        aws_frames.delta(2, toolUse={"input": 'th":"a"}'}),
+        aws_frames.called(3, "ls", "c2"),
+        *aws_frames.ended("tool_use"),
+    ],
+    "cut": [aws_frames.delta(0, text="Hel")],
+    "held": [aws_frames.delta(0, text="Hel")],
+}
+
+
+def over_http(
+    api: Api,
+    scenes: dict[Scene, list[Any]],
+    *,
+    written: Callable[..., list[bytes]] = sse,
+    facts: Mapping[str, Any] | None = None,
+) -> Callable[[Pools], Stage]:
     def made(pools: Pools) -> Stage:
         @asynccontextmanager
         async def stage(scene: Scene) -> AsyncGenerator[Staged]:
             reply = Reply([REFUSAL], status=429)
             if scene != "refused":
                 hold = [anyio.Event()] if scene == "held" else []
-                reply = Reply([*sse(*scenes[scene]), *hold])
+                reply = Reply([*written(*scenes[scene]), *hold])
             async with loopback(reply) as server:
-                yield Staged(model=model_at(server.url, api, pools()), left=server.gone.is_set)
+                model = model_at(server.url, api, pools(), **(facts or {}))
+                yield Staged(model=model, left=server.gone.is_set)
 
         return stage
 
     return made
+
+
+def as_they_are(*frames: bytes) -> list[bytes]:
+    return list(frames)
 
 
 def scripted(_: Pools) -> Stage:
@@ -138,6 +192,12 @@ def refusal() -> ProviderError:
 MODELS = {
     "openai-completions": over_http("openai-completions", OPENAI),
     "anthropic-messages": over_http("anthropic-messages", ANTHROPIC),
+    "google-generative-ai": over_http("google-generative-ai", GEMINI),
+    "google-vertex": over_http("google-vertex", GEMINI, facts=PROJECT),
+    "google-vertex-claude": over_http(
+        "google-vertex", ANTHROPIC, facts={"id": "claude-m", **PROJECT}
+    ),
+    "bedrock-converse-stream": over_http("bedrock-converse-stream", CONVERSE, written=as_they_are),
     "scripted": scripted,
 }
 

@@ -26,6 +26,49 @@ def error(message: str, **more: Any) -> dict[str, Any]:
 
 
 TABLE: list[tuple[int, Any, str]] = [
+    (400, error("Input is too long for requested model."), "context_overflow"),
+    (
+        400,
+        {"message": "Input Tokens Exceeded: Number of input tokens exceeds maximum length."},
+        "context_overflow",
+    ),
+    (400, error("Prompt exceeds max length", code="1261"), "context_overflow"),
+    (
+        400,
+        error(
+            "API 调用参数有误。Request 9 input tokens exceeds the model's maximum context length 8"
+        ),
+        "context_overflow",
+    ),
+    (400, error("invalid params, context window exceeds limit (2013)"), "context_overflow"),
+    (400, error("invalid params, invalid role (2013)"), "invalid_request"),
+    (
+        400,
+        error("Please reduce the length of the messages. Current length is 9 while limit is 8"),
+        "context_overflow",
+    ),
+    (
+        400,
+        error("prompt token count of 9 exceeds the limit of 8", code=""),
+        "context_overflow",
+    ),
+    (
+        400,
+        {"error": "The number of tokens to keep is too big (n_keep: 9>= n_ctx: 8)"},
+        "context_overflow",
+    ),
+    (500, error("x", type="exceed_context_size_error"), "context_overflow"),
+    (400, {"error": {"code": "too_many_prompt_tokens", "message": "m"}}, "context_overflow"),
+    (429, error("High concurrency usage of this API", code="1302"), "rate_limit"),
+    (429, error("速率限制", code=1302), "rate_limit"),
+    (429, {"message": "Rate limit exceeded", "type": "rate_limited", "code": "1300"}, "rate_limit"),
+    (429, error("prompt is too long: 210000 tokens > 200000 maximum"), "rate_limit"),
+    (400, error("Service tier capacity exceeded", type="invalid_request_error"), "server"),
+    (429, "quota exceeded", "quota"),
+    (400, error("Your credit balance is too low. Please go to Plans & Billing."), "quota"),
+    (424, {"message": "The request failed while processing the model"}, "server"),
+    (400, {"message": "The provided model identifier is invalid."}, "not_found"),
+    (422, {"detail": [{"loc": ["body"], "msg": "field required"}]}, "invalid_request"),
     (400, error("prompt is too long: 210000 tokens > 200000 maximum"), "context_overflow"),
     (400, error("x", code="context_length_exceeded"), "context_overflow"),
     (413, "", "context_overflow"),
@@ -71,6 +114,76 @@ def test_a_gateway_that_answers_200_is_judged_by_the_status_inside():
     assert (made.reason, made.status) == ("context_overflow", 400)
 
 
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (error("something odd"), "server"),
+        (error("bad", type="invalid_request_error"), "invalid_request"),
+        (error("slow down", type="rate_limit_error"), "rate_limit"),
+    ],
+    ids=["no-class", "request", "rate"],
+)
+def test_a_200_itself_says_nothing_of_what_went_wrong(body: Any, reason: str):
+    assert failed(200, body).reason == reason
+
+
+@pytest.mark.parametrize(
+    ("status", "name", "reason"),
+    [
+        (400, "ThrottlingException", "rate_limit"),
+        (400, "ThrottlingException:http://internal.amazon.com/coral/", "rate_limit"),
+        (400, "ValidationException", "context_overflow"),
+    ],
+)
+def test_bedrock_names_the_class_in_a_header(status: int, name: str, reason: str):
+    body = {"message": "Too many tokens"}
+    assert failed(status, body, {"x-amzn-errortype": name}).reason == reason
+
+
+def google(quota: str, **more: Any) -> dict[str, Any]:
+    violations = {"violations": [{"quotaId": quota}]}
+    details = [violations, {"retryDelay": "48s"}]
+    return error(
+        "You exceeded your current quota.", status="RESOURCE_EXHAUSTED", details=details, **more
+    )
+
+
+def test_google_calls_a_rate_a_quota():
+    minute = failed(429, google("GenerateContentInputTokensPerModelPerMinute"))
+    assert (minute.reason, minute.retry_after_s) == ("rate_limit", 48.0)
+    assert (
+        failed(429, google("GenerateRequestsPerDayPerProjectPerModel-FreeTier")).reason == "quota"
+    )
+
+
+@pytest.mark.parametrize(
+    ("moment_ms", "wait"),
+    [(NOW_MS + 12_500, 12.5), (NOW_MS - 1, None), ("soon", None)],
+    ids=["ahead", "over", "no-number"],
+)
+def test_a_reset_that_a_gateway_passes_on_is_waited_for(moment_ms: object, wait: float | None):
+    headers = {"X-RateLimit-Limit": "1", "X-RateLimit-Reset": str(moment_ms)}
+    made = failed(429, error("Rate limit exceeded", code=429, metadata={"headers": headers}))
+    assert (made.reason, made.retry_after_s) == ("rate_limit", wait)
+
+
+@pytest.mark.parametrize(
+    ("provider", "body", "reason"),
+    [
+        ("cerebras", b"", "context_overflow"),
+        ("cerebras", b'{"message":"no"}', "invalid_request"),
+        ("lab", b"", "invalid_request"),
+    ],
+)
+def test_a_400_without_a_word_is_cerebras_way_to_tell_of_a_full_context(
+    provider: str, body: bytes, reason: str
+):
+    made = failure_from_response(
+        status=400, headers={}, body=body, provider=provider, now_ms=NOW_MS
+    )
+    assert made.reason == reason
+
+
 def test_a_list_around_the_error_is_opened():
     made = failed(
         429,
@@ -94,6 +207,10 @@ def test_a_list_around_the_error_is_opened():
 def test_a_wait_in_the_words_counts_when_there_is_no_header():
     assert failed(429, error("try again in 9m38.016s")).retry_after_s == 578.016
     assert failed(429, error("Please try again in 494ms.")).retry_after_s == 0.494
+    assert failed(429, error("Please retry after 10 seconds.")).retry_after_s == 10.0
+    assert failed(429, {"error": "wait 1 minute 30 seconds"}).retry_after_s == 90.0
+    assert failed(429, error("retry in 3 mode")).retry_after_s is None
+    assert failed(429, error("try again in 5s"), {"retry-after": "0"}).retry_after_s == 5.0
     assert failed(429, error("later"), {"retry-after": "7"}).retry_after_s == 7.0
 
 

@@ -8,8 +8,8 @@ import pytest
 from agent_core.events import ThinkingLevel
 from agent_core.messages import Cost, Text, Usage, UserMessage
 from agent_core.providers import ModelRequest, Prices
-from agent_core.providers.adapters.openai_completions.usage import read_usage
 from agent_core.providers.answer import read_arguments
+from agent_core.providers.chat_usage import read_usage
 from agent_core.providers.output_limit import clamp_output, output_limit
 from agent_core.providers.port import PriceTier
 from agent_core.providers.pricing import priced
@@ -75,7 +75,8 @@ from tests.providers.replay import LAB
     ],
 )
 def test_counts_are_read_as_each_provider_means_them(told: dict[str, Any], meant: Usage | None):
-    assert read_usage(told) == meant
+    counted = read_usage(told)
+    assert (counted and counted.usage) == meant
 
 
 def test_an_unknown_price_is_not_a_free_answer():

@@ -8,7 +8,7 @@ import pytest
 
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import AssistantMessage, Text, Usage
-from agent_core.providers import Answer, TextDelta
+from agent_core.providers import Answer, Api, TextDelta
 from tests.providers.conftest import Pools
 from tests.providers.loopback import Reply, loopback, sse
 from tests.providers.replay import HELLO, ask, model_at
@@ -178,7 +178,7 @@ async def test_a_key_that_the_provider_echoes_does_not_show(pools: Pools):
     async with loopback(Reply([body], status=401)) as server:
         outcome = await ask(model_at(server.url, API, pools()))
         assert server.asked[0].headers["authorization"] == "Bearer sk-test-very-secret"
-    assert str(outcome.error) == "lab answered 401: bad key ***"
+    assert str(outcome.error) == "lab answered 401: bad key ***; see: tiller auth status"
 
 
 async def test_a_key_that_an_event_echoes_does_not_show(pools: Pools):
@@ -186,7 +186,7 @@ async def test_a_key_that_an_event_echoes_does_not_show(pools: Pools):
     async with loopback(Reply(events)) as server:
         outcome = await ask(model_at(server.url, API, pools()))
     assert outcome.error is not None
-    assert str(outcome.error) == "lab broke off: bad ***"
+    assert str(outcome.error) == "lab broke off: bad ***; see: tiller auth status"
     assert (outcome.error.reason, outcome.error.status) == ("auth", 401)
 
 
@@ -205,10 +205,25 @@ async def test_a_key_that_an_event_echoes_does_not_show(pools: Pools):
             "context_overflow",
             "lab answered 200: The number of tokens to keep",
         ),
-        (b'{"choices":[]}', "protocol", "lab/m answered with JSON instead of a stream"),
-        (b"<html>proxy</html>", "protocol", "lab/m ended its stream before"),
+        (b'{"choices":[]}', "protocol", "lab/m answered with JSON that is no answer"),
+        (b'{"choices":[{"mes', "protocol", "lab/m sent JSON that is not whole"),
+        (b'\xef\xbb\xbf \r\n{"error":{"message":"no"}}', "server", "lab answered 200: no"),
+        (
+            b"\r\n <!doctype html><p>Log in</p>",
+            "protocol",
+            "lab answered with a web page; check its base URL (baseUrl in models.json)",
+        ),
     ],
-    ids=["empty", "comments", "garbage", "json-error", "json-answer", "html"],
+    ids=[
+        "empty",
+        "comments",
+        "garbage",
+        "json-error",
+        "json-answer",
+        "json-cut",
+        "json-behind-blanks",
+        "html",
+    ],
 )
 async def test_a_200_that_is_no_answer_is_an_error(
     body: bytes, reason: str, text: str, pools: Pools
@@ -227,6 +242,45 @@ async def test_an_answer_that_has_its_end_does_not_wait_for_the_connection(pools
         with anyio.fail_after(2):
             outcome = await ask(model_at(server.url, API, pools()))
     assert outcome.text == "Hello"
+
+
+HELD_OPEN: dict[Api, list[Any]] = {
+    "openai-responses": [
+        {"type": "response.created", "response": {"id": "r"}},
+        {"type": "response.output_item.added", "item": {"type": "message", "id": "m"}},
+        {"type": "response.output_text.delta", "delta": "Hello"},
+        {
+            "type": "response.completed",
+            "response": {"status": "completed", "usage": {"input_tokens": 10, "output_tokens": 2}},
+        },
+    ],
+    "openai-completions": [chunk("Hello"), chunk(finish="stop"), USAGE],
+}
+
+
+@pytest.mark.parametrize("api", HELD_OPEN)
+async def test_an_end_without_a_closing_mark_is_not_waited_upon_for_long(api: Api, pools: Pools):
+    async with loopback(Reply([*sse(*HELD_OPEN[api]), anyio.Event()])) as server:
+        with anyio.fail_after(3):
+            outcome = await ask(model_at(server.url, api, pools()))
+    assert outcome.error is None
+    assert outcome.text == "Hello"
+    assert outcome.message is not None
+    assert outcome.message.usage == Usage(input=10, output=2)
+
+
+async def test_a_usage_that_comes_late_is_waited_for(pools: Pools):
+    async def soon() -> None:
+        await anyio.sleep(0.8)
+        late.set()
+
+    late = anyio.Event()
+    ends = [*sse(chunk("Hello"), chunk(finish="stop")), late, *sse(USAGE, "[DONE]")]
+    async with loopback(Reply(ends)) as server, anyio.create_task_group() as tasks:
+        tasks.start_soon(soon)
+        outcome = await ask(model_at(server.url, API, pools()))
+        assert outcome.message is not None
+        assert outcome.message.usage == Usage(input=10, output=2)
 
 
 async def test_an_address_that_is_none_is_told_at_once(pools: Pools):

@@ -13,14 +13,13 @@ from agent_core.messages import (
     Thinking,
     ToolCall,
     ToolResultMessage,
-    Usage,
     UserMessage,
 )
 from agent_core.providers import ModelFacts, ModelRequest, ToolDeclaration
 from agent_core.providers.adapters.openai_completions.request import request_body
 from tests.providers.conftest import Pools
 from tests.providers.loopback import Reply, loopback, sse
-from tests.providers.replay import HELLO, LAB, Outcome, ask, model_at
+from tests.providers.replay import HELLO, LAB, ask, model_at
 
 READ = ToolDeclaration(
     name="read", description="Reads.", parameters={"type": "object", "properties": {}}
@@ -31,6 +30,7 @@ READ_SENT = {
     "parameters": {"type": "object", "properties": {}},
 }
 API = "openai-completions"
+END = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
 
 
 def said(*content: Any, facts: ModelFacts = LAB) -> AssistantMessage:
@@ -160,198 +160,52 @@ def test_thinking_is_asked_for_in_the_servers_words(
         assert {key: value for key, value in body.items() if key in keys} == wanted
 
 
+def test_claude_behind_a_gateway_is_told_what_to_cache():
+    facts = replace(LAB, id="anthropic/claude-x", base_url="https://openrouter.ai/api/v1")
+    call = ToolCall(id=ToolCallId("c1"), name="read", arguments={})
+    result = ToolResultMessage(
+        call_id=call.id, tool_name="read", content=(Text(text="there"),), at_ms=0
+    )
+    request = replace(HELLO, messages=(user("a"), said(call), result))
+    mark = {"cache_control": {"type": "ephemeral"}}
+    body: Any = request_body(request, facts)
+    contents = [message["content"] for message in body["messages"]]
+    assert contents == [
+        [{"type": "text", "text": "Be brief.", **mark}],
+        "a",
+        None,
+        [{"type": "text", "text": "there", **mark}],
+    ]
+    plain: Any = request_body(request, replace(facts, compat={"cacheControlFormat": ""}))
+    assert "cache_control" not in str(plain)
+
+
+@pytest.mark.parametrize(
+    ("host", "sent"), [("api.groq.com", "low"), ("api.cerebras.ai", "low"), ("lab", "minimal")]
+)
+def test_the_least_effort_is_one_that_the_server_knows(host: str, sent: str):
+    facts = replace(LAB, base_url=f"https://{host}/v1", reasoning=True)
+    body = request_body(replace(HELLO, thinking="minimal"), facts)
+    assert body["reasoning_effort"] == sent
+
+
+async def test_copilot_is_told_who_speaks_and_whether_there_is_anything_to_see(pools: Pools):
+    call = ToolCall(id=ToolCallId("c1"), name="read", arguments={})
+    picture = Image(mime="image/png", data="aWs=")
+    result = ToolResultMessage(call_id=call.id, tool_name="read", content=(picture,), at_ms=0)
+    going_on = replace(HELLO, messages=(user("a"), said(call), result))
+    wanted = [("user", None), ("agent", "true"), (None, None)]
+    async with loopback(*[Reply(sse(END, "[DONE]"))] * 3) as server:
+        copilot = f"{server.url}/githubcopilot.com"
+        for url, request in ((copilot, HELLO), (copilot, going_on), (server.url, going_on)):
+            await ask(model_at(url, API, pools(), images=True), request)
+    assert [
+        (asked.headers.get("x-initiator"), asked.headers.get("copilot-vision-request"))
+        for asked in server.asked
+    ] == wanted
+
+
 def test_deepseek_gets_a_reasoning_field_with_every_answer():
     facts = replace(LAB, base_url="https://api.deepseek.com")
     body = request_body(replace(HELLO, messages=(user("a"), said(Text(text="b")))), facts)
     assert body["messages"][-1] == {"role": "assistant", "content": "b", "reasoning_content": ""}  # pyright: ignore[reportIndexIssue, reportOptionalSubscript, reportArgumentType] - JSON
-
-
-async def heard(pools: Pools, *events: Any) -> Outcome:
-    async with loopback(Reply(sse(*events))) as server:
-        return await ask(model_at(server.url, API, pools()))
-
-
-def chunk(finish: str | None = None, **delta: Any) -> dict[str, Any]:
-    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
-
-
-def calls(*deltas: dict[str, Any]) -> dict[str, Any]:
-    return chunk(tool_calls=list(deltas))
-
-
-END = [chunk("tool_calls"), "[DONE]"]
-
-
-def called(outcome: Outcome) -> list[tuple[str, str, Any]]:
-    assert outcome.error is None
-    assert outcome.message is not None
-    return [(call.id, call.name, call.arguments) for call in outcome.message.tool_calls]
-
-
-async def test_calls_with_one_index_and_two_ids_are_two(pools: Pools):
-    outcome = await heard(
-        pools,
-        calls({"index": 0, "id": "a", "function": {"name": "x"}}),
-        calls({"index": 0, "function": {"arguments": '{"n":1}'}}),
-        calls({"index": 0, "id": "b", "function": {"name": "y", "arguments": "{}"}}),
-        *END,
-    )
-    assert called(outcome) == [("a", "x", {"n": 1}), ("b", "y", {})]
-
-
-async def test_a_repeated_id_and_name_is_more_of_the_same_call(pools: Pools):
-    outcome = await heard(
-        pools,
-        calls({"index": 0, "id": "a", "function": {"name": "x", "arguments": '{"n":'}}),
-        calls({"index": 0, "id": "a", "function": {"name": "x", "arguments": "1}"}}),
-        *END,
-    )
-    assert called(outcome) == [("a", "x", {"n": 1})]
-
-
-async def test_calls_without_any_index_or_id_are_told_apart_and_get_ids(pools: Pools):
-    outcome = await heard(
-        pools,
-        calls(
-            {"id": "", "function": {"name": "x", "arguments": "{}"}},
-            {"id": "", "function": {"name": "x", "arguments": '{"n":2}'}},
-        ),
-        *END,
-    )
-    (first, *_), (second, *_) = made = called(outcome)
-    assert [each[1:] for each in made] == [("x", {}), ("x", {"n": 2})]
-    assert first
-    assert second
-    assert first != second
-
-
-async def test_a_name_that_comes_late_and_empty_names_behind_it_do_no_harm(pools: Pools):
-    outcome = await heard(
-        pools,
-        calls({"index": 0, "id": "a", "function": {"arguments": '{"n"'}}),
-        calls({"index": 0, "function": {"name": "x", "arguments": ":1}"}}),
-        calls({"index": 0, "function": {"name": "", "arguments": None}}),
-        *END,
-    )
-    assert called(outcome) == [("a", "x", {"n": 1})]
-    kinds = [type(part).__name__ for part in outcome.parts]
-    assert kinds[0] == "ToolCallStart"
-
-
-async def test_a_call_without_a_name_is_no_answer(pools: Pools):
-    outcome = await heard(pools, calls({"index": 0, "id": "a", "function": {}}), *END)
-    assert outcome.error is not None
-    assert outcome.error.reason == "protocol"
-
-
-async def test_arguments_that_break_off_are_told_and_never_guessed(pools: Pools):
-    outcome = await heard(
-        pools,
-        calls({"index": 0, "id": "a", "function": {"name": "x", "arguments": '{"path": "a'}}),
-        chunk("length"),
-        "[DONE]",
-    )
-    assert outcome.message is not None
-    (call,) = outcome.message.tool_calls
-    assert (call.arguments, outcome.message.stop_reason) == ({}, "length")
-    assert call.arguments_error is not None
-    assert '{"path": "a' in call.arguments_error
-
-
-async def test_calls_behind_a_plain_stop_are_calls_all_the_same(pools: Pools):
-    outcome = await heard(
-        pools,
-        calls({"index": 0, "id": "a", "function": {"name": "x", "arguments": {"n": 1}}}),
-        chunk("stop"),
-        "[DONE]",
-    )
-    assert called(outcome) == [("a", "x", {"n": 1})]
-    assert outcome.message is not None
-    assert (outcome.message.stop_reason, outcome.message.raw_stop_reason) == ("tool_use", "stop")
-
-
-async def test_reasoning_details_come_back_as_they_were(pools: Pools):
-    details = [
-        {"type": "reasoning.text", "index": 0, "text": "h"},
-        {"type": "reasoning.text", "index": 0, "text": "m", "signature": "sig"},
-        {"type": "reasoning.encrypted", "index": 1, "data": "xyz", "id": "r1"},
-    ]
-    outcome = await heard(
-        pools,
-        chunk(reasoning="h", reasoning_details=details[:1]),
-        chunk(reasoning="m", reasoning_details=details[1:2]),
-        chunk(content="ok", reasoning_details=details[2:]),
-        chunk("stop"),
-        "[DONE]",
-    )
-    assert outcome.message is not None
-    again = request_body(
-        replace(HELLO, messages=(outcome.message,)), replace(LAB, base_url="http://x")
-    )
-    assert again["messages"][-1] == {  # pyright: ignore[reportIndexIssue, reportOptionalSubscript, reportArgumentType] - JSON
-        "role": "assistant",
-        "content": "ok",
-        "reasoning": "hm",
-        "reasoning_details": [
-            {"type": "reasoning.text", "index": 0, "text": "hm", "signature": "sig"},
-            {"type": "reasoning.encrypted", "index": 1, "data": "xyz", "id": "r1"},
-        ],
-    }
-
-
-async def test_a_usage_of_zeros_does_not_hide_the_true_one(pools: Pools):
-    zero = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
-    true = {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10}
-    outcome = await heard(
-        pools,
-        chunk(content="a") | {"usage": zero},
-        chunk("stop") | {"usage": true},
-        {"choices": [], "usage": zero},
-        "[DONE]",
-    )
-    assert outcome.message is not None
-    assert outcome.message.usage == Usage(input=9, output=1)
-
-
-@pytest.mark.parametrize(
-    ("finish", "reason"),
-    [
-        ("content_filter", "refused"),
-        ("network_error", "server"),
-        ("model_context_window_exceeded", "context_overflow"),
-    ],
-)
-async def test_an_end_that_is_no_answer_is_an_error(finish: str, reason: str, pools: Pools):
-    outcome = await heard(pools, chunk(finish), "[DONE]")
-    assert outcome.error is not None
-    assert outcome.error.reason == reason
-
-
-async def test_an_error_beside_a_choice_ends_the_answer(pools: Pools):
-    outcome = await heard(
-        pools,
-        chunk(content="a"),
-        chunk(content="b") | {"error": {"code": 502, "message": "upstream"}},
-        "[DONE]",
-    )
-    assert outcome.text == "a"
-    assert outcome.error is not None
-    assert (outcome.error.reason, outcome.error.status) == ("server", 502)
-    assert not outcome.error.before_first_byte
-
-
-async def test_deltas_of_no_use_are_passed_over(pools: Pools):
-    outcome = await heard(
-        pools,
-        {"choices": []},
-        {"choices": [{"index": 0, "delta": None}]},
-        {"choices": [None, 3]},
-        [1],
-        None,
-        {"choices": [{"index": 1, "delta": {"content": "no"}}]},
-        chunk(content=None, role="assistant", tool_calls=None),
-        chunk(content="yes"),
-        chunk("stop"),
-        "[DONE]",
-    )
-    assert (outcome.text, outcome.error) == ("yes", None)

@@ -1,6 +1,7 @@
 """Models are found, chosen and opened as models.json, the environment and the user's wishes say."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,14 @@ def opener(facts: ModelFacts, access: Access) -> Model:
     return Opened(facts, access)
 
 
-APIS: tuple[Api, ...] = ("openai-completions", "anthropic-messages", "embedded")
+APIS: tuple[Api, ...] = (
+    "openai-completions",
+    "openai-responses",
+    "anthropic-messages",
+    "bedrock-converse-stream",
+    "azure-openai-responses",
+    "embedded",
+)
 
 
 def registry(
@@ -183,6 +191,49 @@ def test_a_wish_that_cannot_be_met_falls_back_and_says_so():
     assert choice.fallback_message.endswith("; using lab/m")
 
 
+def test_when_neither_wish_can_be_met_both_are_told_and_what_has_a_key_is_used():
+    made = registry(environment={"OPENAI_API_KEY": "k"})
+    choice = made.choose(session="lab/gone", settings="anthropic/claude-haiku-4-5")
+    assert choice.model == made.find("openai/gpt-6.1-sol")
+    assert choice.fallback_message is not None
+    assert re.fullmatch(
+        r"the session's model cannot be used: no model is called 'lab/gone'; [^;]+; "
+        r"the default model cannot be used: anthropic/claude-haiku-4-5 has no key; [^;]+; "
+        r"using openai/gpt-6\.1-sol",
+        choice.fallback_message,
+    )
+
+
+def test_a_default_provider_alone_stands_for_its_first_model():
+    made = registry({"lab": LAB}, environment={"OPENAI_API_KEY": "k"})
+    assert made.choose(provider="lab") == Choice(model=made.find("lab/m"))
+    gpt = made.find("openai/gpt-5")
+    assert made.choose(settings="openai/gpt-5", provider="lab") == Choice(model=gpt)
+    assert made.choose(session="openai/gpt-5", provider="lab") == Choice(model=gpt)
+    # A model that was named and is wrong is no provider alone.
+    assert made.choose(settings="lab/gone", provider="lab").model != made.find("lab/m")
+
+
+@pytest.mark.parametrize(
+    ("provider", "why"),
+    [
+        ("opnai", "no provider is called 'opnai'; did you mean openai"),
+        ("zzzzzz", "no provider is called 'zzzzzz'; using "),
+        ("ollama", "it is not known which models 'ollama' has; name one as defaultModel; using "),
+        ("vertexed", "it is not known which models 'vertexed' has; name one"),
+        ("anthropic", "anthropic/claude-opus-5-5 has no key; set "),
+    ],
+)
+def test_a_default_provider_that_cannot_be_used_gives_way_and_says_so(provider: str, why: str):
+    unspoken = LAB | {"api": "google-vertex"}
+    made = registry({"vertexed": unspoken}, environment={"OPENAI_API_KEY": "k"})
+    choice = made.choose(provider=provider)
+    assert choice.model == made.find("openai/gpt-6.1-sol")
+    assert choice.fallback_message is not None
+    assert choice.fallback_message.startswith(f"the default model cannot be used: {why}")
+    assert choice.fallback_message.endswith("; using openai/gpt-6.1-sol")
+
+
 def test_a_request_is_never_answered_with_another_model():
     made = registry({"lab": LAB})
     with pytest.raises(ModelUnknown):
@@ -237,6 +288,25 @@ async def test_a_provider_may_ask_for_the_key_as_a_bearer_and_a_local_server_for
     made = registry({"a": LAB | {"authHeader": True}, "b": keyless})
     assert await granted(made, "a/m") == ("x", True, {})
     assert await granted(made, "b/m") == (None, False, {})
+
+
+@pytest.mark.parametrize(
+    ("written", "environment", "source"),
+    [
+        ({"apiKey": "$LAB_KEY"}, {"LAB_KEY": "sk-secret"}, "models.json"),
+        ({}, {"OPENAI_API_KEY": "sk-secret"}, "environment (OPENAI_API_KEY)"),
+    ],
+    ids=["the file", "the provider's variable"],
+)
+async def test_a_grant_says_where_its_key_comes_from_and_not_which(
+    written: dict[str, str], environment: dict[str, str], source: str
+):
+    made = registry({"openai": written}, environment=environment)
+    model = made.open("openai/gpt-5")
+    assert isinstance(model, Opened)
+    grant = await model.access.grant()
+    assert (grant.key, grant.source) == ("sk-secret", source)
+    assert "sk-secret" not in repr(grant)
 
 
 @pytest.mark.parametrize("key", ["!exit 3", "!true", "!nonsense-command", "a\nb", "schlüssel"])

@@ -21,7 +21,8 @@ from agent_core.messages import (
     UserMessage,
     text_of,
 )
-from agent_core.providers import Model
+from agent_core.providers import Model, ModelFacts
+from agent_core.providers.model_refs import Named, Scope, without_level
 from agent_core.session import AgentSession
 from agent_core.session.parts import Place, SessionOptions
 from agent_core.storage import Opened, Recovery, SessionStore
@@ -39,16 +40,25 @@ WAIT_S = 10.0
 
 
 class OneModel:
-    """A source with the given models only."""
+    """A source with the given models only; all are cycled through when nothing is scoped."""
 
     def __init__(self, *models: Model) -> None:
         self._models = {model.facts.ref: model for model in models}
 
-    def open(self, ref: str) -> Model:
-        try:
-            return self._models[ref]
-        except KeyError:
-            raise ModelUnknown(f"no model {ref!r}; there are {', '.join(self._models)}") from None
+    def resolve(self, ref: str) -> Named:
+        bare, level = without_level(ref)
+        if bare not in self._models:
+            raise ModelUnknown(f"no model {bare!r}; there are {', '.join(self._models)}")
+        return Named(model=self._models[bare].facts, thinking=level)
+
+    def scope(self, patterns: Sequence[str]) -> Scope:
+        return Scope(models=tuple(self.resolve(ref) for ref in patterns or self._models))
+
+    def available(self) -> tuple[ModelFacts, ...]:
+        return tuple(model.facts for model in self._models.values())
+
+    def open(self, facts: ModelFacts) -> Model:
+        return self._models[facts.ref]
 
 
 class NoProcesses:

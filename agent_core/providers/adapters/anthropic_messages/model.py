@@ -5,18 +5,14 @@ from contextlib import aclosing, asynccontextmanager
 
 from agent_core.kernel import json
 from agent_core.providers.access import Access, Grant, with_headers
-from agent_core.providers.adapters.anthropic_messages.request import (
-    needs_interleaving,
-    request_body,
-)
-from agent_core.providers.adapters.anthropic_messages.stream import EventReader
+from agent_core.providers.anthropic_request import beta_headers, request_body
+from agent_core.providers.anthropic_stream import EventReader
 from agent_core.providers.http import HttpPool, posted
 from agent_core.providers.port import ModelFacts, ModelRequest, Part
 from agent_core.providers.post import Post
 from agent_core.providers.streaming import read_parts
 
 VERSION = "2023-06-01"
-INTERLEAVED = "interleaved-thinking-2025-05-14"
 
 
 class AnthropicMessages:
@@ -38,7 +34,6 @@ class AnthropicMessages:
         grant = await self._access.grant()
         facts = self._facts
         body = request_body(request, facts)
-        beta = {"anthropic-beta": INTERLEAVED} if needs_interleaving(body) else {}
         base_url = facts.base_url.rstrip("/").removesuffix("/v1")
         post = Post(
             provider=facts.provider,
@@ -50,12 +45,13 @@ class AnthropicMessages:
                     "anthropic-version": VERSION,
                 },
                 _key(grant),
-                beta,
+                beta_headers(body),
                 facts.headers,
                 grant.headers,
             ),
             body=json.encode(body),
             secrets=grant.secrets,
+            key_source=grant.source,
         )
         reader = EventReader(facts, self._pool.clock)
         async with (

@@ -28,6 +28,8 @@ NO_EFFORT = (
     "nvidia.com",
     "mistral.ai",
 )
+GATEWAYS = ("openrouter.ai", "ai-gateway.vercel.sh")
+NO_MINIMAL = ("api.groq.com", "cerebras.ai")
 FORMATS = (
     ("openrouter.ai", "openrouter"),
     ("deepseek.com", "deepseek"),
@@ -45,6 +47,8 @@ class Compat:
     store: bool
     developer_role: bool
     reasoning_effort: bool
+    minimal_effort: bool
+    """Without it, the least effort is `low`."""
     usage_in_streaming: bool
     limit_field: str
     """`max_completion_tokens`, or the older `max_tokens`."""
@@ -52,6 +56,8 @@ class Compat:
     reasoning_on_answers: bool
     """Each earlier answer must carry a `reasoning_content`, also an empty one."""
     cache_key: bool
+    cache_marks: bool
+    """What may be cached is marked in Anthropic's way."""
     strict_tools: bool | None
     """None: `strict` is not sent at all."""
 
@@ -69,6 +75,7 @@ def compat_of(facts: ModelFacts) -> Compat:
         reasoning_effort=_flag(
             told, "supportsReasoningEffort", default=not _among(host, NO_EFFORT)
         ),
+        minimal_effort=not _among(host, NO_MINIMAL),
         usage_in_streaming=_flag(told, "supportsUsageInStreaming", default=True),
         limit_field=_word(
             told,
@@ -84,6 +91,14 @@ def compat_of(facts: ModelFacts) -> Compat:
             default=_among(host, ("deepseek.com",)),
         ),
         cache_key=_flag(told, "supportsPromptCacheKey", default=own),
+        cache_marks=_word(
+            told,
+            "cacheControlFormat",
+            default="anthropic"
+            if _among(host, GATEWAYS) and facts.id.startswith("anthropic/")
+            else "",
+        )
+        == "anthropic",
         strict_tools=False if _flag(told, "supportsStrictMode", default=own) else None,
     )
 

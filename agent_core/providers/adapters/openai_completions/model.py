@@ -5,8 +5,9 @@ from contextlib import aclosing, asynccontextmanager
 
 from agent_core.kernel import json
 from agent_core.providers.access import Access, with_headers
+from agent_core.providers.adapters.openai_completions.copilot import copilot_headers
 from agent_core.providers.adapters.openai_completions.request import request_body
-from agent_core.providers.adapters.openai_completions.stream import ChunkReader
+from agent_core.providers.chat_chunks import ChunkReader
 from agent_core.providers.http import HttpPool, posted
 from agent_core.providers.port import ModelFacts, ModelRequest, Part
 from agent_core.providers.post import Post
@@ -38,11 +39,13 @@ class OpenAICompletions:
             headers=with_headers(
                 {"content-type": "application/json", "accept": "text/event-stream"},
                 key,
+                copilot_headers(request, facts),
                 facts.headers,
                 grant.headers,
             ),
             body=json.encode(request_body(request, facts)),
             secrets=grant.secrets,
+            key_source=grant.source,
         )
         reader = ChunkReader(facts, self._pool.clock)
         async with (

@@ -17,8 +17,9 @@ from agent_core.messages import (
     UserMessage,
     text_of,
 )
+from agent_core.providers.adapters.openai_completions.caching import marked
 from agent_core.providers.adapters.openai_completions.compat import Compat, compat_of
-from agent_core.providers.adapters.openai_completions.reasoning import replayed
+from agent_core.providers.chat_thoughts import replayed
 from agent_core.providers.output_limit import output_limit
 from agent_core.providers.port import ModelFacts, ModelRequest, ToolDeclaration
 from agent_core.providers.thinking import clamp, effort
@@ -61,7 +62,7 @@ def request_body(request: ModelRequest, facts: ModelFacts) -> JsonObject:
         body["tools"] = [_tool(tool, compat) for tool in request.tools]
     if facts.reasoning:
         body.update(_thinking(level, facts, compat))
-    return body
+    return marked(body) if compat.cache_marks else body
 
 
 def _call_id(raw: str) -> str:
@@ -168,6 +169,8 @@ def _tool(tool: ToolDeclaration, compat: Compat) -> JsonObject:
 def _thinking(level: ThinkingLevel, facts: ModelFacts, compat: Compat) -> JsonObject:
     on = level != "off"
     word = effort(level, facts)
+    if word == "minimal" and not compat.minimal_effort:
+        word = "low"
     strength: _Json = {"reasoning_effort": word} if on and compat.reasoning_effort else {}
     switch: _Json = {"type": "enabled" if on else "disabled"}
     forms: dict[str, JsonObject] = {

@@ -1,4 +1,4 @@
-"""The events of the Messages API, read into one answer."""
+"""The events of the Messages API, read into one answer: its own servers and Vertex AI send the same."""
 
 from collections.abc import Mapping
 
@@ -6,8 +6,10 @@ from agent_core.kernel import Clock, JsonObject, JsonValue, json
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import StopReason, Usage
 from agent_core.providers.answer import AnswerBuilder, OpenBlock, OpenText, OpenThinking
+from agent_core.providers.counts import count
 from agent_core.providers.failures import failure_from_event
 from agent_core.providers.port import Answer, ModelFacts, Part
+from agent_core.providers.streaming import NOTHING_FOLLOWS_S
 
 STOPS: Mapping[str, StopReason] = {
     "end_turn": "stop",
@@ -18,11 +20,14 @@ STOPS: Mapping[str, StopReason] = {
     "model_context_window_exceeded": "length",
 }
 REFUSALS = ("refusal", "sensitive")
+LONG_WRITES = "ephemeral_1h_input_tokens"
+"""Of the tokens written to the cache, those that are kept for an hour."""
 COUNTS = (
     "input_tokens",
     "output_tokens",
     "cache_read_input_tokens",
     "cache_creation_input_tokens",
+    LONG_WRITES,
 )
 
 
@@ -50,6 +55,11 @@ class EventReader:
         """Tell whether nothing more is expected."""
         return self._over
 
+    @property
+    def after_end_s(self) -> float:
+        """How long to wait for what may come behind the end, in seconds."""
+        return NOTHING_FOLLOWS_S
+
     def done(self) -> None:
         """Take a mark that this API does not have; some gateways send it all the same."""
 
@@ -76,6 +86,17 @@ class EventReader:
                         parts_came=not self._builder.is_empty,
                     )
 
+    def read_whole(self, body: JsonObject) -> None:
+        """Take an answer in one piece."""
+        content = body.get("content")
+        if body.get("type") != "message" or not isinstance(content, list):
+            return
+        self._start(body)
+        for index, block in enumerate(content):
+            self._open(index, json.as_object(block))
+        self._end({"delta": body})
+        self._over = True
+
     def take(self) -> list[Part]:
         """Give the parts since the last time."""
         return self._builder.take()
@@ -92,6 +113,7 @@ class EventReader:
             usage=self._usage(),
             response_id=self._response_id,
             at_ms=self._clock.now_ms(),
+            long_writes=self._counts.get(LONG_WRITES, 0),
         )
 
     def _start(self, message: JsonObject) -> None:
@@ -151,9 +173,11 @@ class EventReader:
 
     def _count(self, usage: JsonValue) -> None:
         """Merge counts: the last event repeats those of the first, so that adding would double them."""
-        for key, value in json.as_object(usage).items():
-            if key in COUNTS and isinstance(value, int):
-                self._counts[key] = max(0, value)
+        told = json.as_object(usage)
+        by_age = json.as_object(told.get("cache_creation"))
+        for key, value in (*told.items(), *by_age.items()):
+            if key in COUNTS and isinstance(value, int | float):
+                self._counts[key] = count(value)
 
     def _usage(self) -> Usage:
         counts = self._counts

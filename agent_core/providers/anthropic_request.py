@@ -1,10 +1,10 @@
-"""A request in the words of the Messages API: pure."""
+"""A request in the words of the Messages API, for its own servers and for Vertex AI: pure."""
 
 import re
 from collections.abc import Sequence
 from typing import assert_never
 
-from agent_core.kernel import JsonObject, JsonValue
+from agent_core.kernel import JsonObject, JsonValue, json
 from agent_core.messages import (
     AssistantContent,
     AssistantMessage,
@@ -23,6 +23,7 @@ from agent_core.providers.thinking import budget, clamp, effort
 from agent_core.providers.transform import Turn, acceptable
 
 ID_LIMIT = 64
+INTERLEAVED = "interleaved-thinking-2025-05-14"
 NO_OUTPUT = "(no tool output)"
 IMAGES_LEAD = "Attached image(s) from tool result:"
 CACHED: JsonObject = {"type": "ephemeral"}
@@ -60,10 +61,11 @@ def request_body(request: ModelRequest, facts: ModelFacts) -> JsonObject:
     return body
 
 
-def needs_interleaving(body: JsonObject) -> bool:
-    """Tell whether thinking between tool calls must be asked for by a beta header."""
-    thinking = body.get("thinking")
-    return isinstance(thinking, dict) and thinking.get("type") == "enabled" and "tools" in body
+def beta_headers(body: JsonObject) -> dict[str, str]:
+    """Give the header that a body needs: thinking between tool calls must be asked for, unless it is adaptive."""
+    thinking = json.as_object(body.get("thinking"))
+    asked = thinking.get("type") == "enabled" and "tools" in body
+    return {"anthropic-beta": INTERLEAVED} if asked else {}
 
 
 def _call_id(raw: str) -> str:

@@ -1,15 +1,27 @@
 """Token counts of Chat Completions, in which every provider counts a little otherwise: pure."""
 
+from dataclasses import dataclass
+
 from agent_core.kernel import JsonObject, JsonValue, json
 from agent_core.messages import Usage
+from agent_core.providers.counts import billed, count
 
 
-def read_usage(usage: JsonObject) -> Usage | None:
-    """Read the counts; None when there are none."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """What an answer took."""
+
+    usage: Usage
+    billed: float | None = None
+    """US dollars, where the provider tells."""
+
+
+def read_usage(usage: JsonObject) -> Counted | None:
+    """Read the counts and the bill; None when there are none."""
     if "prompt_tokens" not in usage and "completion_tokens" not in usage:
         return None
-    prompt = _count(usage.get("prompt_tokens"))
-    completion = _count(usage.get("completion_tokens"))
+    prompt = count(usage.get("prompt_tokens"))
+    completion = count(usage.get("completion_tokens"))
     of_prompt = json.as_object(usage.get("prompt_tokens_details"))
     of_completion = json.as_object(usage.get("completion_tokens_details"))
     cached = _first(
@@ -17,12 +29,12 @@ def read_usage(usage: JsonObject) -> Usage | None:
         usage.get("prompt_cache_hit_tokens"),
         usage.get("num_cached_tokens"),
     )
-    written = _count(of_prompt.get("cache_write_tokens"))
+    written = count(of_prompt.get("cache_write_tokens"))
     reasoning = _first(of_completion.get("reasoning_tokens"), usage.get("reasoning_tokens"))
-    total = _count(usage.get("total_tokens"))
+    total = count(usage.get("total_tokens"))
     # xAI counts thoughts beside the completion, Gemini's gateways leave them out of it: there they are added.
     outside = reasoning > completion or (reasoning > 0 and total == prompt + completion + reasoning)
-    return Usage(
+    tokens = Usage(
         # Azure has reported more cached tokens than the prompt had.
         input=max(0, prompt - cached - written),
         output=completion + reasoning if outside else completion,
@@ -30,11 +42,8 @@ def read_usage(usage: JsonObject) -> Usage | None:
         cache_write=written,
         reasoning=reasoning,
     )
+    return Counted(usage=tokens, billed=billed(usage))
 
 
 def _first(*values: JsonValue) -> int:
-    return next((count for count in map(_count, values) if count), 0)
-
-
-def _count(value: JsonValue) -> int:
-    return max(0, int(value)) if isinstance(value, int | float) else 0
+    return next((found for found in map(count, values) if found), 0)

@@ -1,21 +1,17 @@
-"""The chunks of Chat Completions, read into one answer."""
+"""The chunks of Chat Completions, of whatever maker, read into one answer."""
 
 from collections.abc import Mapping
 
 from agent_core.kernel import Clock, JsonObject, JsonValue, json
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import StopReason, Usage
-from agent_core.providers.adapters.openai_completions.reasoning import FIELDS, ReasoningDetails
-from agent_core.providers.adapters.openai_completions.usage import read_usage
-from agent_core.providers.answer import (
-    AnswerBuilder,
-    OpenCall,
-    OpenText,
-    OpenThinking,
-    read_arguments,
-)
+from agent_core.providers.answer import AnswerBuilder, OpenText, OpenThinking
+from agent_core.providers.chat_calls import StreamedCalls
+from agent_core.providers.chat_thoughts import FIELDS, OPAQUE, ReasoningDetails
+from agent_core.providers.chat_usage import Counted, read_usage
 from agent_core.providers.failures import failure_from_event
 from agent_core.providers.port import Answer, ModelFacts, Part
+from agent_core.providers.streaming import NOTHING_FOLLOWS_S, USAGE_FOLLOWS_S
 
 STOPS: Mapping[str, StopReason] = {
     "stop": "stop",
@@ -41,23 +37,28 @@ class ChunkReader:
         self._facts = facts
         self._clock = clock
         self._builder = AnswerBuilder(facts)
-        self._calls = _Calls(self._builder)
+        self._calls = StreamedCalls(self._builder)
         self._details = ReasoningDetails()
         self._thought: tuple[OpenThinking, str | None] | None = None
         self._finish: str | None = None
-        self._usage: Usage | None = None
+        self._counted: Counted | None = None
         self._response_id: str | None = None
         self._done = False
 
     @property
     def has_end(self) -> bool:
         """A finish reason came; or the closing mark behind a usage, as servers send that give no reason."""
-        return self._finish is not None or (self._done and self._usage is not None)
+        return self._finish is not None or (self._done and self._counted is not None)
 
     @property
     def is_over(self) -> bool:
         """Tell whether nothing more is expected."""
         return self._done
+
+    @property
+    def after_end_s(self) -> float:
+        """How long to wait for what may come behind the end, in seconds."""
+        return USAGE_FOLLOWS_S if self._counted is None else NOTHING_FOLLOWS_S
 
     def done(self) -> None:
         """Take the closing mark."""
@@ -65,10 +66,9 @@ class ChunkReader:
 
     def read(self, event: JsonObject, *, name: bytes) -> None:
         """Take one chunk."""
-        if event.get("error") or name == b"error":
-            raise failure_from_event(
-                event, provider=self._facts.provider, parts_came=not self._builder.is_empty
-            )
+        # Some servers give the error itself instead of an object that has it.
+        if event.get("error") or name == b"error" or event.get("object") == "error":
+            raise self._failure(event)
         choices = event.get("choices")
         if isinstance(choices, list) and choices:
             choice = json.as_object(choices[0])
@@ -84,6 +84,33 @@ class ChunkReader:
             response_id = event.get("id")
             self._response_id = response_id if isinstance(response_id, str) else None
 
+    def read_whole(self, body: JsonObject) -> None:
+        """Take an answer in one piece."""
+        if body.get("object") == "error":
+            raise self._failure(body)
+        choices = body.get("choices")
+        if not isinstance(choices, list) or not choices:
+            return
+        for number, value in enumerate(choices):
+            choice = json.as_object(value)
+            if choice.get("error"):
+                raise self._failure(choice)
+            message = json.as_object(choice.get("message"))
+            if number == 0:
+                self._read_thoughts(message)
+                self._read_content(message.get("content"))
+                self._read_refusal(message)
+                finish = choice.get("finish_reason")
+                self._finish = finish if isinstance(finish, str) else None
+            # Copilot gives Claude's words in the first choice and its calls in later ones.
+            self._read_calls(message)
+        self._done = True
+        self._read_usage(body.get("usage"))
+        # That it came in one piece is its end, also without a reason and a usage.
+        self._counted = self._counted or Counted(usage=Usage())
+        response_id = body.get("id")
+        self._response_id = response_id if isinstance(response_id, str) else None
+
     def take(self) -> list[Part]:
         """Give the parts since the last time."""
         return self._builder.take()
@@ -94,17 +121,24 @@ class ChunkReader:
         Raises:
             ProviderError: The provider refused, or gave a reason that nobody knows.
         """
-        if self._details.signature(None) and self._thought is None:
+        if self._thought is None and not self._details.is_empty:
             self._thought = (self._builder.open_thinking(), None)
         if self._thought is not None:
             block, field = self._thought
-            block.signature = self._details.signature(field)
+            block.signature = self._details.signature(field) or block.signature
+        counted = self._counted or Counted(usage=Usage())
         return self._builder.finish(
             stop_reason=self._stop_reason(),
             raw_stop_reason=self._finish,
-            usage=self._usage or Usage(),
+            usage=counted.usage,
+            billed=counted.billed,
             response_id=self._response_id or None,
             at_ms=self._clock.now_ms(),
+        )
+
+    def _failure(self, told: JsonObject) -> ProviderError:
+        return failure_from_event(
+            told, provider=self._facts.provider, parts_came=not self._builder.is_empty
         )
 
     def _read_choice(self, choice: JsonObject) -> None:
@@ -114,7 +148,12 @@ class ChunkReader:
             if content:
                 self._read_content(content)
             if len(delta) > 1 or not content:
-                self._read_rest(delta)
+                self._read_thoughts(delta)
+                self._read_refusal(delta)
+                self._read_calls(delta)
+        if choice.get("error"):
+            # OpenRouter's way to tell of what failed behind it.
+            raise self._failure(choice)
         finish = choice.get("finish_reason")
         if isinstance(finish, str) and finish:
             self._finish = finish
@@ -131,13 +170,22 @@ class ChunkReader:
             text = part.get("text")
             if isinstance(text, str):
                 self._say(text)
-            thinking = part.get("thinking")
-            for inner in thinking if isinstance(thinking, list) else ():
-                thought = json.as_object(inner).get("text")
-                if isinstance(thought, str):
-                    self._think(thought, None)
+            if part.get("type") == "thinking":
+                self._read_thought(part)
 
-    def _read_rest(self, delta: JsonObject) -> None:
+    def _read_thought(self, part: JsonObject) -> None:
+        """Mistral's form: a list of pieces, which later ones go on with."""
+        thinking = part.get("thinking")
+        for inner in thinking if isinstance(thinking, list) else (thinking,):
+            thought = inner if isinstance(inner, str) else json.as_object(inner).get("text")
+            if isinstance(thought, str) and thought:
+                self._think(thought, None)
+        signature = part.get("signature")
+        block = self._builder.last
+        if isinstance(signature, str) and signature and isinstance(block, OpenThinking):
+            block.signature = signature
+
+    def _read_thoughts(self, delta: JsonObject) -> None:
         for field in FIELDS:
             thought = delta.get(field)
             if isinstance(thought, str) and thought:
@@ -146,9 +194,16 @@ class ChunkReader:
         details = delta.get("reasoning_details")
         for detail in details if isinstance(details, list) else ():
             self._details.add(json.as_object(detail))
+        opaque = delta.get(OPAQUE)
+        if isinstance(opaque, str) and opaque:
+            self._details.seal(opaque)
+
+    def _read_refusal(self, delta: JsonObject) -> None:
         refusal = delta.get("refusal")
         if isinstance(refusal, str):
             self._say(refusal)
+
+    def _read_calls(self, delta: JsonObject) -> None:
         calls = delta.get("tool_calls")
         for call in calls if isinstance(calls, list) else ():
             self._calls.read(json.as_object(call))
@@ -173,15 +228,15 @@ class ChunkReader:
         self._builder.grow(block, text)
 
     def _read_usage(self, value: JsonValue) -> None:
-        usage = read_usage(json.as_object(value))
+        counted = read_usage(json.as_object(value))
         # Some send a usage of zeros with every chunk, after the true one too.
-        if usage is not None and (usage.total > 0 or self._usage is None):
-            self._usage = usage
+        if counted is not None and (counted.usage.total > 0 or self._counted is None):
+            self._counted = counted
 
     def _stop_reason(self) -> StopReason:
         raw = self._finish
         provider = self._facts.provider
-        if raw is None:
+        if not raw:
             return "tool_use" if self._builder.has_calls else "stop"
         if raw in REFUSALS:
             message = f"{provider} refused to answer ({raw})"
@@ -194,65 +249,3 @@ class ChunkReader:
             raise ProviderError(message, reason="server", provider=provider)
         stop = STOPS[raw]
         return "tool_use" if stop == "stop" and self._builder.has_calls else stop
-
-
-class _Calls:
-    """Tells the tool calls of a stream apart, though some servers number them badly."""
-
-    def __init__(self, builder: AnswerBuilder) -> None:
-        self._builder = builder
-        self._by_index: dict[int, OpenCall] = {}
-        self._last: OpenCall | None = None
-
-    def read(self, delta: JsonObject) -> None:
-        """Take a piece of a call: a new one, or more of one that is open."""
-        function = json.as_object(delta.get("function"))
-        name = function.get("name")
-        call_id = delta.get("id")
-        call = self._call(
-            delta,
-            call_id=call_id if isinstance(call_id, str) else "",
-            name=name if isinstance(name, str) else "",
-        )
-        if call is None:
-            return
-        google = json.as_object(json.as_object(delta.get("extra_content")).get("google"))
-        signature = google.get("thought_signature")
-        if isinstance(signature, str) and signature:
-            call.signature = signature
-        arguments = function.get("arguments")
-        if isinstance(arguments, str):
-            self._builder.grow(call, arguments)
-        elif json.is_object(arguments):
-            self._builder.grow(call, json.encode(arguments).decode())
-
-    def _call(self, delta: JsonObject, *, call_id: str, name: str) -> OpenCall | None:
-        index = delta.get("index")
-        known = self._by_index.get(index) if isinstance(index, int) else self._last
-        if known is not None and _is_new(known, call_id=call_id, name=name):
-            known = None
-        if known is None:
-            if (
-                not call_id
-                and not name
-                and not json.as_object(delta.get("function")).get("arguments")
-            ):
-                return None
-            known = self._builder.open_call(id=call_id, name=name)
-        if call_id and not known.id:
-            known.id = call_id
-        if name:
-            self._builder.name_call(known, name)
-        if isinstance(index, int):
-            self._by_index[index] = known
-        self._last = known
-        return known
-
-
-def _is_new(known: OpenCall, *, call_id: str, name: str) -> bool:
-    """Tell a second call from more of the first: Copilot gives both the index 0, others give none."""
-    if call_id and known.id:
-        return call_id != known.id
-    # Without ids, a name behind whole arguments can only begin another call: Gemini's ids are all "".
-    whole = bool(name and known.name and known.pieces and not call_id)
-    return whole and read_arguments("".join(known.pieces))[1] is None

@@ -1,0 +1,77 @@
+"""Decides which model a session begins with, and how hard it thinks."""
+
+from dataclasses import dataclass
+
+from agent_core.events import ThinkingLevel
+from agent_core.kernel.errors import ModelUnknown
+from agent_core.providers import Model
+from agent_core.providers.registry import Choice, ModelRegistry
+from agent_core.providers.thinking import LEVELS
+from agent_core.resources.settings_values import SettingsValues
+from agent_core.transcript import Context
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What whoever opens the session asks for; None: nothing."""
+
+    model: str | None
+    thinking: ThinkingLevel | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """What a session begins with."""
+
+    model: Model | None
+    why_no_model: str
+    """For whoever asks something all the same; empty when there is a model."""
+    thinking: ThinkingLevel
+    notices: tuple[str, ...]
+    """What the user should hear of it, a sentence each."""
+
+
+def choose_start(
+    wishes: Wishes, *, values: SettingsValues, registry: ModelRegistry, context: Context
+) -> Start:
+    """Choose: what is asked for, else what the session had, else what the settings say.
+
+    Raises:
+        ModelUnknown: The model asked for cannot be used.
+    """
+    provider, name = values.default_provider, values.default_model
+    choice = registry.choose(
+        request=wishes.model,
+        session=context.model,
+        settings=f"{provider}/{name}" if provider and name else name or None,
+        provider=provider or None,
+    )
+    model, trouble = _opened(registry, choice)
+    # Without patterns there is nothing that could be wrong with them.
+    problems = registry.scope(values.scoped_models).problems if values.scoped_models else ()
+    return Start(
+        model=model,
+        why_no_model="" if model else trouble,
+        thinking=(
+            wishes.thinking
+            or choice.thinking
+            or _known(context.thinking)
+            or values.default_thinking_level
+        ),
+        notices=(*((trouble,) if model and trouble else ()), *problems),
+    )
+
+
+def _opened(registry: ModelRegistry, choice: Choice) -> tuple[Model | None, str]:
+    message = choice.fallback_message or ""
+    if choice.model is None:
+        return None, message
+    try:
+        return registry.open(choice.model), message
+    except ModelUnknown as error:
+        return None, str(error)
+
+
+def _known(level: str | None) -> ThinkingLevel | None:
+    """A session of a later version may have a level that this one has not."""
+    return next((one for one in LEVELS if one == level), None)

@@ -1,0 +1,71 @@
+"""Where a model of Azure is asked, and by what name: pure."""
+
+from urllib.parse import urlencode, urlsplit, urlunsplit
+
+from agent_core.kernel import JsonValue, json
+from agent_core.kernel.errors import ProviderError
+from agent_core.providers.port import ModelFacts
+from agent_core.providers.responses_compat import AZURE
+
+RESOURCE = "azureResourceName"
+API_VERSION = "azureApiVersion"
+DEPLOYMENTS = "azureDeploymentNameMap"
+"""In `compat`: an object, or text such as `gpt-5=mine,gpt-5-mini=small`."""
+V1 = "v1"
+UNFINISHED_PATHS = ("", "/openai", "/openai/responses", "/openai/v1/responses")
+
+
+def deployment(facts: ModelFacts) -> str:
+    """Give the name by which a model is deployed; its own when nothing else is said."""
+    mapped = facts.compat.get(DEPLOYMENTS)
+    names = _pairs(mapped) if isinstance(mapped, str) else json.as_object(mapped)
+    name = names.get(facts.id)
+    return name if isinstance(name, str) and name else facts.id
+
+
+def responses_url(facts: ModelFacts) -> str:
+    """Give the address to ask.
+
+    Raises:
+        ProviderError: No address is known; the text says what to set.
+    """
+    version = _word(facts, API_VERSION) or V1
+    base = _base_url(facts)
+    try:
+        scheme, host, path, query, _ = urlsplit(base)
+        hostname = urlsplit(base).hostname or ""
+    except ValueError:
+        scheme = host = path = query = hostname = ""
+    if not scheme or not host:
+        message = (
+            f"{facts.ref} has no usable address ({base!r}); set AZURE_OPENAI_BASE_URL or "
+            f"AZURE_OPENAI_RESOURCE_NAME, or {RESOURCE} in models.json"
+        )
+        raise ProviderError(
+            message, reason="invalid_request", provider=facts.provider, before_first_byte=True
+        )
+    path = path.rstrip("/")
+    if hostname.endswith(AZURE) and path in UNFINISHED_PATHS:
+        # The dated versions live beside the lasting one.
+        path = "/openai" if version[:1].isdecimal() else "/openai/v1"
+        query = ""
+    if version != V1 and "api-version=" not in query:
+        query = "&".join(part for part in (query, urlencode({"api-version": version})) if part)
+    return urlunsplit((scheme, host, f"{path}/responses", query, ""))
+
+
+def _base_url(facts: ModelFacts) -> str:
+    if facts.base_url:
+        return facts.base_url
+    resource = _word(facts, RESOURCE)
+    return f"https://{resource}.openai.azure.com" if resource else ""
+
+
+def _word(facts: ModelFacts, key: str) -> str:
+    value = facts.compat.get(key)
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _pairs(text: str) -> dict[str, JsonValue]:
+    pairs = (entry.partition("=") for entry in text.split(","))
+    return {model.strip(): name.strip() for model, _, name in pairs if model.strip()}

@@ -1,0 +1,43 @@
+"""What the makers of Bedrock's models differ in, told by a model's id: pure."""
+
+import re
+from typing import Literal
+
+from agent_core.providers.port import ModelFacts
+
+Family = Literal["claude", "nova", "gpt-oss", "gpt", "other"]
+
+CACHE_POINTS = "cachePoints"
+"""The key in `compat`: an ARN of one's own does not tell what is behind it."""
+_CACHING = re.compile(
+    "|".join(
+        (
+            r"claude-3-(?:5-haiku|5-sonnet-20241022|7-)",
+            r"claude-(?:opus|sonnet|haiku)-[4-9]",
+            r"claude-[4-9]",
+            r"amazon\.nova-(?:micro|lite|pro|premier|2)",
+        )
+    )
+)
+
+
+def family_of(model: str) -> Family:
+    """Say whose model it is; ids have a region or an ARN before the maker's name."""
+    if "anthropic.claude" in model or "claude-" in model:
+        return "claude"
+    if "amazon.nova" in model:
+        return "nova"
+    if "gpt-oss" in model:
+        return "gpt-oss"
+    return "gpt" if "openai.gpt" in model else "other"
+
+
+def takes_cache_points(facts: ModelFacts) -> bool:
+    """Tell whether a model is known to take cache points; others refuse them."""
+    told = facts.compat.get(CACHE_POINTS)
+    return told if isinstance(told, bool) else _CACHING.search(facts.id) is not None
+
+
+def caches_tools(family: Family) -> bool:
+    """Tell whether tools may have a cache point of their own."""
+    return family == "claude"

@@ -1,0 +1,113 @@
+"""A model behind Bedrock."""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, asynccontextmanager
+
+from agent_core.kernel import json
+from agent_core.providers.access import Access, Grant, with_headers
+from agent_core.providers.adapters.bedrock_converse.place import (
+    DEFAULT_REGION,
+    profile_of,
+    region_of,
+    url_of,
+)
+from agent_core.providers.adapters.bedrock_converse.request import request_body
+from agent_core.providers.adapters.bedrock_converse.signing import AwsSigner, Signer
+from agent_core.providers.adapters.bedrock_converse.stream import ConverseReader
+from agent_core.providers.event_stream import EventStreamDecoder
+from agent_core.providers.http import HttpPool, posted
+from agent_core.providers.port import ModelFacts, ModelRequest, Part
+from agent_core.providers.post import Post
+from agent_core.providers.streaming import read_parts
+
+RESERVED = ("authorization", "host", "content-length")
+RESERVED_LEAD = "x-amz-"
+SIGNED = ("authorization", "x-amz-security-token")
+
+
+class BedrockConverse:
+    """Asks a server at `<base URL>/model/<id>/converse-stream`.
+
+    A key of the provider is a bearer token; without one, requests are signed.
+    """
+
+    def __init__(
+        self,
+        facts: ModelFacts,
+        *,
+        access: Access,
+        pool: HttpPool,
+        signer: Signer | None = None,
+    ) -> None:
+        self._facts = facts
+        self._access = access
+        self._pool = pool
+        self._signer = signer or AwsSigner(provider=facts.provider)
+
+    @property
+    def facts(self) -> ModelFacts:
+        """What is known of it."""
+        return self._facts
+
+    @asynccontextmanager
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[AsyncGenerator[Part, None]]:
+        """Ask; leaving the context closes the connection at once, also on cancellation."""
+        grant = await self._access.grant()
+        facts = self._facts
+        post = await self._post(json.encode(request_body(request, facts)), grant)
+        framing = EventStreamDecoder()
+        reader = ConverseReader(facts, self._pool.clock, framing=framing)
+        async with (
+            posted(self._pool, post) as body,
+            aclosing(
+                read_parts(
+                    body,
+                    reader,
+                    facts=facts,
+                    pool=self._pool,
+                    post=post,
+                    decoder=framing,
+                )
+            ) as parts,
+        ):
+            yield parts
+
+    async def _post(self, body: bytes, grant: Grant) -> Post:
+        facts = self._facts
+        profile = profile_of(facts)
+        region = region_of(facts)
+        if region is None and grant.key is None:
+            region = await self._signer.region(profile)
+        region = region or DEFAULT_REGION
+        url = url_of(facts, region=region)
+        own = {"content-type": "application/json"}
+        if grant.key is not None:
+            entry: Mapping[str, str] = {**own, "authorization": f"Bearer {grant.key}"}
+        else:
+            entry = await self._signer.signed(
+                url, body, headers=own, region=region, profile=profile
+            )
+        headers = with_headers(
+            {"accept": "application/vnd.amazon.eventstream"},
+            _free(facts.headers),
+            _free(grant.headers),
+            entry,
+        )
+        secrets = tuple(headers[name] for name in SIGNED if name in headers)
+        return Post(
+            provider=facts.provider,
+            url=url,
+            headers=headers,
+            body=body,
+            secrets=(*grant.secrets, *secrets),
+            key_source=grant.source,
+        )
+
+
+def _free(headers: Mapping[str, str]) -> dict[str, str]:
+    """Leave out headers that belong to the signature."""
+    return {
+        name: value
+        for name, value in headers.items()
+        if name.lower() not in RESERVED and not name.lower().startswith(RESERVED_LEAD)
+    }

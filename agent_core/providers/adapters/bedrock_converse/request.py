@@ -1,0 +1,186 @@
+"""A request in the words of Converse: pure."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import assert_never
+
+from agent_core.kernel import JsonObject, JsonValue
+from agent_core.messages import (
+    AssistantContent,
+    AssistantMessage,
+    Image,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResultMessage,
+    UserContent,
+    UserMessage,
+    text_of,
+)
+from agent_core.providers.adapters.bedrock_converse.families import (
+    Family,
+    caches_tools,
+    family_of,
+    takes_cache_points,
+)
+from agent_core.providers.adapters.bedrock_converse.thinking import extra_fields
+from agent_core.providers.output_limit import output_limit
+from agent_core.providers.port import ModelFacts, ModelRequest, ToolDeclaration
+from agent_core.providers.transform import Turn, acceptable
+
+ID_LIMIT = 64
+EMPTY = "<empty>"
+"""Blank words are refused, and so is a message without any."""
+NO_OUTPUT = "(no tool output)"
+SEE_IMAGE = "(see attached image)"
+FORMATS: Mapping[str, str] = {
+    "image/png": "png",
+    "image/jpeg": "jpeg",
+    "image/gif": "gif",
+    "image/webp": "webp",
+}
+CACHE_POINT: JsonObject = {"cachePoint": {"type": "default"}}
+
+_ID_REFUSED = re.compile(r"[^A-Za-z0-9_-]")
+_Json = dict[str, JsonValue]
+
+
+def request_body(request: ModelRequest, facts: ModelFacts) -> JsonObject:
+    """Give the body to send."""
+    turns = acceptable(
+        request.messages,
+        facts,
+        call_id=_call_id,
+        without_thoughts=request.without_thoughts,
+    )
+    family = family_of(facts.id)
+    cached = takes_cache_points(facts)
+    max_tokens = output_limit(request, turns, facts)
+    body: _Json = {
+        "messages": _messages(turns, family, cached=cached),
+        "inferenceConfig": {"maxTokens": max_tokens},
+    }
+    if request.system.strip():
+        point = [CACHE_POINT] if cached else []
+        body["system"] = [{"text": request.system}, *point]
+    tools = [_tool(tool) for tool in request.tools] or _called(turns)
+    if tools:
+        point = [CACHE_POINT] if cached and caches_tools(family) else []
+        body["toolConfig"] = {"tools": [*tools, *point]}
+    extra = extra_fields(request, facts, family, max_tokens=max_tokens)
+    if extra:
+        body["additionalModelRequestFields"] = extra
+    return body
+
+
+def _call_id(raw: str) -> str:
+    return _ID_REFUSED.sub("_", raw)[:ID_LIMIT]
+
+
+def _messages(turns: Sequence[Turn], family: Family, *, cached: bool) -> list[JsonValue]:
+    """Turns by turns of either side, for they must alternate: all that one side says in a row is one message."""
+    messages: list[JsonValue] = []
+    asked: list[JsonValue] = []
+    answered: list[JsonValue] = []
+
+    def close(side: list[JsonValue], role: str) -> None:
+        if side:
+            messages.append({"role": role, "content": [*side]})
+        side.clear()
+
+    for turn in turns:
+        match turn:
+            case UserMessage(content=content):
+                close(answered, "assistant")
+                asked.extend(_user_parts(content) or ([] if asked else [{"text": EMPTY}]))
+            case ToolResultMessage():
+                close(answered, "assistant")
+                asked.append(_result(turn))
+            case AssistantMessage():
+                said = [part for part in (_said(part, family) for part in turn.content) if part]
+                if said:
+                    close(asked, "user")
+                    answered.extend(said)
+            case _:
+                assert_never(turn)
+    if asked and cached:
+        asked.append(CACHE_POINT)
+    close(asked, "user")
+    close(answered, "assistant")
+    return messages or [{"role": "user", "content": [{"text": EMPTY}]}]
+
+
+def _user_parts(content: Sequence[UserContent]) -> list[JsonValue]:
+    return [_part(part) for part in content if not isinstance(part, Text) or part.text.strip()]
+
+
+def _part(part: UserContent) -> JsonObject:
+    match part:
+        case Text(text=text):
+            return {"text": text}
+        case Image(mime=mime, data=data):
+            if mime not in FORMATS:
+                return {"text": f"(image omitted: Bedrock takes no {mime})"}
+            return {"image": {"format": FORMATS[mime], "source": {"bytes": data}}}
+
+
+def _said(part: AssistantContent, family: Family) -> JsonObject | None:
+    match part:
+        case Text(text=text):
+            return {"text": text} if text.strip() else None
+        case Thinking():
+            return _thought(part, family)
+        case ToolCall(id=call_id, name=name, arguments=arguments):
+            return {"toolUse": {"toolUseId": call_id, "name": name, "input": arguments}}
+
+
+def _thought(part: Thinking, family: Family) -> JsonObject | None:
+    if part.redacted:
+        return {"reasoningContent": {"redactedContent": part.signature}}
+    if part.signature:
+        thought: _Json = {"text": part.text, "signature": part.signature}
+        return {"reasoningContent": {"reasoningText": thought}}
+    if not part.text.strip():
+        return None
+    if family == "claude":
+        # Unsigned, Claude refuses it as a thought.
+        return {"text": part.text}
+    return {"reasoningContent": {"reasoningText": {"text": part.text}}}
+
+
+def _result(turn: ToolResultMessage) -> JsonObject:
+    parts = _user_parts(turn.content)
+    result: _Json = {
+        "toolUseId": turn.call_id,
+        "content": parts if text_of(turn.content).strip() else [{"text": _lead(parts)}, *parts],
+        "status": "error" if turn.is_error else "success",
+    }
+    return {"toolResult": result}
+
+
+def _lead(parts: Sequence[JsonValue]) -> str:
+    return SEE_IMAGE if parts else NO_OUTPUT
+
+
+def _tool(tool: ToolDeclaration) -> JsonObject:
+    # An empty description is refused.
+    spec: _Json = {
+        "name": tool.name,
+        "description": tool.description.strip() or tool.name,
+        "inputSchema": {"json": tool.parameters},
+    }
+    return {"toolSpec": spec}
+
+
+def _called(turns: Sequence[Turn]) -> list[JsonObject]:
+    """Declare the tools that were called: a conversation with calls and no tools is refused."""
+    names = dict.fromkeys(
+        call.name
+        for turn in turns
+        if isinstance(turn, AssistantMessage)
+        for call in turn.tool_calls
+    )
+    anything: JsonObject = {"type": "object", "properties": {}}
+    return [
+        _tool(ToolDeclaration(name=name, description="", parameters=anything)) for name in names
+    ]

@@ -1,0 +1,148 @@
+"""A request in Mistral's words: pure."""
+
+import re
+from collections.abc import Sequence
+from hashlib import sha256
+
+from agent_core.kernel import JsonObject, JsonValue, json
+from agent_core.messages import (
+    AssistantMessage,
+    Image,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResultMessage,
+    UserContent,
+    UserMessage,
+    text_of,
+)
+from agent_core.providers.chat_thoughts import FIELDS
+from agent_core.providers.output_limit import output_limit
+from agent_core.providers.port import ModelFacts, ModelRequest, ToolDeclaration
+from agent_core.providers.thinking import LEVEL_MAP, clamp, effort
+from agent_core.providers.transform import Turn, acceptable
+
+NO_OUTPUT = "(no tool output)"
+ID_LENGTH = 9
+"""Of a call's id; Mistral refuses every other, and all but letters and digits."""
+
+_ID_TAKEN = re.compile(rf"[A-Za-z0-9]{{{ID_LENGTH}}}")
+_Json = dict[str, JsonValue]
+
+
+def request_body(request: ModelRequest, facts: ModelFacts) -> JsonObject:
+    """Give the body to send."""
+    turns = acceptable(
+        request.messages,
+        facts,
+        call_id=_call_id,
+        without_thoughts=request.without_thoughts,
+    )
+    body: _Json = {
+        "model": facts.id,
+        "messages": _messages(request.system, turns),
+        "stream": True,
+        "max_tokens": output_limit(request, turns, facts),
+    }
+    if request.tools:
+        body["tools"] = [_tool(tool) for tool in request.tools]
+    if facts.reasoning:
+        body.update(_thinking(request, facts))
+    return body
+
+
+def _call_id(raw: str) -> str:
+    if _ID_TAKEN.fullmatch(raw):
+        return raw
+    return sha256(raw.encode("utf-8", "surrogatepass")).hexdigest()[:ID_LENGTH]
+
+
+def _messages(system: str, turns: Sequence[Turn]) -> list[JsonValue]:
+    messages: list[JsonValue] = [{"role": "system", "content": system}] if system else []
+    for turn in turns:
+        match turn:
+            case UserMessage(content=content):
+                if content:
+                    messages.append({"role": "user", "content": _content(content)})
+            case AssistantMessage():
+                said = _assistant(turn)
+                if said is not None:
+                    messages.append(said)
+            case ToolResultMessage():
+                messages.append(_result(turn))
+    return messages
+
+
+def _content(content: Sequence[UserContent]) -> JsonValue:
+    if all(isinstance(part, Text) for part in content):
+        return text_of(tuple(content))
+    return [_part(part) for part in content if not isinstance(part, Text) or part.text]
+
+
+def _part(part: UserContent) -> JsonValue:
+    match part:
+        case Text(text=text):
+            return {"type": "text", "text": text}
+        case Image(mime=mime, data=data):
+            return {"type": "image_url", "image_url": f"data:{mime};base64,{data}"}
+
+
+def _assistant(turn: AssistantMessage) -> JsonObject | None:
+    """An answer must have words or calls; thoughts alone are refused."""
+    calls: list[JsonValue] = [_call(call) for call in turn.tool_calls]
+    if not turn.text and not calls:
+        return None
+    chunks = [_chunk(part) for part in turn.content if isinstance(part, Text | Thinking)]
+    said = [chunk for chunk in chunks if chunk is not None]
+    thinks = any(isinstance(part, Thinking) for part in turn.content)
+    sent: _Json = {"role": "assistant", "content": said if thinks and said else turn.text}
+    if calls:
+        sent["tool_calls"] = calls
+    return sent
+
+
+def _chunk(part: Text | Thinking) -> JsonValue:
+    if not part.text:
+        return None
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text}
+    thought: _Json = {"type": "thinking", "thinking": [{"type": "text", "text": part.text}]}
+    # What servers of other dialects gave is no signature, but a note of ours how to send it back.
+    if part.signature and part.signature not in FIELDS and not part.signature.startswith("{"):
+        thought["signature"] = part.signature
+    return thought
+
+
+def _call(call: ToolCall) -> JsonObject:
+    arguments = json.encode(call.arguments).decode()
+    function: _Json = {"name": call.name, "arguments": arguments}
+    return {"id": call.id, "type": "function", "function": function}
+
+
+def _result(turn: ToolResultMessage) -> JsonObject:
+    content = _content(turn.content)
+    return {
+        "role": "tool",
+        "tool_call_id": turn.call_id,
+        "name": turn.tool_name,
+        "content": content or NO_OUTPUT,
+    }
+
+
+def _tool(tool: ToolDeclaration) -> JsonObject:
+    function: _Json = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+    }
+    return {"type": "function", "function": function}
+
+
+def _thinking(request: ModelRequest, facts: ModelFacts) -> JsonObject:
+    """Models that take degrees have words for them; the others think in a mode of their own."""
+    level = clamp(request.thinking, facts)
+    words = json.as_object(facts.compat.get(LEVEL_MAP))
+    if any(isinstance(word, str) for word in words.values()):
+        word = effort(level, facts)
+        return {"reasoning_effort": "none" if word == "off" else word}
+    return {} if level == "off" else {"prompt_mode": "reasoning"}

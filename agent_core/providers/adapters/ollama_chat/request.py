@@ -1,0 +1,121 @@
+"""A request in Ollama's words: pure."""
+
+from collections.abc import Sequence
+
+from agent_core.kernel import JsonObject, JsonValue, json
+from agent_core.messages import (
+    AssistantMessage,
+    Image,
+    Thinking,
+    ToolCall,
+    ToolResultMessage,
+    UserContent,
+    UserMessage,
+    text_of,
+)
+from agent_core.providers.output_limit import output_limit
+from agent_core.providers.port import ModelFacts, ModelRequest, ToolDeclaration
+from agent_core.providers.thinking import LEVEL_MAP, clamp
+from agent_core.providers.transform import Turn, acceptable
+
+NO_OUTPUT = "(no tool output)"
+SEE_IMAGE = "(see attached image)"
+WINDOW = "numCtx"
+"""The key in `compat` for the window to load the model with, in tokens; 0: the server's own."""
+_Json = dict[str, JsonValue]
+
+
+def request_body(request: ModelRequest, facts: ModelFacts) -> JsonObject:
+    """Give the body to send."""
+    turns = acceptable(
+        request.messages,
+        facts,
+        call_id=str,
+        without_thoughts=request.without_thoughts,
+    )
+    options: _Json = {"num_predict": output_limit(request, turns, facts)}
+    window = _window(facts)
+    if window:
+        options["num_ctx"] = window
+    body: _Json = {
+        "model": facts.id,
+        "messages": _messages(request.system, turns),
+        "stream": True,
+        # A conversation that does not fit must be told of: left alone, the server forgets its beginning.
+        "truncate": False,
+        "shift": False,
+        "options": options,
+    }
+    if request.tools:
+        body["tools"] = [_tool(tool) for tool in request.tools]
+    if facts.reasoning:
+        body["think"] = _think(request, facts)
+    return body
+
+
+def _window(facts: ModelFacts) -> int:
+    """The server's own window is often far smaller than what the model is known for."""
+    told = facts.compat.get(WINDOW)
+    return told if isinstance(told, int) else facts.context_window
+
+
+def _think(request: ModelRequest, facts: ModelFacts) -> JsonValue:
+    """Models that take degrees have words for them; the others think or do not."""
+    level = clamp(request.thinking, facts)
+    word = json.as_object(facts.compat.get(LEVEL_MAP)).get(level)
+    return word if isinstance(word, str) else level != "off"
+
+
+def _messages(system: str, turns: Sequence[Turn]) -> list[JsonValue]:
+    messages: list[JsonValue] = [{"role": "system", "content": system}] if system else []
+    for turn in turns:
+        match turn:
+            case UserMessage(content=content):
+                if content:
+                    messages.append(_with_images("user", text_of(content), content))
+            case AssistantMessage():
+                said = _assistant(turn)
+                if said is not None:
+                    messages.append(said)
+            case ToolResultMessage(content=content):
+                text = text_of(content) or (SEE_IMAGE if content else NO_OUTPUT)
+                result = _with_images("tool", text, content)
+                messages.append(
+                    {**result, "tool_name": turn.tool_name, "tool_call_id": turn.call_id}
+                )
+    return messages
+
+
+def _with_images(role: str, text: str, content: Sequence[UserContent]) -> JsonObject:
+    images: list[JsonValue] = [part.data for part in content if isinstance(part, Image)]
+    said: _Json = {"role": role, "content": text}
+    if images:
+        said["images"] = images
+    return said
+
+
+def _assistant(turn: AssistantMessage) -> JsonObject | None:
+    calls: list[JsonValue] = [_call(call) for call in turn.tool_calls]
+    if not turn.text and not calls:
+        return None
+    said: _Json = {"role": "assistant", "content": turn.text}
+    thought = "".join(part.text for part in turn.content if isinstance(part, Thinking))
+    if thought:
+        said["thinking"] = thought
+    if calls:
+        said["tool_calls"] = calls
+    return said
+
+
+def _call(call: ToolCall) -> JsonObject:
+    function: _Json = {"name": call.name, "arguments": call.arguments}
+    return {"id": call.id, "function": function}
+
+
+def _tool(tool: ToolDeclaration) -> JsonObject:
+    function: _Json = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+    }
+    return {"type": "function", "function": function}

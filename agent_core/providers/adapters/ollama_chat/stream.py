@@ -1,0 +1,129 @@
+"""The lines that Ollama streams, read into one answer."""
+
+from collections.abc import Mapping
+
+from agent_core.kernel import Clock, JsonObject, JsonValue, json
+from agent_core.kernel.errors import ProviderError
+from agent_core.messages import StopReason, Usage
+from agent_core.providers.answer import AnswerBuilder, OpenText, OpenThinking
+from agent_core.providers.counts import count
+from agent_core.providers.failures import failure_from_event
+from agent_core.providers.port import Answer, ModelFacts, Part
+from agent_core.providers.streaming import NOTHING_FOLLOWS_S
+
+STOPS: Mapping[str, StopReason] = {"stop": "stop", "length": "length"}
+
+
+class LineReader:
+    """Reads one stream; an answer in one piece is a stream of one line."""
+
+    def __init__(self, facts: ModelFacts, clock: Clock) -> None:
+        self._facts = facts
+        self._clock = clock
+        self._builder = AnswerBuilder(facts)
+        self._reason: str | None = None
+        self._usage = Usage()
+        self._over = False
+
+    @property
+    def has_end(self) -> bool:
+        """Tell whether the line came that says the answer is whole."""
+        return self._over
+
+    @property
+    def is_over(self) -> bool:
+        """Tell whether nothing more is expected."""
+        return self._over
+
+    @property
+    def after_end_s(self) -> float:
+        """How long to wait for what may come behind the end, in seconds."""
+        return NOTHING_FOLLOWS_S
+
+    def done(self) -> None:
+        """Take a mark that this API does not have; some gateways send it all the same."""
+
+    def read(self, event: JsonObject, *, name: bytes) -> None:
+        """Take one line."""
+        if event.get("error") or name == b"error":
+            raise failure_from_event(
+                event, provider=self._facts.provider, parts_came=not self._builder.is_empty
+            )
+        message = json.as_object(event.get("message"))
+        self._think(_text(message.get("thinking")))
+        self._say(_text(message.get("content")))
+        calls = message.get("tool_calls")
+        for call in calls if isinstance(calls, list) else ():
+            self._call(json.as_object(call))
+        if event.get("done") is True:
+            self._end(event)
+
+    def read_whole(self, body: JsonObject) -> None:
+        """Take an answer in one piece."""
+        self.read(body, name=b"")
+
+    def take(self) -> list[Part]:
+        """Give the parts since the last time."""
+        return self._builder.take()
+
+    def answer(self) -> Answer:
+        """Give the whole answer.
+
+        Raises:
+            ProviderError: It ended for a reason that nobody knows.
+        """
+        return self._builder.finish(
+            stop_reason=self._stop_reason(),
+            raw_stop_reason=self._reason,
+            usage=self._usage,
+            response_id=None,
+            at_ms=self._clock.now_ms(),
+        )
+
+    def _think(self, text: str) -> None:
+        if not text:
+            return
+        block = self._builder.last
+        if not isinstance(block, OpenThinking):
+            block = self._builder.open_thinking()
+        self._builder.grow(block, text)
+
+    def _say(self, text: str) -> None:
+        if not text:
+            return
+        block = self._builder.last
+        if not isinstance(block, OpenText):
+            block = self._builder.open_text()
+        self._builder.grow(block, text)
+
+    def _call(self, call: JsonObject) -> None:
+        """Calls come whole, each in one line."""
+        function = json.as_object(call.get("function"))
+        opened = self._builder.open_call(id=_text(call.get("id")), name=_text(function.get("name")))
+        arguments = function.get("arguments")
+        if json.is_object(arguments):
+            self._builder.grow(opened, json.encode(arguments).decode())
+        else:
+            self._builder.grow(opened, _text(arguments))
+
+    def _end(self, event: JsonObject) -> None:
+        self._over = True
+        self._reason = _text(event.get("done_reason")) or None
+        self._usage = Usage(
+            input=count(event.get("prompt_eval_count")),
+            output=count(event.get("eval_count")),
+        )
+
+    def _stop_reason(self) -> StopReason:
+        raw = self._reason or "stop"
+        if raw not in STOPS:
+            # "load" and "unload": the model was moved, and nothing was asked of it.
+            provider = self._facts.provider
+            message = f"{provider} ended the answer for the reason {raw!r}; try again"
+            raise ProviderError(message, reason="server", provider=provider)
+        stop = STOPS[raw]
+        return "tool_use" if stop == "stop" and self._builder.has_calls else stop
+
+
+def _text(value: JsonValue) -> str:
+    return value if isinstance(value, str) else ""

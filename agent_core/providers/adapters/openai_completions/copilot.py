@@ -1,0 +1,26 @@
+"""What GitHub Copilot wants to know of a request beside its body: pure."""
+
+from agent_core.messages import CustomMessage, Image, ToolResultMessage, UserMessage
+from agent_core.providers.port import ModelFacts, ModelRequest
+
+HOST = "githubcopilot.com"
+
+
+def copilot_headers(request: ModelRequest, facts: ModelFacts) -> dict[str, str]:
+    """Say who speaks, for only what a user says is counted against the plan, and whether there is anything to see."""
+    if HOST not in facts.base_url:
+        return {}
+    last = request.messages[-1] if request.messages else None
+    headers = {"x-initiator": "agent" if isinstance(last, ToolResultMessage) else "user"}
+    if facts.images and _shows_anything(request):
+        headers["copilot-vision-request"] = "true"
+    return headers
+
+
+def _shows_anything(request: ModelRequest) -> bool:
+    return any(
+        isinstance(part, Image)
+        for message in request.messages
+        if isinstance(message, UserMessage | CustomMessage | ToolResultMessage)
+        for part in message.content
+    )

@@ -1,0 +1,70 @@
+"""Looks for model servers on this machine, at their usual ports; only when somebody asks what there is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+
+import anyio
+
+from agent_core.kernel import JsonValue, json
+from agent_core.providers.catalogue import ProviderFacts
+from agent_core.providers.json_ask import AskFailed, Question, ask_json
+from agent_core.providers.port import ModelFacts
+
+LOOK_S = 0.7
+MODELS_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalServer:
+    """A server that answered, and what it has."""
+
+    provider: str
+    models: tuple[ModelFacts, ...]
+
+
+async def local_servers(
+    providers: Sequence[ProviderFacts], *, max_tokens: int, limit_s: float = LOOK_S
+) -> tuple[LocalServer, ...]:
+    """Ask every provider that needs no key what it has, all at once; who does not answer is not there."""
+    asked = [one for one in providers if one.keyless and one.base_url]
+    found: dict[str, LocalServer] = {}
+
+    async def look(provider: ProviderFacts) -> None:
+        question = Question(url=_list_of(provider))
+        try:
+            reply = await ask_json(question, limit_s=limit_s)
+        except AskFailed:
+            return
+        listed = reply.body.get("data")
+        if reply.status == HTTPStatus.OK and isinstance(listed, list):
+            models = [_model(provider, one, max_tokens) for one in listed[:MODELS_SHOWN]]
+            found[provider.id] = LocalServer(
+                provider=provider.id, models=tuple(one for one in models if one is not None)
+            )
+
+    async with anyio.create_task_group() as group:
+        for provider in asked:
+            group.start_soon(look, provider)
+    return tuple(found[one.id] for one in asked if one.id in found)
+
+
+def _list_of(provider: ProviderFacts) -> str:
+    base_url = provider.base_url.rstrip("/")
+    if provider.api == "ollama-chat":
+        # It lists its models for clients of OpenAI's wire too, in the same words as the others.
+        base_url = f"{base_url.removesuffix('/v1').removesuffix('/api')}/v1"
+    return f"{base_url}/models"
+
+
+def _model(provider: ProviderFacts, given: JsonValue, max_tokens: int) -> ModelFacts | None:
+    told = json.as_object(given)
+    identity = told.get("id")
+    if not isinstance(identity, str) or not identity:
+        return None
+    model = provider.unlisted(identity, context_window=0, max_tokens=max_tokens)
+    # vLLM tells the window that it serves with; others tell none, or the one that the model was trained for.
+    window = told.get("max_model_len")
+    if model is None or not isinstance(window, int) or window <= 0:
+        return model
+    return replace(model, context_window=window)

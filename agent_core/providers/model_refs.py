@@ -1,0 +1,122 @@
+"""How people name models: whole names, parts of names, patterns, and a thinking level behind a colon: pure."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Literal
+
+from agent_core.events import ThinkingLevel
+from agent_core.providers.port import ModelFacts
+from agent_core.providers.thinking import LEVELS
+
+WILD = re.compile(r"[*?\[]")
+DATED = re.compile(r"(-\d{8}|-\d{4}-\d{2}-\d{2}|@\d{8}|-latest)$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """A model, and how hard it shall think if its name said so."""
+
+    model: ModelFacts
+    thinking: ThinkingLevel | None = None
+
+    @property
+    def ref(self) -> str:
+        """The full name, with the level."""
+        return f"{self.model.ref}:{self.thinking}" if self.thinking else self.model.ref
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """The models that a user cycles through."""
+
+    models: tuple[Named, ...]
+    problems: tuple[str, ...] = field(default=())
+    """Patterns that stand for nothing that can be used, a sentence each."""
+
+
+def without_level(ref: str) -> tuple[str, ThinkingLevel | None]:
+    """Take the level off the end of a name; ids may have colons of their own, so ask for the whole name first."""
+    name, colon, word = ref.rpartition(":")
+    for level in LEVELS if colon and name else ():
+        if level == word:
+            return name, level
+    return ref, None
+
+
+def without_date(model: str) -> str | None:
+    """Give the id that a dated one is a snapshot of; None when it has no date."""
+    bare = DATED.sub("", model)
+    return None if bare == model else bare
+
+
+def exactly(ref: str, models: Sequence[ModelFacts]) -> tuple[ModelFacts, ...]:
+    """Find by `provider/id`, or by the id alone; then without regard to case."""
+    for name in (_same, _lower):
+        wanted = name(ref)
+        for part in (_ref, _id):
+            found = tuple(model for model in models if name(part(model)) == wanted)
+            if found:
+                return found
+    return ()
+
+
+def matching(pattern: str, models: Sequence[ModelFacts]) -> tuple[ModelFacts, ...]:
+    """Find by a pattern (`*`, `?`, `[…]`), or by a part of the name, such as `sonnet`.
+
+    A part with a digit finds nothing: it names a version, and another version is never an answer to that.
+    """
+    wanted = pattern.lower().strip()
+    if not wanted:
+        return ()
+    if WILD.search(wanted):
+        return tuple(
+            model
+            for model in models
+            if fnmatchcase(model.ref.lower(), wanted) or fnmatchcase(model.id.lower(), wanted)
+        )
+    if any(letter.isdecimal() for letter in wanted):
+        return ()
+    provider, slash, part = wanted.partition("/")
+    if slash:
+        return tuple(
+            model
+            for model in models
+            if model.provider.lower() == provider and part and part in model.id.lower()
+        )
+    return tuple(model for model in models if wanted in model.id.lower())
+
+
+def next_of(
+    choices: Sequence[Named], *, current: str | None, direction: Literal[1, -1]
+) -> Named | None:
+    """Give the choice after or before the model in force, round and round; None: there is no other.
+
+    Args:
+        choices: What to cycle through, in order.
+        current: `provider/id` of the model in force. When it is none of them, the first (or last) follows.
+        direction: Forwards or backwards.
+    """
+    refs = [choice.model.ref for choice in choices]
+    if not choices or refs == [current]:
+        return None
+    if current not in refs:
+        return choices[0 if direction > 0 else -1]
+    return choices[(refs.index(current) + direction) % len(choices)]
+
+
+def _ref(model: ModelFacts) -> str:
+    return model.ref
+
+
+def _id(model: ModelFacts) -> str:
+    return model.id
+
+
+def _same(text: str) -> str:
+    return text
+
+
+def _lower(text: str) -> str:
+    return text.lower()

@@ -1,0 +1,199 @@
+"""Logs in with a browser on this machine: a secret that never leaves it, and a port to which the browser comes back."""
+
+import base64
+import hashlib
+import html
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import anyio
+import anyio.abc
+
+from agent_core.kernel import Clock
+from agent_core.providers.auth_entries import StoredKey, StoredTokens
+from agent_core.providers.json_ask import Ask, ask_json
+from agent_core.providers.oauth_facts import PkceFacts
+from agent_core.providers.oauth_tokens import LoginFailed, tokens_for_code
+
+LOGIN_S = 300.0
+REQUEST_S = 10.0
+REQUEST_BYTES = 16 * 1024
+HERE = "127.0.0.1"
+PAGE = "<!doctype html><meta charset=utf-8><title>Tiller</title><p>{}</p>"
+DONE = "You are logged in. This window can be closed."
+
+ShowUrl = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Attempt:
+    """One login: what only this process knows of it."""
+
+    redirect: str
+    state: str = field(repr=False)
+    verifier: str = field(repr=False)
+
+
+async def log_in_with_browser(
+    facts: PkceFacts,
+    *,
+    show: ShowUrl,
+    clock: Clock,
+    ask: Ask = ask_json,
+    limit_s: float = LOGIN_S,
+) -> StoredKey | StoredTokens:
+    """Wait until the user has logged in, and give what opens the provider.
+
+    Args:
+        facts: Where to log in.
+        show: Takes the address that the user must open.
+        clock: Time, to say when tokens end.
+        ask: Sends requests.
+        limit_s: How long the user is waited for.
+
+    Raises:
+        LoginFailed: The user or the provider refused, nobody came, or the port is taken.
+    """
+    try:
+        listener = await anyio.create_tcp_listener(
+            local_host=HERE, local_port=facts.callback_port, reuse_port=False
+        )
+    except OSError as error:
+        message = f"port {facts.callback_port} of this machine is taken ({error.strerror}); free it and try again"
+        raise LoginFailed(message) from None
+    async with listener:
+        attempt = _attempt(facts, _port_of(listener))
+        show(authorize_url(facts, attempt))
+        code = await _code(listener, facts, attempt, limit_s=limit_s)
+    form = {"code": code, "code_verifier": attempt.verifier, "redirect_uri": attempt.redirect}
+    return await tokens_for_code(facts, form, clock.now_ms(), ask=ask)
+
+
+def challenge_of(verifier: str) -> str:
+    """Give the S256 challenge of a verifier."""
+    digest = hashlib.sha256(verifier.encode("ascii")).digest()
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode("ascii")
+
+
+def authorize_url(facts: PkceFacts, attempt: _Attempt) -> str:
+    """Give the address at which the user logs in."""
+    challenge = {
+        "code_challenge": challenge_of(attempt.verifier),
+        "code_challenge_method": "S256",
+    }
+    if facts.style == "key":
+        query = {"callback_url": attempt.redirect, **challenge}
+    else:
+        query = {
+            "response_type": "code",
+            "client_id": facts.client_id,
+            "redirect_uri": attempt.redirect,
+            "scope": facts.scope,
+            "state": attempt.state,
+            **challenge,
+        }
+    mark = "&" if urlsplit(facts.authorize_url).query else "?"
+    return f"{facts.authorize_url}{mark}{urlencode(query)}"
+
+
+def _attempt(facts: PkceFacts, port: int) -> _Attempt:
+    state = secrets.token_urlsafe(24)
+    # Where no state comes back in the query, the path is it: nobody else can end this login.
+    path = f"/callback/{state}" if facts.style == "key" else "/callback"
+    return _Attempt(
+        redirect=f"http://localhost:{port}{path}", state=state, verifier=secrets.token_urlsafe(48)
+    )
+
+
+def _port_of(
+    listener: anyio.abc.SocketListener | anyio.abc.Listener[anyio.abc.SocketStream],
+) -> int:
+    return int(listener.extra(anyio.abc.SocketAttribute.local_port))  # noqa: S610 - not Django
+
+
+async def _code(
+    listener: anyio.abc.Listener[anyio.abc.SocketStream],
+    facts: PkceFacts,
+    attempt: _Attempt,
+    *,
+    limit_s: float,
+) -> str:
+    """Wait for the browser to bring the code; whatever else knocks is turned away."""
+    found: list[str | LoginFailed] = []
+    with anyio.move_on_after(limit_s):
+        async with anyio.create_task_group() as group:
+
+            async def serve(stream: anyio.abc.SocketStream) -> None:
+                async with stream:
+                    outcome = await _answer(stream, facts, attempt)
+                if outcome is not None:
+                    found.append(outcome)
+                    group.cancel_scope.cancel()
+
+            await listener.serve(serve)
+    if not found:
+        message = f"nobody logged in within {limit_s:g} s"
+        raise LoginFailed(message)
+    if isinstance(found[0], LoginFailed):
+        raise found[0]
+    return found[0]
+
+
+async def _answer(
+    stream: anyio.abc.SocketStream, facts: PkceFacts, attempt: _Attempt
+) -> str | LoginFailed | None:
+    target = None
+    with anyio.move_on_after(REQUEST_S):
+        target = await _target(stream)
+    if target is None:
+        return None
+    outcome = _outcome(target, facts, attempt)
+    if outcome is None:
+        await _say(stream, HTTPStatus.NOT_FOUND, "There is nothing here.")
+    elif isinstance(outcome, LoginFailed):
+        await _say(stream, HTTPStatus.BAD_REQUEST, f"The login failed: {outcome}")
+    else:
+        await _say(stream, HTTPStatus.OK, DONE)
+    return outcome
+
+
+def _outcome(target: str, facts: PkceFacts, attempt: _Attempt) -> str | LoginFailed | None:
+    """Read what the browser asks for; None: it is not the end of this login."""
+    parts = urlsplit(target)
+    if parts.path != urlsplit(attempt.redirect).path:
+        return None
+    query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+    if facts.style == "standard" and not secrets.compare_digest(
+        query.get("state", "").encode(), attempt.state.encode()
+    ):
+        return None
+    if "error" in query:
+        return LoginFailed(query.get("error_description") or query["error"])
+    return query.get("code") or LoginFailed("the browser came back without a code")
+
+
+async def _target(stream: anyio.abc.SocketStream) -> str | None:
+    """Read a request's head and give what it asks for."""
+    head = bytearray()
+    try:
+        while b"\r\n\r\n" not in head and len(head) < REQUEST_BYTES:
+            head += await stream.receive()
+    except (anyio.EndOfStream, anyio.BrokenResourceError):
+        return None
+    words = head.partition(b"\r\n")[0].decode("ascii", "replace").split(" ")
+    return words[1] if len(words) == 3 and words[0] == "GET" else None  # noqa: PLR2004 - a request line
+
+
+async def _say(stream: anyio.abc.SocketStream, status: HTTPStatus, text: str) -> None:
+    body = PAGE.format(html.escape(text)).encode()
+    head = (
+        f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: text/html; charset=utf-8\r\n"
+        f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+    )
+    try:
+        await stream.send(head.encode("ascii") + body)
+    except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+        return

@@ -1,0 +1,35 @@
+"""What the environment says of a provider besides its keys: its address, region or project. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from agent_core.kernel import JsonValue
+from agent_core.providers.catalogue import ProviderFacts
+from agent_core.providers.setting_values import filled
+
+ADDRESS = "baseUrl"
+COMPAT = "compat."
+
+
+def in_environment(provider: ProviderFacts, environment: Mapping[str, str]) -> ProviderFacts:
+    """Give a provider, and each of its models, as the environment says; of two values for one thing the first counts."""
+    found: dict[str, str] = {}
+    for target, template in provider.environment:
+        value = filled(template, environment)
+        if value and target not in found:
+            found[target] = value
+    if not found:
+        return provider
+    base_url = found.pop(ADDRESS, "") or provider.base_url
+    more: dict[str, JsonValue] = {
+        target.removeprefix(COMPAT): value for target, value in found.items()
+    }
+    return replace(
+        provider,
+        base_url=base_url,
+        compat={**provider.compat, **more},
+        models=tuple(
+            replace(model, base_url=base_url, compat={**model.compat, **more})
+            for model in provider.models
+        ),
+    )
