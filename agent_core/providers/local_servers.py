@@ -16,7 +16,7 @@ MODELS_SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LocalServer:
+class FoundServer:
     """A server that answered, and what it has."""
 
     provider: str
@@ -25,10 +25,10 @@ class LocalServer:
 
 async def local_servers(
     providers: Sequence[ProviderFacts], *, max_tokens: int, limit_s: float = LOOK_S
-) -> tuple[LocalServer, ...]:
+) -> tuple[FoundServer, ...]:
     """Ask every provider that needs no key what it has, all at once; who does not answer is not there."""
     asked = [one for one in providers if one.keyless and one.base_url]
-    found: dict[str, LocalServer] = {}
+    found: dict[str, FoundServer] = {}
 
     async def look(provider: ProviderFacts) -> None:
         question = Question(url=_list_of(provider))
@@ -39,7 +39,7 @@ async def local_servers(
         listed = reply.body.get("data")
         if reply.status == HTTPStatus.OK and isinstance(listed, list):
             models = [_model(provider, one, max_tokens) for one in listed[:MODELS_SHOWN]]
-            found[provider.id] = LocalServer(
+            found[provider.id] = FoundServer(
                 provider=provider.id, models=tuple(one for one in models if one is not None)
             )
 

@@ -11,7 +11,7 @@ from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.json import encode
 from agent_core.providers.catalogue import builtin_providers
-from agent_core.providers.local_servers import LocalServer, local_servers
+from agent_core.providers.local_servers import FoundServer, local_servers
 from agent_core.providers.model_sources import value_sources
 from agent_core.providers.port import ModelFacts
 from agent_core.providers.registry import LOCAL_MAX_TOKENS, ModelRegistry
@@ -86,7 +86,7 @@ async def _list(options: argparse.Namespace, registry: ModelRegistry, paths: App
 def _list_json(
     models: list[ModelFacts],
     registry: ModelRegistry,
-    servers: tuple[LocalServer, ...],
+    servers: tuple[FoundServer, ...],
     default: str | None,
 ) -> int:
     rows: list[JsonValue] = [as_json(model, registry) for model in models]
@@ -140,7 +140,7 @@ async def _default(registry: ModelRegistry, paths: AppPaths) -> str | None:
 
 
 def _with_local(
-    registry: ModelRegistry, servers: tuple[LocalServer, ...]
+    registry: ModelRegistry, servers: tuple[FoundServer, ...]
 ) -> tuple[ModelFacts, ...]:
     """Give the models of the list, and what the servers of this machine have besides."""
     listed = registry.models()

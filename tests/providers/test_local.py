@@ -4,6 +4,7 @@ What it says is not judged: it is small. The tests need the extra `local` and sa
 """
 
 import os
+import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from agent_core.providers.adapters.local import (
     local_provider,
     local_providers,
 )
+from agent_core.providers.adapters.local.server import command_for
 from tests.providers.conftest import Pools
 from tests.providers.local_model import WINDOW, asked, model_of, needs_model
 from tests.providers.test_registry import registry
@@ -103,30 +105,20 @@ async def test_where_it_is_installed_it_is_there() -> None:
     assert await local_providers() == (local_provider(),)
 
 
-async def test_what_is_not_installed_says_how_to_install_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("agent_core.providers.adapters.local.server.weights", lambda: None)
+async def test_what_is_not_installed_says_how_to_install_it() -> None:
     with pytest.raises(
         ProviderError, match=r"is not installed; run: pip install 'tillerd\[local\]'"
     ):
-        _ = await LocalServer().url()
-
-
-@pytest.fixture
-def damaged_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Give a file that is taken for the weights and is none."""
-    file = tmp_path / "weights.gguf"
-    file.write_bytes(b"GGUF" + bytes(64))
-    monkeypatch.setattr("agent_core.providers.adapters.local.server.weights", lambda: file)
-    return file
+        _ = await LocalServer(command=lambda _: None).url()
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @needs_model
-async def test_weights_that_cannot_be_read_are_said_in_one_sentence(damaged_weights: Path) -> None:
-    server = LocalServer()
+async def test_weights_that_cannot_be_read_are_said_in_one_sentence(tmp_path: Path) -> None:
+    damaged = tmp_path / "weights.gguf"
+    damaged.write_bytes(b"GGUF" + bytes(64))
+    server = LocalServer(command=lambda tokens: command_for(damaged, tokens))
     with pytest.raises(ProviderError, match=r"does not start: .+; reinstall it: pip") as caught:
         _ = await server.url()
     assert caught.value.reason == "server"
@@ -144,14 +136,10 @@ async def test_a_start_that_takes_too_long_is_ended() -> None:
     assert descendants(os.getpid()) == before
 
 
-async def test_a_process_that_dies_at_its_start_is_said_with_its_code(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr("agent_core.providers.adapters.local.server.MODULE", "no_such_module")
-    monkeypatch.setattr("agent_core.providers.adapters.local.server.RUNTIME", "json")
-    monkeypatch.setattr("agent_core.providers.adapters.local.server.weights", lambda: tmp_path)
+async def test_a_process_that_dies_at_its_start_is_said_with_its_code() -> None:
+    dying = LocalServer(command=lambda _: (sys.executable, "-c", "raise SystemExit(1)"))
     with pytest.raises(ProviderError, match=r"does not start: it ended with code 1; reinstall"):
-        _ = await LocalServer().url()
+        _ = await dying.url()
 
 
 # A whole run.

