@@ -30,6 +30,7 @@ def session_options(values: SettingsValues, *, scratch: Path) -> SessionOptions:
         ),
         auto_compact=values.compaction.enabled,
         tool_execution=values.tool_execution,
+        cache=values.cache_retention,
         skip_on_steer=values.skip_on_steer,
         steer_grace_s=values.steer.grace_s,
         tool_options={"bash": _bash(values.bash), "read": _read(values.images)},

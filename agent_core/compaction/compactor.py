@@ -167,6 +167,8 @@ class _Scribe:
             messages=(UserMessage(content=(Text(text=prompt),), at_ms=0),),
             thinking=self._thinking,
             max_tokens=_answer_tokens(self._model.facts),
+            # Nobody sends these words again: writing them to a cache would only cost.
+            cache="none",
         )
         answer = await self._answer(request)
         self.usage = self.usage.plus(answer.usage)

@@ -74,6 +74,7 @@ async def ask(loop: Loop, demand: Demand, *, turn: TurnId) -> Answered:
         tools=demand.tools,
         thinking=demand.thinking,
         session=loop.session,
+        cache=demand.cache,
         without_thoughts=demand.without_thoughts,
     )
     stream = _Stream(ItemId(loop.new_id()))

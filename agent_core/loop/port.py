@@ -13,7 +13,7 @@ from agent_core.messages import (
     ToolResultMessage,
     UserContent,
 )
-from agent_core.providers import Model, ToolDeclaration
+from agent_core.providers import CacheRetention, Model, ToolDeclaration
 from agent_core.tools.runner import ToolRunner
 
 
@@ -111,6 +111,7 @@ class Demand:
     """Calls that have not started are skipped when the user speaks."""
     steer_grace_s: float | None = 2.0
     """How long a running process may go on after the user has spoken; None: to its end."""
+    cache: CacheRetention = "short"
 
 
 @dataclass(slots=True)

@@ -3,6 +3,7 @@
 from agent_core.providers.port import (
     Answer,
     Api,
+    CacheRetention,
     Model,
     ModelFacts,
     ModelRequest,
@@ -18,6 +19,7 @@ from agent_core.providers.port import (
 __all__ = [
     "Answer",
     "Api",
+    "CacheRetention",
     "Model",
     "ModelFacts",
     "ModelRequest",

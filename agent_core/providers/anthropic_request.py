@@ -17,6 +17,12 @@ from agent_core.messages import (
     UserMessage,
     text_of,
 )
+from agent_core.providers.cache_retention import (
+    cache_control,
+    retention,
+    takes_long,
+    told_retention,
+)
 from agent_core.providers.output_limit import output_limit
 from agent_core.providers.port import ModelFacts, ModelRequest, ToolDeclaration
 from agent_core.providers.thinking import budget, clamp, effort
@@ -26,7 +32,6 @@ ID_LIMIT = 64
 INTERLEAVED = "interleaved-thinking-2025-05-14"
 NO_OUTPUT = "(no tool output)"
 IMAGES_LEAD = "Attached image(s) from tool result:"
-CACHED: JsonObject = {"type": "ephemeral"}
 SCHEMA_KEYS = ("type", "properties", "required", "$defs")
 
 _ID_REFUSED = re.compile(r"[^A-Za-z0-9_-]")
@@ -43,7 +48,8 @@ def request_body(request: ModelRequest, facts: ModelFacts) -> JsonObject:
     )
     max_tokens = output_limit(request, turns, facts)
     messages = _messages(turns)
-    _mark_last(messages)
+    mark = _mark(request, facts)
+    _mark_last(messages, mark)
     body: _Json = {
         "model": facts.id,
         "max_tokens": max_tokens,
@@ -51,10 +57,10 @@ def request_body(request: ModelRequest, facts: ModelFacts) -> JsonObject:
         "stream": True,
     }
     if request.system:
-        body["system"] = [{"type": "text", "text": request.system, "cache_control": CACHED}]
+        body["system"] = [{"type": "text", "text": request.system, **mark}]
     if request.tools:
         tools = [_tool(tool) for tool in request.tools]
-        tools[-1]["cache_control"] = CACHED
+        tools[-1].update(mark)
         body["tools"] = tools
     if facts.reasoning:
         body.update(_thinking(request, facts, max_tokens=max_tokens))
@@ -155,13 +161,20 @@ def _tool(tool: ToolDeclaration) -> _Json:
     return {"name": tool.name, "description": tool.description, "input_schema": schema}
 
 
-def _mark_last(messages: list[_Json]) -> None:
+def _mark(request: ModelRequest, facts: ModelFacts) -> JsonObject:
+    control = cache_control(
+        retention(request, told_retention(facts)), long=takes_long(facts, default=True)
+    )
+    return {} if control is None else {"cache_control": control}
+
+
+def _mark_last(messages: list[_Json], mark: JsonObject) -> None:
     """Have the conversation so far cached, up to the user's last block."""
     if not messages or messages[-1]["role"] != "user":
         return
     content = messages[-1]["content"]
     if isinstance(content, list) and content and isinstance(content[-1], dict):
-        content[-1] = {**content[-1], "cache_control": CACHED}
+        content[-1] = {**content[-1], **mark}
 
 
 def _thinking(request: ModelRequest, facts: ModelFacts, *, max_tokens: int) -> JsonObject:

@@ -22,6 +22,9 @@ Api = Literal[
     "embedded",
 ]
 
+CacheRetention = Literal["none", "short", "long"]
+"""How long a provider keeps what it was sent: nothing is asked for, its usual time, or its longest."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
@@ -94,6 +97,8 @@ class ModelRequest:
     """None: the model's own limit."""
     session: str | None = None
     """For providers that route or cache by session."""
+    cache: CacheRetention = "short"
+    """What models.json says of the model goes before `short` and `long`; `none` is the last word."""
     without_thoughts: bool = False
     """Leave out thoughts and signatures, also the model's own: a provider refused them."""
 

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from agent_core.kernel import JsonObject
-from agent_core.providers.port import ModelFacts
+from agent_core.providers.cache_retention import openai_keeps_long, takes_long, told_retention
+from agent_core.providers.port import CacheRetention, ModelFacts
 
 OPENAI = "api.openai.com"
 AZURE = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
@@ -14,7 +15,6 @@ DEEPSEEK = "deepseek.com"
 COPILOT = "githubcopilot.com"
 THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 SESSION_FORMATS = ("openai", "openai-nosession", "openrouter", "none")
-RETENTIONS = ("none", "short", "long")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +28,8 @@ class ResponsesCompat:
     """`strict: false` is sent: left out, OpenAI makes every parameter of a tool required."""
     max_output_tokens: bool
     cache_key: bool
-    cache_retention: str
-    """`none`, `short` or `long`."""
+    cache_retention: CacheRetention | None
+    """None: as the request says."""
     long_retention: bool
     """`long` may be asked for."""
     session_format: str
@@ -62,8 +62,8 @@ def responses_compat(facts: ModelFacts) -> ResponsesCompat:
         strict_tools=_flag(told, "supportsStrictMode", default=True),
         max_output_tokens=_flag(told, "supportsMaxOutputTokens", default=True),
         cache_key=_flag(told, "supportsPromptCacheKey", default=official or router or host == XAI),
-        cache_retention=_word(told, "cacheRetention", RETENTIONS, default="short"),
-        long_retention=_flag(told, "supportsLongCacheRetention", default=official),
+        cache_retention=told_retention(facts),
+        long_retention=takes_long(facts, default=official and openai_keeps_long(facts)),
         session_format=_session_format(told, host=host, router=router),
         reasoning_effort=_flag(told, "supportsReasoningEffort", default=host != XAI),
         off_effort=None if _at(host, COPILOT) else "none",

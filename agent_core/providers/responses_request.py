@@ -15,6 +15,7 @@ from agent_core.messages import (
     UserMessage,
     text_of,
 )
+from agent_core.providers.cache_retention import OPENAI_LONG, retention
 from agent_core.providers.output_limit import output_limit
 from agent_core.providers.port import ModelFacts, ModelRequest, ToolDeclaration
 from agent_core.providers.responses_compat import ResponsesCompat
@@ -28,7 +29,6 @@ IMAGES_LEAD = "Attached image(s) from tool result:"
 ENCRYPTED = "reasoning.encrypted_content"
 LEAST_OUTPUT = 16
 """The API refuses a smaller limit."""
-LONG_RETENTION = "24h"
 ID_LIMIT = 64
 ID_HASH = 16
 SESSION_LIMIT = 64
@@ -56,15 +56,14 @@ def responses_body(
         body["tools"] = [_tool(tool, compat) for tool in request.tools]
     if facts.reasoning:
         body.update(_reasoning(request, facts, compat))
-    if request.session and compat.cache_retention != "none":
-        body.update(_caching(request.session, compat))
+    body.update(_caching(request, compat))
     return body
 
 
 def session_headers(request: ModelRequest, compat: ResponsesCompat) -> dict[str, str]:
     """Give the headers by which a provider brings the requests of one session to one machine."""
     session = request.session
-    if not session or compat.cache_retention == "none" or not session.isascii():
+    if not session or not session.isascii() or retention(request, compat.cache_retention) == "none":
         return {}
     match compat.session_format:
         case "openai":
@@ -180,10 +179,13 @@ def _reasoning(request: ModelRequest, facts: ModelFacts, compat: ResponsesCompat
     return asked
 
 
-def _caching(session: str, compat: ResponsesCompat) -> JsonObject:
+def _caching(request: ModelRequest, compat: ResponsesCompat) -> JsonObject:
+    kept = retention(request, compat.cache_retention)
+    if not request.session or kept == "none":
+        return {}
     caching: _Json = {}
     if compat.cache_key:
-        caching["prompt_cache_key"] = session[:SESSION_LIMIT]
-    if compat.cache_retention == "long" and compat.long_retention:
-        caching["prompt_cache_retention"] = LONG_RETENTION
+        caching["prompt_cache_key"] = request.session[:SESSION_LIMIT]
+    if kept == "long" and compat.long_retention:
+        caching["prompt_cache_retention"] = OPENAI_LONG
     return caching

@@ -106,6 +106,10 @@ class SettingsValues(Group):
         default="medium", description="How much a model thinks unless told otherwise."
     )
     scoped_models: tuple[str, ...] = Field(default=(), description="Models to cycle through.")
+    cache_retention: Literal["none", "short", "long"] = Field(
+        default="short",
+        description="How long providers keep what they were sent: unasked, their usual time, or their longest.",
+    )
     permission: PermissionSettings = PermissionSettings()
     default_project_trust: Literal["ask", "always", "never"] = Field(
         default="ask", description="Whether the .tiller folder of a new workspace is used."

@@ -21,6 +21,7 @@ from agent_core.kernel import EntryId, MessageId, RunId
 from agent_core.kernel.errors import ProviderError, TillerError
 from agent_core.loop import Demand, Loop, TurnCount, Words, run_turns, say
 from agent_core.messages import ToolCall
+from agent_core.providers.cache_retention import told_retention
 from agent_core.session.aftercare import (
     CompactThenGoOn,
     CompactThenStop,
@@ -269,8 +270,9 @@ class Conductor:
 
     def _demand(self) -> Demand:
         parts = self._parts
+        model = parts.models.required()
         return Demand(
-            model=parts.models.required(),
+            model=model,
             thinking=parts.models.thinking,
             system=self._system,
             tools=parts.toolbox.declarations(),
@@ -278,6 +280,7 @@ class Conductor:
             parallel=parts.options.tool_execution == "parallel",
             skip_on_steer=parts.options.skip_on_steer,
             steer_grace_s=parts.options.steer_grace_s,
+            cache=told_retention(model.facts) or parts.options.cache,
         )
 
     def _context(self, call: ToolCall, output: Callable[[str], None]) -> ToolContext:

@@ -19,6 +19,7 @@ from agent_core.events.values import SessionState as State
 from agent_core.hooks import HookRunner
 from agent_core.kernel import Clock, JsonObject, JsonValue, SessionId, uuid7
 from agent_core.kernel.errors import ProviderError, TillerError
+from agent_core.providers import CacheRetention
 from agent_core.providers.retry import is_retryable
 from agent_core.session.aftercare import RetrySettings
 from agent_core.session.inbox import Inbox
@@ -47,6 +48,8 @@ class SessionOptions:
     tool_execution: Literal["parallel", "sequential"] = "parallel"
     skip_on_steer: bool = True
     steer_grace_s: float | None = 2.0
+    cache: CacheRetention = "short"
+    """For models of which models.json says nothing."""
     tool_options: dict[str, dict[str, JsonValue]] = field(default_factory=dict)
     """Settings by tool (`bash` …)."""
     scratch: str = ""

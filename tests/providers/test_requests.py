@@ -74,7 +74,14 @@ def conversation(seed: int, target: Target) -> tuple[ModelFacts, ModelRequest]:
         messages.insert(random.randint(0, len(messages)), other(random))
     tools = (*TOOLS, EDIT) if request.tools else ()
     system = random.choice((request.system, "Be brief.\n\n<project>\nä 🙂 \ud83d\n</project>"))
-    return facts, replace(request, system=system, messages=tuple(messages), tools=tools)
+    return facts, replace(
+        request,
+        system=system,
+        messages=tuple(messages),
+        tools=tools,
+        session=random.choice((None, "s1")),
+        cache=random.choice(("none", "short", "long")),
+    )
 
 
 def other(random: Random) -> Message:

@@ -20,6 +20,7 @@ DEFAULTS: dict[str, Any] = {
     "defaultModel": None,
     "defaultThinkingLevel": "medium",
     "scopedModels": [],
+    "cacheRetention": "short",
     "permission": {"mode": "ask", "fallback": "ask", "timeoutS": 300.0},
     "defaultProjectTrust": "ask",
     "sandbox": "auto",
@@ -140,6 +141,7 @@ def test_an_ill_typed_value_is_left_out_and_the_rest_holds(tmp_path: Path) -> No
         ('{"budgets": {"usd": -1}}', "budgets.usd"),
         ('{"permission": {"mode": "YOLO"}}', "permission.mode"),
         ('{"skipOnSteer": "yes"}', "skipOnSteer"),
+        ('{"cacheRetention": "forever"}', "cacheRetention"),
         ('{"retry": {"maxRetries": 1.5}}', "retry.maxRetries"),
     ],
 )

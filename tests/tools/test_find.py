@@ -98,6 +98,40 @@ async def test_ignored_files_are_not(bench: Bench, engine: Engine) -> None:
     assert details(inside)["engine"] == engine
 
 
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        pytest.param("src/build", "x/ x/build x/y", id="of the same name further down"),
+        pytest.param("/src/x/build", "x/ x/y build", id="further down"),
+        pytest.param("src/*/build", "x/ x/y build", id="any folder"),
+        pytest.param("sr?/**/build", "x/ x/y", id="any depth"),
+        pytest.param("/src/x/", "build", id="folder"),
+    ],
+)
+async def test_a_path_in_an_ignore_file_above_the_folder_is_that_path_alone(
+    bench: Bench, engine: Engine, line: str, found: str
+) -> None:
+    bench.put(".gitignore", f"*.log\n{line}\n")
+    for name in ("src/build", "src/x/build", "src/x/y", "src/x/a.log"):
+        bench.put(name, "")
+    outcome = await bench.run("find", pattern="*", path="src")
+    assert set(words(outcome).split()) == set(found.split())
+    # ripgrep reads such a line wrongly.
+    assert details(outcome)["engine"] == "builtin"
+
+
+@pytest.mark.parametrize(
+    "line", ["/build", "other/x", "src", "**/gone", "other/**/x", "a b/", "# src/x"]
+)
+async def test_other_lines_above_the_folder_are_left_to_ripgrep(
+    bench: Bench, engine: Engine, line: str
+) -> None:
+    bench.put(".gitignore", f"{line}\n")
+    bench.put("src/x/build", "")
+    outcome = await bench.run("find", pattern="*", path="src")
+    assert (words(outcome).split(), details(outcome)["engine"]) == (["x/", "x/build"], engine)
+
+
 async def test_ignore_files_end_at_a_repository(bench: Bench, engine: Engine) -> None:
     bench.put(".gitignore", "*.log\n")
     bench.put("repo/.git/info/exclude", "mine.txt\n")

@@ -131,7 +131,7 @@ CASES = [
         id="ignored files",
     ),
     pytest.param(
-        ({".gitignore": "no.txt\n/sub/a.txt\n", "sub/no.txt": "x\n", "sub/a.txt": "x\n", "sub/b.txt": "x\n"},
+        ({".gitignore": "no.txt\na.*\n", "sub/no.txt": "x\n", "sub/a.txt": "x\n", "sub/b.txt": "x\n"},
          {"pattern": "x", "path": "sub"}, "b.txt:1: x"),
         id="ignore files above the searched folder",
     ),
@@ -208,6 +208,18 @@ def engine(request: pytest.FixtureRequest, bench: Bench) -> Engine:
     chosen: Engine = request.param
     bench.workspace = searching_with(chosen, bench.workspace)
     return chosen
+
+
+async def test_a_path_in_an_ignore_file_above_the_folder_is_that_path_alone(
+    bench: Bench, engine: Engine
+) -> None:
+    bench.put(".gitignore", "src/build\n")
+    for name in ("src/build", "src/x/build"):
+        bench.put(name, "hit\n")
+    outcome = await bench.run("grep", pattern="hit", path="src")
+    assert words(outcome) == "x/build:1: hit"
+    file = await bench.run("grep", pattern="hit", path="src/x/build")
+    assert (words(file), details(file)["engine"]) == ("build:1: hit", engine)
 
 
 @pytest.mark.parametrize("case", CASES)

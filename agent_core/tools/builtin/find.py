@@ -13,7 +13,7 @@ from agent_core.tools.arguments import ModelTool, ToolArguments, schema_of
 from agent_core.tools.builtin.common import PATH_NAMES
 from agent_core.tools.builtin.find_found import END, FoundPaths
 from agent_core.tools.builtin.search_globs import PathPattern, find_pattern
-from agent_core.tools.builtin.search_rg import HERE, RipgrepMissing, RipgrepRefused, ripgrep
+from agent_core.tools.builtin.search_rg import HERE, RipgrepRefused, RipgrepUnusable, ripgrep
 from agent_core.tools.builtin.search_walk import Searched, listed_buffers, searched, walk
 from agent_core.tools.builtin.search_words import (
     ADVICE,
@@ -97,7 +97,7 @@ async def _find(arguments: FindArguments, context: ToolContext) -> ToolResult:
     try:
         found = await _with_ripgrep(pattern, tree, context, limit=arguments.limit)
         details["engine"] = "ripgrep"
-    except RipgrepMissing:
+    except RipgrepUnusable:
         found = await _with_walk(pattern, tree, limit=arguments.limit)
         details["engine"] = "builtin"
     found.add("".join(f"{path}{END}" for path in unsaved))
@@ -110,20 +110,18 @@ async def _with_ripgrep(
     """List with ripgrep.
 
     Raises:
-        RipgrepMissing: There is none.
+        RipgrepUnusable: It cannot be used here; nothing was found yet.
     """
     found = FoundPaths(pattern, limit=limit)
     rest = b""
-    async with ripgrep(
-        ("--files", "--null"), context, folder=tree.folder, in_repository=tree.in_repository
-    ) as run:
+    async with ripgrep(("--files", "--null"), context, tree) as run:
         while data := await run.read():
             whole, end, rest = (rest + data).rpartition(b"\0")
             found.add((whole + end).decode("utf-8", "replace"), prefix=HERE)
         try:
             await run.check(rest.decode("utf-8", "replace"))
         except RipgrepRefused as refused:
-            raise RipgrepMissing(str(refused)) from refused
+            raise RipgrepUnusable(str(refused)) from refused
     return found
 
 

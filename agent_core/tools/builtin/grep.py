@@ -21,7 +21,7 @@ from agent_core.tools.builtin.grep_builtin import search_without_ripgrep
 from agent_core.tools.builtin.grep_found import Found
 from agent_core.tools.builtin.grep_ripgrep import Place, Query, search_with_ripgrep
 from agent_core.tools.builtin.search_globs import file_glob
-from agent_core.tools.builtin.search_rg import RipgrepMissing
+from agent_core.tools.builtin.search_rg import RipgrepUnusable
 from agent_core.tools.builtin.search_walk import Searched, listed_buffers, searched
 from agent_core.tools.builtin.search_words import (
     ADVICE,
@@ -145,7 +145,7 @@ async def _grep(arguments: GrepArguments, context: ToolContext) -> ToolResult:
     try:
         await search_with_ripgrep(query, place, found, context)
         details["engine"] = "ripgrep"
-    except RipgrepMissing:
+    except RipgrepUnusable:
         found = Found(limit=query.limit, context=query.context)
         progress = await search_without_ripgrep(query, place, found)
         details["engine"] = "builtin"

@@ -9,8 +9,8 @@ from agent_core.tools.builtin.grep_found import Found
 from agent_core.tools.builtin.search_rg import (
     HERE,
     INPUT,
-    RipgrepMissing,
     RipgrepRefused,
+    RipgrepUnusable,
     Search,
     ripgrep,
 )
@@ -59,7 +59,7 @@ async def search_with_ripgrep(
     """Search files and unsaved texts.
 
     Raises:
-        RipgrepMissing: There is no ripgrep; nothing was found yet.
+        RipgrepUnusable: It cannot be used here; nothing was found yet.
         ToolError: The pattern or the glob is not valid.
     """
     if place.file is None or place.file not in place.unsaved:
@@ -68,8 +68,7 @@ async def search_with_ripgrep(
         async with ripgrep(
             (*_flags(query), *globs),
             context,
-            folder=place.tree.folder,
-            in_repository=place.tree.in_repository,
+            place.tree,
             target=target,
         ) as run:
             await _collect(query, run, found, unsaved=place.unsaved.keys())
@@ -77,9 +76,7 @@ async def search_with_ripgrep(
         if found.is_full:
             return
         data = place.unsaved[path].text.encode("utf-8", "replace")
-        async with ripgrep(
-            _flags(query), context, folder=place.tree.folder, target=INPUT, stdin=data
-        ) as run:
+        async with ripgrep(_flags(query), context, place.tree, target=INPUT, stdin=data) as run:
             await _collect(query, run, found, named=path)
 
 
@@ -136,7 +133,9 @@ def _note(found: Found, event: Event, path: str) -> None:
 
 def _refusal(query: Query, said: str) -> Exception:
     if not said.startswith(SPEAKS):
-        return RipgrepMissing(said)  # another program of that name, or one that knows other options
+        return RipgrepUnusable(
+            said
+        )  # another program of that name, or one that knows other options
     said = said.removeprefix("rg: ")
     if "glob" in said.partition("\n")[0]:
         return ToolError(f"The glob {query.glob!r} is not valid: {said}")

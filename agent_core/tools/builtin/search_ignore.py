@@ -100,7 +100,7 @@ async def folder_rules(
         sources[EXCLUDE.name] = folder / EXCLUDE
     rules: dict[str, Rules] = {}
     for name, path in sources.items():
-        text = await _text(files, path)
+        text = await ignore_text(files, path)
         if text:
             rules[name] = await to_thread.run_sync(read_rules, text)
     if not rules and not is_repository:
@@ -130,7 +130,8 @@ def _rule(line: str) -> tuple["re.Pattern[str]", bool] | None:
     return re.compile(f"(?:{regex}){'/' if only_folders else '/?'}", re.DOTALL), ignores
 
 
-async def _text(files: Files, path: Path) -> str:
+async def ignore_text(files: Files, path: Path) -> str:
+    """Read an ignore file; empty if there is none that could be read."""
     try:
         file = await files.read(path, limit_bytes=LIMIT_BYTES)
     except WorkspaceError:

@@ -8,6 +8,8 @@ from pathlib import Path
 import anyio
 
 from agent_core.kernel.errors import FileMissing, WorkspaceError
+from agent_core.tools.builtin.search_above import is_misread
+from agent_core.tools.builtin.search_walk import Searched
 from agent_core.tools.port import ToolContext
 from agent_core.workspace import Process
 
@@ -37,7 +39,7 @@ class RipgrepRefused(Exception):
     """It did not search; the text is what it said."""
 
 
-class RipgrepMissing(Exception):
+class RipgrepUnusable(Exception):
     """It is not there, or cannot be used."""
 
 
@@ -60,11 +62,11 @@ class Search:
 
         Raises:
             RipgrepRefused: It says what is wrong with the arguments.
-            RipgrepMissing: It could not run.
+            RipgrepUnusable: It could not run.
         """
         end = await self._process.wait()
         if end.exit_code is None or end.exit_code > FAILED:
-            raise RipgrepMissing(said)
+            raise RipgrepUnusable(said)
         # It also ends with 2 when some file could not be read, and says nothing then.
         if end.exit_code == FAILED and said.strip():
             raise RipgrepRefused(said.strip()[:SAID_CHARS])
@@ -74,9 +76,8 @@ class Search:
 async def ripgrep(
     flags: Sequence[str],
     context: ToolContext,
+    tree: Searched,
     *,
-    folder: Path,
-    in_repository: bool = True,
     target: str = HERE,
     stdin: bytes = b"",
 ) -> AsyncGenerator[Search]:
@@ -85,18 +86,19 @@ async def ripgrep(
     Args:
         flags: What to do.
         context: Of the call.
-        folder: Where it runs.
-        in_repository: Whether it lies in a repository; elsewhere .gitignore holds too, but knows no repository.
-        target: What is searched: a path that begins with `./`, or `INPUT`.
+        tree: The folder where it runs; outside a repository .gitignore holds too, but knows no repository.
+        target: What is searched: `HERE`, a path that begins with it, or `INPUT`.
         stdin: Its input.
 
     Raises:
-        RipgrepMissing: There is none.
+        RipgrepUnusable: There is none, or it would list wrong files.
     """
+    if target == HERE and await is_misread(tree):
+        raise RipgrepUnusable(PROGRAM)
     # Always a target: without one it decides for itself whether to read its input.
-    outside = () if in_repository else ("--no-require-git",)
+    outside = () if tree.in_repository else ("--no-require-git",)
     arguments = (*flags, *outside, *COMMON, "--", target)
-    process = await _start(arguments, context, folder=folder, stdin=stdin)
+    process = await _start(arguments, context, folder=tree.folder, stdin=stdin)
     try:
         yield Search(process)
     finally:
@@ -111,7 +113,7 @@ async def _start(
     for program in (PROGRAM, str(Path(sys.executable).parent / PROGRAM)):
         with suppress(FileMissing):
             return await _started((program, *arguments), context, folder=folder, stdin=stdin)
-    raise RipgrepMissing(PROGRAM)
+    raise RipgrepUnusable(PROGRAM)
 
 
 async def _started(
@@ -124,4 +126,4 @@ async def _started(
     except FileMissing:
         raise
     except WorkspaceError as error:
-        raise RipgrepMissing(str(error)) from error
+        raise RipgrepUnusable(str(error)) from error

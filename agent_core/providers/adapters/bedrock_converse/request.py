@@ -24,6 +24,7 @@ from agent_core.providers.adapters.bedrock_converse.families import (
     takes_cache_points,
 )
 from agent_core.providers.adapters.bedrock_converse.thinking import extra_fields
+from agent_core.providers.cache_retention import retention, told_retention
 from agent_core.providers.output_limit import output_limit
 from agent_core.providers.port import ModelFacts, ModelRequest, ToolDeclaration
 from agent_core.providers.transform import Turn, acceptable
@@ -54,7 +55,8 @@ def request_body(request: ModelRequest, facts: ModelFacts) -> JsonObject:
         without_thoughts=request.without_thoughts,
     )
     family = family_of(facts.id)
-    cached = takes_cache_points(facts)
+    # There is no longer time to ask for: `long` is as `short`.
+    cached = takes_cache_points(facts) and retention(request, told_retention(facts)) != "none"
     max_tokens = output_limit(request, turns, facts)
     body: _Json = {
         "messages": _messages(turns, family, cached=cached),

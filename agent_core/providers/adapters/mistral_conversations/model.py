@@ -6,6 +6,7 @@ from contextlib import aclosing, asynccontextmanager
 from agent_core.kernel import json
 from agent_core.providers.access import Access, with_headers
 from agent_core.providers.adapters.mistral_conversations.request import request_body
+from agent_core.providers.cache_retention import retention, told_retention
 from agent_core.providers.chat_chunks import ChunkReader
 from agent_core.providers.http import HttpPool, posted
 from agent_core.providers.port import ModelFacts, ModelRequest, Part
@@ -38,8 +39,7 @@ class MistralConversations:
             headers=with_headers(
                 {"content-type": "application/json", "accept": "text/event-stream"},
                 {"authorization": f"Bearer {grant.key}"} if grant.key else {},
-                # Requests of one session go to where their beginning is still in the cache.
-                {"x-affinity": request.session} if request.session else {},
+                _affinity(request, facts),
                 facts.headers,
                 grant.headers,
             ),
@@ -53,3 +53,10 @@ class MistralConversations:
             aclosing(read_parts(body, reader, facts=facts, pool=self._pool, post=post)) as parts,
         ):
             yield parts
+
+
+def _affinity(request: ModelRequest, facts: ModelFacts) -> dict[str, str]:
+    """Bring the requests of one session to where their beginning is still in the cache."""
+    if not request.session or retention(request, told_retention(facts)) == "none":
+        return {}
+    return {"x-affinity": request.session}

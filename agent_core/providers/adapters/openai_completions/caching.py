@@ -4,10 +4,8 @@ from collections.abc import Sequence
 
 from agent_core.kernel import JsonObject, JsonValue, json
 
-MARK: JsonObject = {"cache_control": {"type": "ephemeral"}}
 
-
-def marked(body: JsonObject) -> JsonObject:
+def marked(body: JsonObject, control: JsonObject) -> JsonObject:
     """Give a body that caches its instructions, with the tools that stand before them, and all that was said."""
     messages = _objects(body.get("messages"))
     said = [number for number, message in enumerate(messages) if message.get("content")]
@@ -16,22 +14,22 @@ def marked(body: JsonObject) -> JsonObject:
     return {
         **body,
         "messages": [
-            _marked_message(message) if number in places else message
+            _marked_message(message, control) if number in places else message
             for number, message in enumerate(messages)
         ],
     }
 
 
-def _marked_message(message: JsonObject) -> JsonObject:
+def _marked_message(message: JsonObject, control: JsonObject) -> JsonObject:
     content = message.get("content")
     parts: Sequence[JsonObject] = (
         [{"type": "text", "text": content}] if isinstance(content, str) else _objects(content)
     )
-    return {**message, "content": _marked_last(parts)}
+    return {**message, "content": _marked_last(parts, control)}
 
 
-def _marked_last(objects: Sequence[JsonObject]) -> list[JsonValue]:
-    return [*objects[:-1], {**objects[-1], **MARK}]
+def _marked_last(objects: Sequence[JsonObject], control: JsonObject) -> list[JsonValue]:
+    return [*objects[:-1], {**objects[-1], "cache_control": control}]
 
 
 def _objects(value: JsonValue) -> list[JsonObject]:

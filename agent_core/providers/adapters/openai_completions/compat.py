@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from agent_core.kernel import JsonObject, JsonValue
-from agent_core.providers.port import ModelFacts
+from agent_core.providers.cache_retention import openai_keeps_long, takes_long, told_retention
+from agent_core.providers.port import CacheRetention, ModelFacts
 
 OPENAI = "api.openai.com"
 OLD_LIMIT = (
@@ -28,10 +29,11 @@ NO_EFFORT = (
     "nvidia.com",
     "mistral.ai",
 )
-GATEWAYS = ("openrouter.ai", "ai-gateway.vercel.sh")
+OPENROUTER = "openrouter.ai"
+GATEWAYS = (OPENROUTER, "ai-gateway.vercel.sh")
 NO_MINIMAL = ("api.groq.com", "cerebras.ai")
 FORMATS = (
-    ("openrouter.ai", "openrouter"),
+    (OPENROUTER, "openrouter"),
     ("deepseek.com", "deepseek"),
     ("api.z.ai", "zai"),
     ("bigmodel.cn", "zai"),
@@ -58,6 +60,12 @@ class Compat:
     cache_key: bool
     cache_marks: bool
     """What may be cached is marked in Anthropic's way."""
+    cache_retention: CacheRetention | None
+    """None: as the request says."""
+    long_retention: bool
+    """`prompt_cache_retention` may be sent."""
+    long_marks: bool
+    """Marks may name the longer time."""
     strict_tools: bool | None
     """None: `strict` is not sent at all."""
 
@@ -99,6 +107,9 @@ def compat_of(facts: ModelFacts) -> Compat:
             else "",
         )
         == "anthropic",
+        cache_retention=told_retention(facts),
+        long_retention=takes_long(facts, default=own and openai_keeps_long(facts)),
+        long_marks=takes_long(facts, default=_among(host, (OPENROUTER,))),
         strict_tools=False if _flag(told, "supportsStrictMode", default=own) else None,
     )
 

@@ -19,9 +19,10 @@ from agent_core.messages import (
 )
 from agent_core.providers.adapters.openai_completions.caching import marked
 from agent_core.providers.adapters.openai_completions.compat import Compat, compat_of
+from agent_core.providers.cache_retention import OPENAI_LONG, cache_control, retention
 from agent_core.providers.chat_thoughts import replayed
 from agent_core.providers.output_limit import output_limit
-from agent_core.providers.port import ModelFacts, ModelRequest, ToolDeclaration
+from agent_core.providers.port import CacheRetention, ModelFacts, ModelRequest, ToolDeclaration
 from agent_core.providers.thinking import clamp, effort
 from agent_core.providers.transform import Turn, acceptable
 
@@ -56,13 +57,25 @@ def request_body(request: ModelRequest, facts: ModelFacts) -> JsonObject:
         body["stream_options"] = {"include_usage": True}
     if compat.store:
         body["store"] = False
-    if compat.cache_key and request.session:
-        body["prompt_cache_key"] = request.session[:CACHE_KEY_LIMIT]
+    kept = retention(request, compat.cache_retention)
+    if request.session and kept != "none":
+        body.update(_caching(request.session, compat, kept))
     if request.tools:
         body["tools"] = [_tool(tool, compat) for tool in request.tools]
     if facts.reasoning:
         body.update(_thinking(level, facts, compat))
-    return marked(body) if compat.cache_marks else body
+    control = cache_control(kept, long=compat.long_marks) if compat.cache_marks else None
+    return body if control is None else marked(body, control)
+
+
+def _caching(session: str, compat: Compat, kept: CacheRetention) -> JsonObject:
+    caching: _Json = {}
+    if compat.cache_key:
+        caching["prompt_cache_key"] = session[:CACHE_KEY_LIMIT]
+    # A server that takes Anthropic's marks is told by them.
+    if kept == "long" and compat.long_retention and not compat.cache_marks:
+        caching["prompt_cache_retention"] = OPENAI_LONG
+    return caching
 
 
 def _call_id(raw: str) -> str:
