@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 import anyio
+from anyio.lowlevel import checkpoint
 
 from agent_core.events import (
     MessageDelta,
@@ -32,6 +33,8 @@ from agent_core.providers import (
     ToolCallStart,
 )
 
+PARTS_AT_ONCE = 32
+"""After so many parts others get a turn: a provider may send thousands in one piece."""
 KEEP_S = 5.0
 """How long a cancelled run may take to keep what it has."""
 
@@ -80,10 +83,14 @@ async def ask(loop: Loop, demand: Demand, *, turn: TurnId) -> Answered:
     stream = _Stream(ItemId(loop.new_id()))
     try:
         async with demand.model.stream(request) as parts:
+            count = 0
             async for part in parts:
                 if isinstance(part, Answer):
                     return await _keep(loop, demand, stream, part.message, turn=turn)
                 _announce(loop, demand, stream, part, turn=turn)
+                count += 1
+                if count % PARTS_AT_ONCE == 0:
+                    await checkpoint()
     except ProviderError as error:
         await _keep_partial(loop, demand, stream, turn=turn, stop="error", why=str(error))
         raise

@@ -24,6 +24,8 @@ example, in Neovim:  vim.lsp.start({ name = "tiller", cmd = { "tiller", "lsp" },
 LEVELS = ("debug", "info", "warning", "error")
 USAGE_ERROR = 2
 TERMINATED = 143
+SWITCH_S = 0.0005
+"""How long the thread that writes a session waits for a busy loop at each call into the system; Python's 5 ms add up."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -31,6 +33,7 @@ def main(arguments: Sequence[str]) -> int:
     options = _parse(list(arguments))
     if isinstance(options, int):
         return options
+    sys.setswitchinterval(SWITCH_S)
     log_file, level = options
     try:
         logging.basicConfig(

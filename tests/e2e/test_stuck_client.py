@@ -3,8 +3,9 @@
 import asyncio
 import os
 import socket
+import sys
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from agent_core.events import RunEnded
 from agent_core.session import AgentSession
+from server.cli.lsp import SWITCH_S
 from server.lsp.app import App
 from server.lsp.config import ServerConfig
 from server.lsp.outbox import MAX_STATE_BYTES
@@ -86,6 +88,15 @@ def _prepare(ground: Ground) -> str:
         ]
     )
     return text
+
+
+@pytest.fixture(autouse=True)
+def _process_of_a_server() -> Generator[None, None, None]:
+    """Let threads take turns as they do in the process of `tiller lsp`."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_S)
+    yield
+    sys.setswitchinterval(before)
 
 
 async def test_a_client_that_does_not_read_harms_nobody_and_misses_nothing(ground: Ground) -> None:
