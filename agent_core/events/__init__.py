@@ -2,6 +2,9 @@
 
 from agent_core.events.feed import Feed, Reader, Stamped, merge
 from agent_core.events.union import (
+    BashEnded,
+    BashOutput,
+    BashStarted,
     ChangesUpdated,
     CompactionEnded,
     CompactionStarted,
@@ -12,6 +15,7 @@ from agent_core.events.union import (
     ErrorRaised,
     Event,
     ExtensionError,
+    LeafMoved,
     MessageDelta,
     MessageEnded,
     MessageStarted,
@@ -24,6 +28,7 @@ from agent_core.events.union import (
     RunStarted,
     SessionConfigured,
     SessionState,
+    SessionTitle,
     SessionUsage,
     ThoughtDelta,
     ThoughtEnded,
@@ -54,6 +59,9 @@ from agent_core.events.values import (
 )
 
 __all__ = [
+    "BashEnded",
+    "BashOutput",
+    "BashStarted",
     "ChangeCounts",
     "ChangesUpdated",
     "CompactionEnded",
@@ -70,6 +78,7 @@ __all__ = [
     "ExtensionError",
     "Failure",
     "Feed",
+    "LeafMoved",
     "MessageDelta",
     "MessageEnded",
     "MessageStarted",
@@ -89,6 +98,7 @@ __all__ = [
     "SessionConfig",
     "SessionConfigured",
     "SessionState",
+    "SessionTitle",
     "SessionUsage",
     "Stamped",
     "ThinkingLevel",

@@ -10,6 +10,9 @@ from pathlib import Path
 
 from agent_core.events.feed import Stamped
 from agent_core.events.union import (
+    BashEnded,
+    BashOutput,
+    BashStarted,
     ChangesUpdated,
     CompactionEnded,
     CompactionStarted,
@@ -19,6 +22,7 @@ from agent_core.events.union import (
     ErrorRaised,
     Event,
     ExtensionError,
+    LeafMoved,
     MessageDelta,
     MessageEnded,
     MessageStarted,
@@ -31,6 +35,7 @@ from agent_core.events.union import (
     RunStarted,
     SessionConfigured,
     SessionState,
+    SessionTitle,
     SessionUsage,
     ThoughtDelta,
     ThoughtEnded,
@@ -51,6 +56,7 @@ NAMES: Mapping[type[Event], str] = {
     SessionState: "session.state",
     SessionConfigured: "session.config",
     SessionUsage: "session.usage",
+    SessionTitle: "session.title",
     RunStarted: "run.started",
     RunEnded: "run.ended",
     TurnStarted: "turn.started",
@@ -76,6 +82,10 @@ NAMES: Mapping[type[Event], str] = {
     RetryStarted: "retry.started",
     RetryEnded: "retry.ended",
     ModelChanged: "model.changed",
+    LeafMoved: "leaf.moved",
+    BashStarted: "bash.started",
+    BashOutput: "bash.output",
+    BashEnded: "bash.ended",
     Notice: "notice",
     ErrorRaised: "error",
     ExtensionError: "extension.error",
@@ -84,7 +94,7 @@ NAMES: Mapping[type[Event], str] = {
 CURRENCY = "USD"
 STOP_REASONS: Mapping[str, str] = {"tool_use": "toolUse"}
 """Stop reasons that JSON spells otherwise."""
-KEPT_NULL = frozenset({"details", "model"})
+KEPT_NULL = frozenset({"details", "model", "title", "leaf", "from", "exitCode"})
 """Fields where null says something; any other None is left out."""
 
 

@@ -56,6 +56,13 @@ class SessionUsage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SessionTitle:
+    """The session's title changed; None: it has none."""
+
+    title: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted:
     """First of a run."""
 
@@ -324,6 +331,42 @@ class ModelChanged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeafMoved:
+    """The conversation goes on from another entry; None: from the very beginning."""
+
+    leaf: EntryId | None
+    from_: EntryId | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BashStarted:
+    """The user runs a command."""
+
+    command: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BashOutput:
+    """What the user's command prints."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BashEnded:
+    """The user's command is over."""
+
+    exit_code: int | None
+    """None: it was cancelled, or killed by a signal."""
+    output: str
+    """Its end, as it is kept."""
+    cancelled: bool
+    truncated: bool
+    full_output: str | None
+    """The file that holds all of it, when it is more than `output`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
     """Something the user should know; nothing failed."""
 
@@ -352,6 +395,7 @@ Event = (
     SessionState
     | SessionConfigured
     | SessionUsage
+    | SessionTitle
     | RunStarted
     | RunEnded
     | TurnStarted
@@ -377,6 +421,10 @@ Event = (
     | RetryStarted
     | RetryEnded
     | ModelChanged
+    | LeafMoved
+    | BashStarted
+    | BashOutput
+    | BashEnded
     | Notice
     | ErrorRaised
     | ExtensionError

@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 
 from agent_core.events import (
+    BashEnded,
+    BashOutput,
+    BashStarted,
     ChangeCounts,
     ChangesUpdated,
     CompactionEnded,
@@ -18,6 +21,7 @@ from agent_core.events import (
     Event,
     ExtensionError,
     Failure,
+    LeafMoved,
     MessageDelta,
     MessageEnded,
     MessageStarted,
@@ -32,6 +36,7 @@ from agent_core.events import (
     SessionConfig,
     SessionConfigured,
     SessionState,
+    SessionTitle,
     SessionUsage,
     Stamped,
     ThoughtDelta,
@@ -136,6 +141,11 @@ SAMPLES: tuple[Event, ...] = (
     RetryStarted(run=RUN, attempt=1, max_attempts=3, delay_ms=2000, error=FAILURE),
     RetryEnded(run=RUN, success=False, attempt=3, error=FAILURE),
     ModelChanged(model="p/m", thinking="off", source="set"),
+    SessionTitle(title=None),
+    LeafMoved(leaf=None, from_=EntryId("a")),
+    BashStarted(command="make"),
+    BashOutput(text="x"),
+    BashEnded(exit_code=None, output="x", cancelled=True, truncated=False, full_output=None),
     Notice(level="warning", text="x"),
     ErrorRaised(run=None, error=FAILURE),
     ExtensionError(extension="h", event="context", error="boom"),
