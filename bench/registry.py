@@ -5,8 +5,10 @@ from bench import (
     cold_start,
     memory,
     providers,
+    reference_agent,
     request_sent,
     search,
+    sessions,
     streaming,
     tool_loop,
     tools,
@@ -22,5 +24,7 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     tool_loop.BENCHMARK,
     tools.BENCHMARK,
     search.BENCHMARK,
+    sessions.BENCHMARK,
+    reference_agent.BENCHMARK,
     memory.BENCHMARK,
 )

@@ -4,6 +4,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 import anyio
 
@@ -17,23 +18,25 @@ from agent_core.events import (
     ThinkingLevel,
 )
 from agent_core.hooks import HookFailure, HookRunner, HookTable
-from agent_core.kernel import Clock
+from agent_core.kernel import Clock, uuid7
 from agent_core.kernel.errors import StorageError
 from agent_core.messages import Text, ToolResultMessage
 from agent_core.providers import Model
 from agent_core.session import AgentSession
+from agent_core.session.aside import Aside
 from agent_core.session.drafts import message_entry, run_ended_entry
 from agent_core.session.inbox import Inbox
-from agent_core.session.model_choice import ModelChoice, ModelSource
+from agent_core.session.model_choice import Choosable, ModelChoice, ModelSource
+from agent_core.session.offspring import Offspring
 from agent_core.session.parts import Parts, Place, SessionOptions, SystemPrompt, Voice, failure_of
 from agent_core.session.recorder import Recorder
 from agent_core.session.restore import Restored, restore
 from agent_core.session.runs import Runs
 from agent_core.session.tally import Tally
 from agent_core.session.toolbox import Toolbox
-from agent_core.storage import Opened
+from agent_core.storage import Opened, SessionStore
 from agent_core.tools import Tool
-from agent_core.transcript import Transcript
+from agent_core.transcript import AnyEntry, Header, Transcript
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +53,8 @@ class Ingredients:
     clock: Clock
     opened: Opened
     """A log to write to, and the entries that are in it."""
+    offspring: Offspring
+    """Keeps another session where this one is kept; `offspring_in` makes it from a store."""
     place: Place
     source: ModelSource
     model: Model | None
@@ -64,6 +69,8 @@ class Ingredients:
     steering: QueueMode = "one-at-a-time"
     follow_up: QueueMode = "one-at-a-time"
     options: SessionOptions = field(default_factory=SessionOptions)
+    asked_for: frozenset[Choosable] = frozenset()
+    """What whoever opens the session asked for and its file does not say: written when something is said."""
     notices: Sequence[str] = ()
     """What the user should hear first, problems of the configuration for one."""
 
@@ -79,10 +86,12 @@ async def build_session(ingredients: Ingredients) -> AsyncGenerator[AgentSession
     except BaseException:
         await ingredients.opened.log.close()
         raise
-    restored = restore(parts.recorder.path())
+    restored = _restored(parts.recorder.transcript)
     failure: Exception | None = None
     async with anyio.create_task_group() as group:
-        session = AgentSession(parts, Runs(group), known=restored.runs)
+        runs = Runs(group, settle=partial(_settle, parts))
+        group.start_soon(parts.recorder.keep_trying)
+        session = AgentSession(parts, runs, known=restored.runs)
         try:
             await _repair(parts, restored)
             for text in ingredients.notices:
@@ -97,16 +106,43 @@ async def build_session(ingredients: Ingredients) -> AsyncGenerator[AgentSession
         raise failure
 
 
+def offspring_in(store: SessionStore) -> Offspring:
+    """Let a session keep others in its store."""
+
+    async def keep(header: Header, entries: Sequence[AnyEntry]) -> str | None:
+        log = await store.create(header)
+        try:
+            await log.append(entries)
+        finally:
+            await log.close()
+        return None if log.location is None else str(log.location)
+
+    return keep
+
+
+def _restored(transcript: Transcript) -> Restored:
+    return restore(transcript.entries, path=transcript.path())
+
+
 def _parts(given: Ingredients) -> Parts:
     voice = Voice(feed=Feed(given.clock))
-    transcript = Transcript(given.opened.entries)
-    restored = restore(transcript.path())
+    transcript = Transcript(given.opened.take_entries())
+    restored = _restored(transcript)
     log = given.opened.log
+    recorder = Recorder(
+        log,
+        transcript,
+        clock=given.clock,
+        news=_DiskNews(voice),
+        durability=given.options.durability,
+    )
     return Parts(
         session=log.header.id,
         clock=given.clock,
         voice=voice,
-        recorder=Recorder(log, transcript, clock=given.clock, trouble=_trouble(voice)),
+        recorder=recorder,
+        offspring=given.offspring,
+        aside=Aside(recorder, new_id=lambda: uuid7(given.clock.now_ms())),
         inbox=Inbox(steering=given.steering, follow_up=given.follow_up),
         models=ModelChoice(
             given.source,
@@ -114,6 +150,7 @@ def _parts(given: Ingredients) -> Parts:
             thinking=given.thinking,
             why_none=given.why_no_model,
             scoped=given.scoped_models,
+            unwritten=given.asked_for,
         ),
         toolbox=Toolbox(given.tools, active=given.active_tools),
         hooks=HookRunner(given.hooks, report=_report(voice)),
@@ -123,6 +160,11 @@ def _parts(given: Ingredients) -> Parts:
         system_prompt=given.system_prompt,
         options=given.options,
     )
+
+
+async def _settle(parts: Parts) -> None:
+    """Put into the conversation what waited for the end of what went on."""
+    await parts.aside.take_up("turn", "run", run=None, say=parts.voice.say)
 
 
 async def _repair(parts: Parts, restored: Restored) -> None:
@@ -143,16 +185,26 @@ async def _repair(parts: Parts, restored: Restored) -> None:
     for waiting in restored.waiting:
         parts.inbox.put(waiting.item, waiting.message_id)
         parts.inbox.paused = True
+    for laid in restored.laid:
+        parts.aside.put(laid)
+    await _settle(parts)
 
 
-def _trouble(voice: Voice) -> Callable[[StorageError], None]:
-    """Tell that the disk failed."""
+@dataclass(frozen=True, slots=True)
+class _DiskNews:
+    """Tells when the disk fails, and when it works again."""
 
-    def tell(error: StorageError) -> None:
-        view = voice.picture.run
-        _ = voice.say(ErrorRaised(run=view.run if view else None, error=failure_of(error)))
+    voice: Voice
 
-    return tell
+    def failed(self, error: StorageError, /) -> None:
+        """Tell that something is only in memory."""
+        view = self.voice.picture.run
+        _ = self.voice.say(ErrorRaised(run=view.run if view else None, error=failure_of(error)))
+
+    def works_again(self, entries: int, /) -> None:
+        """Tell that what waited is in the file."""
+        text = f"saved again: the session's file holds all of the {entries} entries that had waited for the disk"
+        _ = self.voice.say(Notice(level="info", text=text))
 
 
 def _report(voice: Voice) -> Callable[[HookFailure], None]:

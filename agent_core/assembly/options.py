@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from agent_core.compaction import CompactionSettings
+from agent_core.compaction import CompactionSettings, ModelFigures
 from agent_core.kernel import JsonValue
 from agent_core.resources.settings_values import BashSettings, ImageSettings, SettingsValues
 from agent_core.session.aftercare import RetrySettings
@@ -27,6 +27,13 @@ def session_options(values: SettingsValues, *, scratch: Path) -> SessionOptions:
             enabled=values.compaction.enabled,
             reserve_tokens=values.compaction.reserve_tokens,
             keep_recent_tokens=values.compaction.keep_recent_tokens,
+            branch_reserve_tokens=values.branch_summary.reserve_tokens,
+            by_model={
+                ref: ModelFigures(
+                    reserve_tokens=own.reserve_tokens, keep_recent_tokens=own.keep_recent_tokens
+                )
+                for ref, own in values.compaction.model_overrides.items()
+            },
         ),
         auto_compact=values.compaction.enabled,
         tool_execution=values.tool_execution,
@@ -34,6 +41,7 @@ def session_options(values: SettingsValues, *, scratch: Path) -> SessionOptions:
         skip_on_steer=values.skip_on_steer,
         steer_grace_s=values.steer.grace_s,
         tool_options={"bash": _bash(values.bash), "read": _read(values.images)},
+        durability=values.durability,
         scratch=str(scratch),
     )
 

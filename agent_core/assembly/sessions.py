@@ -9,7 +9,7 @@ from typing import Literal
 
 import anyio
 
-from agent_core.assembly.build import Ingredients, build_session
+from agent_core.assembly.build import Ingredients, build_session, offspring_in
 from agent_core.assembly.models import ModelSet, load_models
 from agent_core.assembly.options import session_options
 from agent_core.assembly.start import Wishes, choose_start
@@ -30,7 +30,7 @@ from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.tools import Tool, ToolSpec
 from agent_core.tools.builtin import builtin_tools
-from agent_core.transcript import build_context
+from agent_core.transcript import Transcript, build_context
 from agent_core.transcript.entries import Header
 from agent_core.workspace import Files, Processes, Workspace
 from agent_core.workspace.adapters.disk import DiskFiles
@@ -111,11 +111,13 @@ async def open_session(request: SessionRequest) -> AsyncGenerator[AgentSession, 
             pool=pool,
             block_images=values.images.block_images,
         )
-        opened = await _opened(request, root, paths)
+        store = _store(request, paths)
+        opened = await _opened(request, root, store)
         context = await load_context_files(config=paths.config, root=root, project_trusted=False)
         ground = _Ground(
             root=root,
             paths=paths,
+            store=store,
             settings=settings,
             allowed=allowed,
             left_out=context.problems,
@@ -197,8 +199,7 @@ async def _settings(request: SessionRequest, paths: AppPaths) -> tuple[Settings,
     return settings, allowed.values.permission.mode
 
 
-async def _opened(request: SessionRequest, root: Path, paths: AppPaths) -> Opened:
-    store = _store(request, paths)
+async def _opened(request: SessionRequest, root: Path, store: SessionStore) -> Opened:
     which = request.session
     if which == "latest":
         latest = await store.latest(str(root))
@@ -226,6 +227,7 @@ class _Ground:
 
     root: Path
     paths: AppPaths
+    store: SessionStore
     settings: Settings
     allowed: PermissionMode
     left_out: tuple[str, ...]
@@ -236,7 +238,7 @@ def _ingredients(
     request: SessionRequest, ground: _Ground, models: ModelSet, opened: Opened
 ) -> Ingredients:
     values, paths = ground.settings.values, ground.paths
-    context = build_context(opened.entries)
+    context = build_context(Transcript(opened.entries).path())
     start = choose_start(
         Wishes(model=request.model, thinking=request.thinking),
         values=values,
@@ -248,6 +250,7 @@ def _ingredients(
     return Ingredients(
         clock=request.clock,
         opened=opened,
+        offspring=offspring_in(ground.store),
         place=Place(
             workspace=workspace, policy=ModePolicy(values.permission.mode), allowed=ground.allowed
         ),
@@ -255,6 +258,7 @@ def _ingredients(
         model=start.model,
         why_no_model=start.why_no_model,
         thinking=start.thinking,
+        asked_for=start.asked_for,
         scoped_models=values.scoped_models,
         tools=(*builtin_tools(), *request.custom_tools),
         active_tools=_active(request, values),
@@ -298,6 +302,16 @@ def _notices(settings: Settings, models: ModelSet, opened: Opened) -> tuple[str,
     if opened.recovery.torn_tail is not None:
         notices.append(
             f"the session's last line was cut off; the fragment is in {opened.recovery.torn_tail}"
+        )
+    if opened.recovery.patched_lines:
+        lines = ", ".join(str(line) for line in opened.recovery.patched_lines)
+        notices.append(
+            f"the session's file has halves of characters, shown as U+FFFD: lines {lines}"
+        )
+    if opened.recovery.loose:
+        loose = ", ".join(opened.recovery.loose)
+        notices.append(
+            f"entries of the session follow nothing that is there, or themselves: {loose}"
         )
     if opened.recovery.skipped_lines:
         lines = ", ".join(str(line) for line in opened.recovery.skipped_lines)

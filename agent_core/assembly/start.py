@@ -8,6 +8,7 @@ from agent_core.providers import Model
 from agent_core.providers.registry import Choice, ModelRegistry
 from agent_core.providers.thinking import LEVELS
 from agent_core.resources.settings_values import SettingsValues
+from agent_core.session.model_choice import Choosable
 from agent_core.transcript import Context
 
 
@@ -27,6 +28,8 @@ class Start:
     why_no_model: str
     """For whoever asks something all the same; empty when there is a model."""
     thinking: ThinkingLevel
+    asked_for: frozenset[Choosable]
+    """What was asked for and the session does not say yet."""
     notices: tuple[str, ...]
     """What the user should hear of it, a sentence each."""
 
@@ -47,19 +50,27 @@ def choose_start(
         provider=provider or None,
     )
     model, trouble = _opened(registry, choice)
+    thinking = wishes.thinking or choice.thinking
     # Without patterns there is nothing that could be wrong with them.
     problems = registry.scope(values.scoped_models).problems if values.scoped_models else ()
     return Start(
         model=model,
         why_no_model="" if model else trouble,
-        thinking=(
-            wishes.thinking
-            or choice.thinking
-            or _known(context.thinking)
-            or values.default_thinking_level
-        ),
+        thinking=thinking or _known(context.thinking) or values.default_thinking_level,
+        asked_for=_asked_for(wishes, model=model, thinking=thinking, context=context),
         notices=(*((trouble,) if model and trouble else ()), *problems),
     )
+
+
+def _asked_for(
+    wishes: Wishes, *, model: Model | None, thinking: ThinkingLevel | None, context: Context
+) -> frozenset[Choosable]:
+    asked_for: set[Choosable] = set()
+    if wishes.model is not None and model is not None and model.facts.ref != context.model:
+        asked_for.add("model")
+    if thinking is not None and thinking != context.thinking:
+        asked_for.add("thinking")
+    return frozenset(asked_for)
 
 
 def _opened(registry: ModelRegistry, choice: Choice) -> tuple[Model | None, str]:

@@ -1,14 +1,21 @@
 """Keeps a conversation inside the model's context window: what to summarise, and the summary."""
 
-from agent_core.compaction.compactor import Cancelled, Compacted, CompactionHooks, Compactor
+from agent_core.compaction.compactor import (
+    Cancelled,
+    Compacted,
+    CompactionHooks,
+    Compactor,
+    Patience,
+)
 from agent_core.compaction.estimate import (
     context_tokens,
     estimate_message,
     estimate_messages,
     estimate_text,
 )
+from agent_core.compaction.outputs import CutOutput, cut_outputs
 from agent_core.compaction.prepare import NothingToCompact, prepare
-from agent_core.compaction.settings import CompactionSettings, should_compact
+from agent_core.compaction.settings import CompactionSettings, ModelFigures, should_compact
 
 __all__ = [
     "Cancelled",
@@ -16,8 +23,12 @@ __all__ = [
     "CompactionHooks",
     "CompactionSettings",
     "Compactor",
+    "CutOutput",
+    "ModelFigures",
     "NothingToCompact",
+    "Patience",
     "context_tokens",
+    "cut_outputs",
     "estimate_message",
     "estimate_messages",
     "estimate_text",

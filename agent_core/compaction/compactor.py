@@ -39,6 +39,28 @@ class CompactionHooks(Protocol):
         ...
 
 
+class Patience(Protocol):
+    """Decides whether a request that failed is made again."""
+
+    async def again(self, error: ProviderError, /, *, tries: int) -> bool:
+        """Wait as long as it takes and give True; False at once when there is no sense in another try.
+
+        Args:
+            error: Why the request failed.
+            tries: Retries made so far, 0 after the first failure.
+        """
+        ...
+
+
+class NoPatience:
+    """Never tries again."""
+
+    async def again(self, error: ProviderError, /, *, tries: int) -> bool:
+        """Give up."""
+        _ = error, tries
+        return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
     """A summary that can stand for everything before `first_kept`."""
@@ -70,6 +92,7 @@ class Compactor:
         instructions: str | None,
         hooks: CompactionHooks,
         thinking: ThinkingLevel = "off",
+        patience: Patience | None = None,
     ) -> Compacted | Cancelled:
         """Summarise what was prepared.
 
@@ -83,20 +106,13 @@ class Compactor:
             instructions: What the user wants the summary to dwell on.
             hooks: Asked first.
             thinking: The session's level; used only if the model reasons.
+            patience: Asked after each request that failed; None: no request is made again.
 
         Raises:
             ProviderError: The model cannot be reached, or gave no summary that can be relied on: an empty one,
                 one cut off by its length, or a tool call instead.
         """
-        outcome = await hooks.compacting(
-            Compacting(
-                reason=reason,
-                messages=(*preparation.messages, *preparation.turn_prefix),
-                previous_summary=preparation.previous_summary,
-                instructions=instructions,
-                tokens_before=preparation.tokens_before,
-            )
-        )
+        outcome = await hooks.compacting(_announced(preparation, reason, instructions))
         if isinstance(outcome, CompactionCancelled):
             return Cancelled()
         if isinstance(outcome, SummaryGiven) and outcome.summary.strip():
@@ -108,7 +124,11 @@ class Compactor:
                 details=outcome.details,
                 from_hook=True,
             )
-        scribe = _Scribe(model, thinking=thinking if model.facts.reasoning else "off")
+        scribe = Scribe(
+            model,
+            thinking=thinking if model.facts.reasoning else "off",
+            patience=patience or NoPatience(),
+        )
         summary = await scribe.summary(preparation, instructions=instructions)
         files = TouchedFiles(read=preparation.read_files, modified=preparation.modified_files)
         return Compacted(
@@ -120,12 +140,13 @@ class Compactor:
         )
 
 
-class _Scribe:
+class Scribe:
     """Asks one model for one summary, in one or two calls, and counts what they used."""
 
-    def __init__(self, model: Model, *, thinking: ThinkingLevel) -> None:
+    def __init__(self, model: Model, *, thinking: ThinkingLevel, patience: Patience) -> None:
         self._model = model
         self._thinking: ThinkingLevel = thinking
+        self._patience = patience
         self.usage = Usage()
 
     async def summary(self, preparation: CompactionPreparation, *, instructions: str | None) -> str:
@@ -133,7 +154,7 @@ class _Scribe:
         earlier = preparation.previous_summary
         history = earlier
         if preparation.messages:
-            history = await self._notes(
+            history = await self.notes(
                 preparation.messages,
                 lambda text: history_prompt(
                     text, previous_summary=earlier, instructions=instructions
@@ -141,12 +162,13 @@ class _Scribe:
             )
         if not preparation.turn_prefix:
             return history or ""
-        turn = await self._notes(
+        turn = await self.notes(
             preparation.turn_prefix, lambda text: turn_prompt(text, instructions=instructions)
         )
         return merged(history or NO_HISTORY, turn)
 
-    async def _notes(self, messages: Sequence[Message], prompt: Callable[[str], str]) -> str:
+    async def notes(self, messages: Sequence[Message], prompt: Callable[[str], str]) -> str:
+        """Have notes written on messages, which are shortened to what fits; the prompt is made of their text."""
         facts = self._model.facts
         around = estimate_text(prompt("")) + PROMPT_TOKENS
         room = _room(facts, around=around)
@@ -170,12 +192,22 @@ class _Scribe:
             # Nobody sends these words again: writing them to a cache would only cost.
             cache="none",
         )
-        answer = await self._answer(request)
+        answer = await self._patiently(request)
         self.usage = self.usage.plus(answer.usage)
         fault = _fault(answer)
         if fault is not None:
             raise self._failed(fault)
         return answer.text.strip()
+
+    async def _patiently(self, request: ModelRequest) -> AssistantMessage:
+        tries = 0
+        while True:
+            try:
+                return await self._answer(request)
+            except ProviderError as error:
+                if not await self._patience.again(error, tries=tries):
+                    raise
+            tries += 1
 
     async def _answer(self, request: ModelRequest) -> AssistantMessage:
         async with self._model.stream(request) as parts:
@@ -189,6 +221,18 @@ class _Scribe:
         return ProviderError(
             f"Summarization failed: {why}", reason="protocol", provider=facts.provider
         )
+
+
+def _announced(
+    preparation: CompactionPreparation, reason: CompactionReason, instructions: str | None
+) -> Compacting:
+    return Compacting(
+        reason=reason,
+        messages=(*preparation.messages, *preparation.turn_prefix),
+        previous_summary=preparation.previous_summary,
+        instructions=instructions,
+        tokens_before=preparation.tokens_before,
+    )
 
 
 def _answer_tokens(facts: ModelFacts) -> int | None:

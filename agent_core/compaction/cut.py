@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent_core.compaction.estimate import estimate_message
+from agent_core.kernel import EntryId
 from agent_core.messages import AssistantMessage, ToolResultMessage
 from agent_core.transcript import Placed
 
@@ -17,15 +18,23 @@ class Cut:
     """Where the turn began that the cut goes through; None: the cut lies between turns."""
 
 
-def find_cut(placed: Sequence[Placed], *, keep_tokens: int) -> Cut | None:
+def find_cut(
+    placed: Sequence[Placed], *, keep_tokens: int, pinned: EntryId | None = None
+) -> Cut | None:
     """Find where to cut so that about `keep_tokens` of the newest conversation stay.
 
     A tool result never begins the kept part: it would stand there without its call.
 
+    Args:
+        placed: What the model sees, in its order.
+        keep_tokens: By estimate.
+        pinned: Kept, however long it and what follows it are.
+
     Returns:
         None when there is nothing that the kept part could begin with.
     """
-    points = [place for place, one in enumerate(placed) if _may_begin(one)]
+    last = next((place for place, one in enumerate(placed) if one.entry.id == pinned), len(placed))
+    points = [place for place, one in enumerate(placed[: last + 1]) if _may_begin(one)]
     if not points:
         return None
     reached = _walk_back(placed, keep_tokens=keep_tokens)

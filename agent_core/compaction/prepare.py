@@ -7,6 +7,7 @@ from agent_core.compaction.cut import find_cut
 from agent_core.compaction.estimate import context_tokens
 from agent_core.compaction.files import touched_files
 from agent_core.compaction.settings import CompactionSettings
+from agent_core.kernel import EntryId
 from agent_core.messages import Message
 from agent_core.transcript import (
     AnyEntry,
@@ -25,7 +26,12 @@ class NothingToCompact:
 
 
 def prepare(
-    path: Sequence[AnyEntry], *, context_window: int, settings: CompactionSettings
+    path: Sequence[AnyEntry],
+    *,
+    context_window: int,
+    settings: CompactionSettings,
+    pinned: EntryId | None = None,
+    overhead: int = 0,
 ) -> CompactionPreparation | NothingToCompact:
     """Cut the conversation into what is summarised and what is kept.
 
@@ -36,6 +42,8 @@ def prepare(
         path: Root to leaf.
         context_window: Of the model that goes on, in tokens; 0 when unknown.
         settings: As the user set them; scaled to the window here.
+        pinned: An entry that stays word for word, with all that follows it.
+        overhead: Tokens of the system prompt and tools, for `tokens_before`.
     """
     placed = project(path)
     earlier = placed[0].entry if placed else None
@@ -44,7 +52,7 @@ def prepare(
         if _ends_with(path, earlier):
             return NothingToCompact(why="already compacted: nothing has been said since")
     keep = settings.scaled(context_window).keep_recent_tokens
-    cut = find_cut(placed, keep_tokens=keep)
+    cut = find_cut(placed, keep_tokens=keep, pinned=pinned)
     history, prefix = _halves(placed, cut.kept_from, cut.turn_from) if cut else ((), ())
     if cut is None or not (history or prefix):
         return NothingToCompact(why="the conversation is too short to be compacted")
@@ -56,7 +64,7 @@ def prepare(
         messages=history,
         turn_prefix=prefix,
         first_kept=placed[cut.kept_from].entry.id,
-        tokens_before=context_tokens(path),
+        tokens_before=context_tokens(path, overhead=overhead),
         previous_summary=None if before is None else before.summary,
         read_files=files.read,
         modified_files=files.modified,

@@ -1,11 +1,20 @@
 """How much room compaction leaves and keeps."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 RESERVE_TOKENS = 16_384
 KEEP_RECENT_TOKENS = 20_000
 LARGEST_SHARE = 4
 """Neither figure takes more than one part in this many of the context window."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFigures:
+    """What the user set for one model; None: as for all."""
+
+    reserve_tokens: int | None = None
+    keep_recent_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +27,22 @@ class CompactionSettings:
     """Room that must stay free for the next question and its answer."""
     keep_recent_tokens: int = KEEP_RECENT_TOKENS
     """How much of the newest conversation is kept word for word."""
+    branch_reserve_tokens: int = RESERVE_TOKENS
+    """Room that stays free beside a branch that is summarised."""
+    by_model: Mapping[str, ModelFigures] = field(default_factory=dict[str, ModelFigures])
+    """By full name, `provider/id`."""
+
+    def of_model(self, ref: str | None) -> "CompactionSettings":
+        """Give the figures that hold for a model; None: there is none."""
+        own = None if ref is None else self.by_model.get(ref)
+        if own is None:
+            return self
+        reserve, keep = own.reserve_tokens, own.keep_recent_tokens
+        return replace(
+            self,
+            reserve_tokens=self.reserve_tokens if reserve is None else reserve,
+            keep_recent_tokens=self.keep_recent_tokens if keep is None else keep,
+        )
 
     def scaled(self, context_window: int) -> "CompactionSettings":
         """Fit the figures to a model.

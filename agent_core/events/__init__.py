@@ -1,10 +1,21 @@
 """What a session tells its front ends: events, their feed, their JSON form."""
 
 from agent_core.events.feed import Feed, Reader, Stamped, merge
-from agent_core.events.union import (
+from agent_core.events.session_events import (
     BashEnded,
     BashOutput,
     BashStarted,
+    ErrorRaised,
+    ExtensionError,
+    LeafMoved,
+    ModelChanged,
+    Notice,
+    SessionConfigured,
+    SessionState,
+    SessionTitle,
+    SessionUsage,
+)
+from agent_core.events.union import (
     ChangesUpdated,
     CompactionEnded,
     CompactionStarted,
@@ -12,24 +23,15 @@ from agent_core.events.union import (
     EditApplied,
     EditConflict,
     EditRejected,
-    ErrorRaised,
     Event,
-    ExtensionError,
-    LeafMoved,
     MessageDelta,
     MessageEnded,
     MessageStarted,
-    ModelChanged,
-    Notice,
     QueueChanged,
     RetryEnded,
     RetryStarted,
     RunEnded,
     RunStarted,
-    SessionConfigured,
-    SessionState,
-    SessionTitle,
-    SessionUsage,
     ThoughtDelta,
     ThoughtEnded,
     ThoughtStarted,
@@ -44,6 +46,7 @@ from agent_core.events.union import (
 from agent_core.events.values import (
     ChangeCounts,
     CompactionReason,
+    CustomMark,
     Delivery,
     DocumentChange,
     Failure,
@@ -67,6 +70,7 @@ __all__ = [
     "CompactionEnded",
     "CompactionReason",
     "CompactionStarted",
+    "CustomMark",
     "Delivery",
     "Delta",
     "DocumentChange",

@@ -5,6 +5,9 @@ from dataclasses import dataclass, field, replace
 
 import anyio
 
+from agent_core.events.session_events import (
+    BashOutput,
+)
 from agent_core.events.union import (
     Delta,
     Event,
@@ -228,6 +231,9 @@ def merge(events: Iterable[Stamped]) -> tuple[Stamped, ...]:
 def _continues(before: Event, after: Event) -> bool:
     if type(before) is not type(after):
         return False
+    # The user's own commands run one at a time: what they print needs no item.
+    if isinstance(before, BashOutput) or isinstance(after, BashOutput):
+        return True
     return isinstance(before, Delta) and isinstance(after, Delta) and before.item == after.item
 
 
@@ -241,7 +247,7 @@ def _joined(first: Stamped, last: Stamped, texts: list[str]) -> Stamped:
     event = first.event
     text = "".join(texts)
     match event:
-        case MessageDelta() | ThoughtDelta() | ToolInputDelta() | ToolOutputDelta():
+        case MessageDelta() | ThoughtDelta() | ToolInputDelta() | ToolOutputDelta() | BashOutput():
             whole: Event = replace(event, text=text)
         case _:
             return last

@@ -7,6 +7,20 @@ feed's business (`Stamped`).
 from dataclasses import dataclass
 from typing import Literal
 
+from agent_core.events.session_events import (
+    BashEnded,
+    BashOutput,
+    BashStarted,
+    ErrorRaised,
+    ExtensionError,
+    LeafMoved,
+    ModelChanged,
+    Notice,
+    SessionConfigured,
+    SessionState,
+    SessionTitle,
+    SessionUsage,
+)
 from agent_core.events.values import (
     ChangeCounts,
     CompactionReason,
@@ -15,9 +29,6 @@ from agent_core.events.values import (
     Failure,
     QueueItem,
     RunStatus,
-    SessionConfig,
-    SessionState as State,
-    ThinkingLevel,
     ToolStatus,
     UsageReport,
 )
@@ -32,34 +43,6 @@ from agent_core.kernel import (
     TurnId,
 )
 from agent_core.messages import UserContent
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionState:
-    """The session is idle, running, compacting or waiting."""
-
-    state: State
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionConfigured:
-    """Model, mode, queues or tools changed."""
-
-    config: SessionConfig
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionUsage:
-    """Tokens, money or context fill changed."""
-
-    usage: UsageReport
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionTitle:
-    """The session's title changed; None: it has none."""
-
-    title: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,10 +89,11 @@ class TurnEnded:
 class MessageStarted:
     """Somebody begins to speak."""
 
-    run: RunId
+    run: RunId | None
+    """None: a program's words, added while nothing ran."""
     turn: TurnId | None
     item: ItemId
-    role: Literal["user", "assistant"]
+    role: Literal["user", "assistant", "custom"]
     model: str | None = None
 
 
@@ -127,11 +111,13 @@ class MessageDelta:
 class MessageEnded:
     """A message as a whole; the authority over its deltas."""
 
-    run: RunId
+    run: RunId | None
     turn: TurnId | None
     item: ItemId
-    role: Literal["user", "assistant"]
+    role: Literal["user", "assistant", "custom"]
     content: tuple[UserContent, ...]
+    custom_type: str | None = None
+    """Whose words they are, with the role `custom`."""
     delivery: Delivery | None = None
     message_id: MessageId | None = None
     model: str | None = None
@@ -321,76 +307,6 @@ class RetryEnded:
     error: Failure | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelChanged:
-    """Another model or thinking level is in force from the next request."""
-
-    model: str
-    thinking: ThinkingLevel
-    source: Literal["set", "cycle", "restore"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeafMoved:
-    """The conversation goes on from another entry; None: from the very beginning."""
-
-    leaf: EntryId | None
-    from_: EntryId | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BashStarted:
-    """The user runs a command."""
-
-    command: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BashOutput:
-    """What the user's command prints."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BashEnded:
-    """The user's command is over."""
-
-    exit_code: int | None
-    """None: it was cancelled, or killed by a signal."""
-    output: str
-    """Its end, as it is kept."""
-    cancelled: bool
-    truncated: bool
-    full_output: str | None
-    """The file that holds all of it, when it is more than `output`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
-    """Something the user should know; nothing failed."""
-
-    level: Literal["info", "warning"]
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorRaised:
-    """Something failed that ends no run: an entry could not be written, a hook broke a rule."""
-
-    run: RunId | None
-    error: Failure
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExtensionError:
-    """A hook crashed or took too long; the run went on without it."""
-
-    extension: str
-    event: str
-    error: str
-
-
 Event = (
     SessionState
     | SessionConfigured
@@ -430,5 +346,5 @@ Event = (
     | ExtensionError
 )
 
-Delta = MessageDelta | ThoughtDelta | ToolInputDelta | ToolOutputDelta
+Delta = MessageDelta | ThoughtDelta | ToolInputDelta | ToolOutputDelta | BashOutput
 """Events that append: merged without loss, and not written to disk."""

@@ -4,18 +4,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from agent_core.kernel import QueueId, RunId
+from agent_core.kernel import JsonValue, QueueId, RunId
 from agent_core.messages import Usage, UserContent
 
 SessionState = Literal["idle", "running", "requiresAction", "compacting", "retrying", "error"]
 RunStatus = Literal["completed", "cancelled", "failed", "interrupted", "budget", "refused"]
 ToolStatus = Literal["ok", "error", "skipped", "blocked", "cancelled"]
-Delivery = Literal["prompt", "steer", "followUp"]
-"""How words of the user reach the model: at the start of a run, inside it, or after it."""
+Delivery = Literal["prompt", "steer", "followUp", "nextTurn"]
+"""How words reach the model: at the start of a run, inside it, after it, or beside the user's next words."""
 CompactionReason = Literal["manual", "threshold", "overflow", "length"]
 QueueMode = Literal["one-at-a-time", "all"]
 ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
 PermissionMode = Literal["plan", "ask", "auto", "yolo"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomMark:
+    """What marks words of a program, which are not the user's."""
+
+    custom_type: str
+    """Chosen by the program, so that it knows its words again."""
+    display: bool = True
+    """Whether people see them."""
+    details: JsonValue = None
+    """For the program's front end; the model never sees it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +38,8 @@ class QueueItem:
     delivery: Delivery
     content: tuple[UserContent, ...]
     at_ms: int
+    custom: CustomMark | None = None
+    """Set when a program said them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +61,8 @@ class UsageReport:
     """Tokens and money, beside how full the context window is."""
 
     tokens: Usage
-    context_used: int
+    context_used: int | None
+    """None: unknown, as right after a compaction until the next answer."""
     context_size: int
     """0: the model does not say."""
 

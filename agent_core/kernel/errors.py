@@ -15,10 +15,13 @@ Anything else that goes up is a bug: it is logged with its run and ends that run
     │   ├── SessionLocked         another process writes this session
     │   ├── RunMismatch           the caller expected another run
     │   ├── RunNotActive          nothing is running
-    │   └── QueueFull             too many prompts wait
+    │   ├── QueueFull             too many prompts wait
+    │   ├── EntryUnknown          the session has no such entry
+    │   └── ForkRefused           no new session can begin there
     ├── StorageError              the session file cannot be read or written
     │   ├── StorageUnavailable    disk full, read-only or gone; retried
-    │   └── SessionDamaged        not a session file
+    │   ├── SessionDamaged        not a session file
+    │   └── IndexUnavailable      no full-text search on this system
     ├── WorkspaceError            text for the model too: every message teaches
     │   ├── PathRefused           outside the roots
     │   ├── FileMissing           nothing there
@@ -152,6 +155,18 @@ class QueueFull(SessionError):
     retryable = True
 
 
+class EntryUnknown(SessionError):
+    """The session has no entry of that id."""
+
+    kind = "UnsupportedCapability"
+
+
+class ForkRefused(SessionError):
+    """A new session cannot be made from that entry, or there is nothing to make one from."""
+
+    kind = "UnsupportedCapability"
+
+
 class StorageError(TillerError):
     """The session's file cannot be read or written."""
 
@@ -164,6 +179,10 @@ class StorageUnavailable(StorageError):
 
 class SessionDamaged(StorageError):
     """The file is not a session, or its header cannot be read."""
+
+
+class IndexUnavailable(StorageError):
+    """There can be no index of the sessions here: the system's SQLite lacks full-text search."""
 
 
 class WorkspaceError(TillerError):

@@ -64,8 +64,8 @@ class _Stream:
 async def ask(loop: Loop, demand: Demand, *, turn: TurnId) -> Answered:
     """Ask the model and keep its answer.
 
-    When the call fails or is cancelled, words that have come are kept as an answer of stop reason `error` or
-    `aborted`; with no words nothing is kept.
+    When the call fails, what has come is kept as an answer of stop reason `error`, also when that is nothing; when
+    it is cancelled, words that have come are kept as one of stop reason `aborted`.
 
     Raises:
         ProviderError: The call failed.
@@ -177,7 +177,7 @@ async def _keep(
             model=facts.ref,
             usage=UsageReport(
                 tokens=message.usage,
-                context_used=message.usage.total,
+                context_used=message.usage.total or None,
                 context_size=facts.context_window,
             ),
             stop_reason=message.stop_reason,
@@ -213,21 +213,23 @@ def _tool_started(loop: Loop, item: ItemId, call: ToolCall, *, turn: TurnId) -> 
 async def _keep_partial(
     loop: Loop, demand: Demand, stream: _Stream, *, turn: TurnId, stop: StopReason, why: str | None
 ) -> None:
-    """Keep the words that came, if any, and end everything that was announced."""
+    """Keep what came, and end everything that was announced."""
     facts = demand.model.facts
-    if stream.draft.says_something():
-        message = AssistantMessage(
-            content=stream.draft.content(),
-            api=facts.api,
-            provider=facts.provider,
-            model=facts.id,
-            stop_reason=stop,
-            error=why,
-            at_ms=loop.clock.now_ms(),
-        )
+    message = AssistantMessage(
+        content=stream.draft.content() if stream.draft.says_something() else (),
+        api=facts.api,
+        provider=facts.provider,
+        model=facts.id,
+        stop_reason=stop,
+        error=why,
+        at_ms=loop.clock.now_ms(),
+    )
+    if message.content:
         _ = await _keep(loop, demand, stream, message, turn=turn)
         _end_calls(loop, stream, turn=turn)
         return
+    # A failure is a fact of the session even without words; a cancel before the first word is none.
+    entry = await uncancelled(loop.recording.answered(message)) if stop == "error" else None
     _end_thought(loop, stream, turn=turn)
     if stream.announced:
         loop.emit(
@@ -239,6 +241,7 @@ async def _keep_partial(
                 content=(),
                 model=facts.ref,
                 stop_reason=stop,
+                entry=entry,
             )
         )
     _end_calls(loop, stream, turn=turn)

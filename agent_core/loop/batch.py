@@ -19,6 +19,8 @@ CUT_OFF = (
     "Send the call again, whole; split large content into several calls."
 )
 CANCELLED = "Operation aborted"
+COMMAND_CANCELLED = "Command aborted"
+"""The same for a call that ran processes."""
 STOPPED_BY_USER = "Interrupted by the user: this call alone was stopped."
 STOPPED_BY_STEERING = "Interrupted: the user sent a new message while this ran."
 TAIL_CHARS = 8_192
@@ -118,6 +120,8 @@ async def _run(loop: Loop, demand: Demand, slot: _Slot, turn: TurnId) -> None:
 
     # A call may end as if nothing had happened although it was cancelled; the next one must not start then.
     await checkpoint()
+    if loop.tools.runs_processes(slot.call.name):
+        slot.stop_text = COMMAND_CANCELLED
     loop.items.started(slot.item, stop)
     begun_s = loop.clock.monotonic_s()
     try:
@@ -143,7 +147,8 @@ async def _stop_on_steering(loop: Loop, slot: _Slot, grace_s: float) -> None:
 
 
 def _stopped(slot: _Slot, duration_ms: int | None) -> ToolOutcome:
-    text = f"{slot.tail}\n\n{slot.stop_text}" if slot.tail else slot.stop_text
+    tail = slot.tail.rstrip("\n")
+    text = f"{tail}\n\n{slot.stop_text}" if tail else slot.stop_text
     return ToolOutcome.without_run("cancelled", text, duration_ms=duration_ms)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from agent_core.events import Delivery, Event, ThinkingLevel
+from agent_core.events import CustomMark, Delivery, Event, ThinkingLevel
 from agent_core.hooks import ContextBuilt
 from agent_core.kernel import Clock, EntryId, ItemId, MessageId, QueueId, RunId
 from agent_core.messages import (
@@ -19,12 +19,14 @@ from agent_core.tools.runner import ToolRunner
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """The user's words on their way into the conversation."""
+    """Words on their way into the conversation: the user's, or those of a program."""
 
     content: tuple[UserContent, ...]
     delivery: Delivery
     message_id: MessageId | None = None
     queue_id: QueueId | None = None
+    custom: CustomMark | None = None
+    """Set when a program said them."""
 
 
 class Inbox(Protocol):

@@ -17,8 +17,14 @@ from agent_core.loop.port import Demand, Loop, Words
 from agent_core.messages import AssistantMessage, StopReason, Usage
 
 
-async def run_turns(loop: Loop) -> AssistantMessage:
+async def run_turns(
+    loop: Loop, *, first: Callable[[], tuple[Words, ...]] | None = None
+) -> AssistantMessage:
     """Run turns from where the transcript stands to the last answer.
+
+    Args:
+        loop: Everything the run needs.
+        first: Takes the words of the first turn out of the queue; None: those that steer.
 
     Returns:
         The answer after which nothing was left to do.
@@ -27,7 +33,7 @@ async def run_turns(loop: Loop) -> AssistantMessage:
         ProviderError: A model call failed; everything before it is in the transcript, and `run_turns` may
             be called again to go on from there.
     """
-    take = loop.inbox.take_steering
+    take = first or loop.inbox.take_steering
     while True:
         if loop.turns.count:
             await loop.before_turn.before_turn()
@@ -71,16 +77,21 @@ async def _turn(loop: Loop, take: Callable[[], tuple[Words, ...]]) -> Answered:
 
 
 def say(loop: Loop, words: Words, entry: EntryId, *, turn: TurnId | None) -> None:
-    """Tell that the user's words are in the conversation now."""
+    """Tell that words are in the conversation now, unless a program said them and people are not to see them."""
+    custom = words.custom
+    if custom is not None and not custom.display:
+        return
     item = ItemId(loop.new_id())
-    loop.emit(MessageStarted(run=loop.run, turn=turn, item=item, role="user"))
+    role = "user" if custom is None else "custom"
+    loop.emit(MessageStarted(run=loop.run, turn=turn, item=item, role=role))
     loop.emit(
         MessageEnded(
             run=loop.run,
             turn=turn,
             item=item,
-            role="user",
+            role=role,
             content=words.content,
+            custom_type=None if custom is None else custom.custom_type,
             delivery=words.delivery,
             message_id=words.message_id,
             entry=entry,
@@ -92,5 +103,5 @@ def _end(
     loop: Loop, demand: Demand, *, turn: TurnId, index: int, stop: StopReason, tokens: Usage
 ) -> None:
     size = demand.model.facts.context_window
-    usage = UsageReport(tokens=tokens, context_used=tokens.total, context_size=size)
+    usage = UsageReport(tokens=tokens, context_used=tokens.total or None, context_size=size)
     loop.emit(TurnEnded(run=loop.run, turn=turn, index=index, stop_reason=stop, usage=usage))

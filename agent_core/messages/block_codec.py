@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from types import MappingProxyType
 
 from agent_core.kernel import JsonObject, JsonValue, ToolCallId
+from agent_core.kernel.quick import quick
 from agent_core.messages.values import (
     AssistantContent,
     Image,
@@ -21,6 +22,8 @@ _TEXT_KEYS = frozenset({"type", "text", "textSignature"})
 _IMAGE_KEYS = frozenset({"type", "data", "mimeType"})
 _THINKING_KEYS = frozenset({"type", "thinking", "thinkingSignature", "redacted"})
 _CALL_KEYS = frozenset({"type", "id", "name", "arguments", "argumentsError", "thoughtSignature"})
+_NEW_TEXT = quick(Text)
+_NEW_CALL = quick(ToolCall)
 
 
 def decode_user_content(value: JsonValue) -> tuple[tuple[UserContent, ...], bool]:
@@ -57,7 +60,8 @@ def decode_blocks(value: JsonValue) -> tuple[tuple[Block, ...], bool]:
     whole = True
     for raw in value:
         part, shown = _block(raw)
-        whole = whole and shown
+        if not shown:
+            whole = False
         if part is not None:
             found.append(part)
     return tuple(found), whole
@@ -94,9 +98,12 @@ def _block(raw: JsonValue) -> tuple[Block | None, bool]:
 
 
 def _words(raw: JsonObject) -> tuple[Text | None, bool]:
-    text, signature = raw.get("text"), raw.get("textSignature")
+    text = raw.get("text")
     if not isinstance(text, str):
         return None, False
+    if len(raw) == 2:  # noqa: PLR2004 - its type and its text: nearly all are
+        return _NEW_TEXT(text=text), True
+    signature = raw.get("textSignature")
     if isinstance(signature, str):
         return Text(text=text, signature=signature), _TEXT_KEYS.issuperset(raw)
     return Text(text=text), signature is None and _TEXT_KEYS.issuperset(raw)
@@ -119,7 +126,7 @@ def _tool_call(raw: JsonObject) -> tuple[ToolCall | None, bool]:
     error, signature = raw.get("argumentsError"), raw.get("thoughtSignature")
     if not isinstance(call_id, str) or not isinstance(name, str):
         return None, False
-    part = ToolCall(
+    part = _NEW_CALL(
         id=ToolCallId(call_id),
         name=name,
         arguments=arguments if isinstance(arguments, dict) else NOTHING,

@@ -7,6 +7,7 @@ it as `extra`, and writing the value with its `extra` gives it back.
 from collections.abc import Mapping, Sequence
 
 from agent_core.kernel import JsonObject, JsonValue, ToolCallId
+from agent_core.kernel.quick import quick
 from agent_core.messages.block_codec import (
     NOTHING,
     decode_assistant_content,
@@ -52,6 +53,9 @@ _BASH_KEYS = frozenset(
     | {"fullOutputPath", "excludeFromContext"}
 )
 _CUSTOM_KEYS = _USER_KEYS | {"customType", "display", "details"}
+_NEW_USER = quick(UserMessage)
+_NEW_ASSISTANT = quick(AssistantMessage)
+_NEW_RESULT = quick(ToolResultMessage)
 
 
 DecodedMessage = tuple[StorableMessage, JsonObject]
@@ -71,7 +75,7 @@ def decode_message(raw: JsonObject, *, at_ms: int) -> DecodedMessage | None:
     match raw.get("role"):
         case "user":
             content, extra = _user_content(raw, known=_USER_KEYS)
-            message = UserMessage(content=content, at_ms=_time(raw, at_ms))
+            message = _NEW_USER(content=content, at_ms=_time(raw, at_ms))
         case "assistant":
             return _assistant(raw, at_ms=at_ms)
         case "toolResult":
@@ -114,7 +118,7 @@ def _assistant(raw: JsonObject, *, at_ms: int) -> DecodedMessage:
     content, content_whole = decode_assistant_content(raw.get("content"))
     usage, usage_whole = decode_usage(raw.get("usage"))
     stop = _text_or_none(raw, "stopReason")
-    message = AssistantMessage(
+    message = _NEW_ASSISTANT(
         content=content,
         api=_text(raw, "api"),
         provider=_text(raw, "provider"),
@@ -139,7 +143,7 @@ def _assistant(raw: JsonObject, *, at_ms: int) -> DecodedMessage:
 def _tool_result(raw: JsonObject, *, at_ms: int) -> DecodedMessage:
     content, extra = _user_content(raw, known=_RESULT_KEYS)
     duration = raw.get("durationMs")
-    message = ToolResultMessage(
+    message = _NEW_RESULT(
         call_id=ToolCallId(_needed(raw, "toolCallId")),
         tool_name=_text(raw, "toolName"),
         content=content,

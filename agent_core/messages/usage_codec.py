@@ -3,6 +3,7 @@
 import math
 
 from agent_core.kernel import JsonValue
+from agent_core.kernel.quick import quick
 from agent_core.messages.values import Cost, Usage
 
 _COST_KEYS = frozenset({"input", "output", "cacheRead", "cacheWrite", "total"})
@@ -18,6 +19,8 @@ _USAGE_KEYS = frozenset(
         "costUnknown",
     }
 )
+_NEW_USAGE = quick(Usage)
+_NEW_COST = quick(Cost)
 
 
 def decode_usage(value: JsonValue) -> tuple[Usage, bool]:
@@ -29,12 +32,13 @@ def decode_usage(value: JsonValue) -> tuple[Usage, bool]:
     if not isinstance(value, dict):
         return Usage(), value is None
     cost, cost_is_whole = _cost(value.get("cost"))
-    usage = Usage(
-        input=count(value.get("input")),
-        output=count(value.get("output")),
-        cache_read=count(value.get("cacheRead")),
-        cache_write=count(value.get("cacheWrite")),
-        reasoning=count(value.get("reasoning")),
+    get = value.get
+    usage = _NEW_USAGE(
+        input=count(get("input")),
+        output=count(get("output")),
+        cache_read=count(get("cacheRead")),
+        cache_write=count(get("cacheWrite")),
+        reasoning=count(get("reasoning", 0)),
         cost=None if "costUnknown" in value else cost,
     )
     whole = cost_is_whole and _USAGE_KEYS.issuperset(value)
@@ -77,15 +81,16 @@ def whole_number(value: JsonValue) -> int:
 
 def count(value: JsonValue) -> int:
     """Read how many; 0 when it is no number or below."""
-    if isinstance(value, int) and value >= 0:
-        return int(value)
+    # Whole sessions pass through here: most values are plain numbers, and true is an int that is none.
+    if type(value) is int:
+        return max(value, 0)
     return max(0, whole_number(value))
 
 
 def _cost(raw: JsonValue) -> tuple[Cost | None, bool]:
     if not isinstance(raw, dict):
         return None, raw is None
-    cost = Cost(
+    cost = _NEW_COST(
         input=_money(raw.get("input")),
         output=_money(raw.get("output")),
         cache_read=_money(raw.get("cacheRead")),
@@ -98,9 +103,9 @@ def _cost(raw: JsonValue) -> tuple[Cost | None, bool]:
 
 
 def _money(value: JsonValue) -> float:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else 0.0
+    if type(value) is float and math.isfinite(value):
+        return value
     try:
-        return float(value) if isinstance(value, int) else 0.0
+        return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
     except OverflowError:
         return 0.0

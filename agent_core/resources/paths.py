@@ -41,6 +41,11 @@ class AppPaths:
         return self.data / "sessions"
 
     @property
+    def index(self) -> Path:
+        """What is in the sessions, to be searched; a cache."""
+        return self.data / "index.sqlite3"
+
+    @property
     def logs(self) -> Path:
         """What went on, for people who look for a fault."""
         return self.data / "logs"

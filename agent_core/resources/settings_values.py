@@ -1,5 +1,6 @@
 """The keys of settings.json with their types and defaults."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -44,12 +45,34 @@ class RetrySettings(Group):
     max_delay_ms: Count = Field(default=60000, description="Longest wait; beyond it the run ends.")
 
 
+class ModelCompactionSettings(Group):
+    """What one model needs otherwise; null: as for all."""
+
+    reserve_tokens: Count | None = Field(default=None, description="Room kept free for the answer.")
+    keep_recent_tokens: Count | None = Field(
+        default=None, description="How much is kept word for word."
+    )
+
+
 class CompactionSettings(Group):
     """Summing up a conversation that outgrows the context window."""
 
     enabled: bool = Field(default=True, description="Compact when the context fills up.")
     reserve_tokens: Count = Field(default=16384, description="Room kept free for the answer.")
     keep_recent_tokens: Count = Field(default=20000, description="How much is kept word for word.")
+    model_overrides: Mapping[str, ModelCompactionSettings] = Field(
+        default_factory=dict[str, ModelCompactionSettings],
+        description="Other figures for single models, by provider/model.",
+    )
+
+
+class BranchSummarySettings(Group):
+    """Summing up a branch of the conversation that is left."""
+
+    reserve_tokens: Count = Field(default=16384, description="Room kept free beside the branch.")
+    skip_prompt: bool = Field(
+        default=False, description="Leave branches without offering to sum them up."
+    )
 
 
 class BashSettings(Group):
@@ -119,6 +142,7 @@ class SettingsValues(Group):
     )
     retry: RetrySettings = RetrySettings()
     compaction: CompactionSettings = CompactionSettings()
+    branch_summary: BranchSummarySettings = BranchSummarySettings()
     steering_mode: QueueMode = Field(
         default="one-at-a-time", description="How steering is delivered."
     )

@@ -1,22 +1,35 @@
 """A session: its one public face, and the parts behind it."""
 
+from agent_core.session.branches import Forked, Navigated
 from agent_core.session.cancel import CancelResult
 from agent_core.session.changes import FileChange
 from agent_core.session.face import AgentSession, CompactReceipt
 from agent_core.session.intake import Receipt
-from agent_core.session.snapshot import ItemView, RunView, SessionSnapshot
+from agent_core.session.snapshot import Activities, ItemView, RunView, SessionSnapshot
+from agent_core.session.stats import ContextUsage, SessionStats
+from agent_core.session.tree_nodes import TreeNode
+from agent_core.session.tree_view import TreeView
+from agent_core.session.user_bash import BashResult
 from agent_core.session.views import ModelView, SessionView, ToolView
 
 __all__ = [
+    "Activities",
     "AgentSession",
+    "BashResult",
     "CancelResult",
     "CompactReceipt",
+    "ContextUsage",
     "FileChange",
+    "Forked",
     "ItemView",
     "ModelView",
+    "Navigated",
     "Receipt",
     "RunView",
     "SessionSnapshot",
+    "SessionStats",
     "SessionView",
     "ToolView",
+    "TreeNode",
+    "TreeView",
 ]

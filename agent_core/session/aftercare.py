@@ -40,6 +40,10 @@ class Finished:
     message: AssistantMessage
     over_threshold: bool
     """The context is fuller than compaction allows."""
+    overflowed: bool = False
+    """The answer was given on a conversation that did not fit, without an error."""
+    max_tokens: int = 0
+    """What the model can say in one answer; 0 when unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +51,16 @@ class Failed:
     """A model call failed."""
 
     error: ProviderError
+    other_model: bool = False
+    """Another model was chosen meanwhile: what did not fit this one says nothing of that."""
 
 
-Outcome = Finished | Failed
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aborted:
+    """The user stopped the run, or the model's server did."""
+
+
+Outcome = Finished | Failed | Aborted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +82,7 @@ class RetryAfter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactThenGoOn:
-    """Make room, then go on from where the transcript stands."""
+    """Leave the attempt out of the context, make room, then go on from where the transcript stands."""
 
     reason: CompactionReason
     error: ProviderError | None
@@ -116,19 +127,33 @@ def decide(
         jitter: Share by which the delay differs, -0.2 to 0.2; the caller draws it.
     """
     match outcome:
-        case Finished(message=message, over_threshold=True) if auto_compact:
-            if message.stop_reason == "length" and not compacted:
-                return CompactThenGoOn(reason="length", error=None)
-            return CompactThenStop(reason="threshold")
         case Finished():
+            return _after_answer(outcome, compacted=compacted) if auto_compact else Stop()
+        case Aborted():
             return Stop()
         case Failed(error=error) if error.reason == "context_overflow":
-            goes_on = auto_compact and not compacted
+            goes_on = auto_compact and not compacted and not outcome.other_model
             return CompactThenGoOn(reason="overflow", error=error) if goes_on else Stop(error=error)
         case Failed(error=error):
             if not plain and _refuses_history(error):
                 return PlainThenGoOn(error=error)
-            return _after_failure(error, tries=tries, settings=settings, jitter=jitter)
+            return after_failure(error, tries=tries, settings=settings, jitter=jitter)
+
+
+def after_failure(
+    error: ProviderError, *, tries: int, settings: RetrySettings, jitter: float = 0.0
+) -> Stop | RetryAfter:
+    """Say whether a model call that failed is made again, and when; an overflow never is."""
+    if not settings.enabled or tries >= settings.max_retries or not is_retryable(error):
+        return Stop(error=error)
+    most_s = settings.max_delay_ms / 1000
+    asked_s = error.retry_after_s
+    if asked_s is not None and asked_s > most_s:
+        return Stop(error=error)
+    doubled_s = settings.base_delay_ms / 1000 * 2.0 ** min(tries, DOUBLINGS)
+    backoff_s = min(doubled_s * (1 + jitter), most_s)
+    delay_s = backoff_s if asked_s is None else max(asked_s, 0.0)
+    return RetryAfter(delay_s=delay_s, attempt=tries + 1, error=error)
 
 
 def draw_jitter() -> float:
@@ -141,16 +166,19 @@ def _refuses_history(error: ProviderError) -> bool:
     return error.reason == "invalid_request" and REFUSED_HISTORY.search(str(error)) is not None
 
 
-def _after_failure(
-    error: ProviderError, *, tries: int, settings: RetrySettings, jitter: float
-) -> Next:
-    if not settings.enabled or tries >= settings.max_retries or not is_retryable(error):
-        return Stop(error=error)
-    most_s = settings.max_delay_ms / 1000
-    asked_s = error.retry_after_s
-    if asked_s is not None and asked_s > most_s:
-        return Stop(error=error)
-    doubled_s = settings.base_delay_ms / 1000 * 2.0 ** min(tries, DOUBLINGS)
-    backoff_s = min(doubled_s * (1 + jitter), most_s)
-    delay_s = backoff_s if asked_s is None else max(asked_s, 0.0)
-    return RetryAfter(delay_s=delay_s, attempt=tries + 1, error=error)
+def _after_answer(finished: Finished, *, compacted: bool) -> Next:
+    """Say whether room is made: for the same answer again, for the next prompt, or not at all."""
+    cut_short = finished.message.stop_reason == "length"
+    if cut_short and not compacted and (finished.overflowed or _left_no_room(finished)):
+        return CompactThenGoOn(reason="overflow" if finished.overflowed else "length", error=None)
+    if finished.overflowed:
+        return CompactThenStop(reason="overflow")
+    return CompactThenStop(reason="threshold") if finished.over_threshold else Stop()
+
+
+def _left_no_room(finished: Finished) -> bool:
+    """Tell whether an answer was cut off by a full context rather than by the model's own limit."""
+    usage = finished.message.usage
+    if usage.total == 0:
+        return finished.over_threshold
+    return usage.output < finished.max_tokens

@@ -1,6 +1,6 @@
 """Stopping what goes on, within a bound, and saying truthfully what was stopped."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import anyio
@@ -14,11 +14,13 @@ from agent_core.session.parts import Parts
 from agent_core.session.processes import Ended
 from agent_core.session.restore import restore
 from agent_core.session.runs import Activity, Runs
+from agent_core.session.user_bash import UserBash
 
 WAIT_S = 5.0
 """How long a cancel waits before it fences the run off."""
 
 QueueFate = Literal["keep", "return", "drop"]
+Scope = Literal["run", "session"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,16 +45,19 @@ async def cancel_activity(
     parts: Parts,
     runs: Runs,
     *,
+    bash: UserBash | None,
     run: RunId | None,
     item: ItemId | None,
     queue: QueueFate,
     grace_s: float | None,
     wait_s: float | None,
 ) -> CancelResult:
-    """Stop the activity, or one tool call of it. Idempotent."""
+    """Stop the activity, or one tool call of it, and the user's own command when it is given. Idempotent."""
+    wait_s = WAIT_S if wait_s is None else wait_s
     activity = runs.current
     if activity is None or (run is not None and activity.run != run):
-        return CancelResult(status="alreadyEnded", run=run, seq=parts.voice.feed.seq)
+        result = CancelResult(status="alreadyEnded", run=run, seq=parts.voice.feed.seq)
+        return await _with_bash(result, parts, bash, grace_s=grace_s, wait_s=wait_s)
     if grace_s is not None:
         parts.place.processes.ask_grace(grace_s)
     if item is not None:
@@ -60,23 +65,54 @@ async def cancel_activity(
     waiting = await _settle_queue(parts, queue)
     _ = parts.place.processes.drain()
     activity.scope.cancel()
-    with anyio.move_on_after(WAIT_S if wait_s is None else wait_s):
+    with anyio.move_on_after(wait_s):
         await activity.over.wait()
     timed_out = not activity.over.is_set()
     survivors = tuple(parts.place.processes.running.items()) if timed_out else ()
     if timed_out:
         await _fence(parts, runs, activity)
     ended = parts.place.processes.drain()
-    left = tuple((pid, one.command) for one in ended for pid in one.killed.survivors)
-    return CancelResult(
+    result = CancelResult(
         status="cancelled",
         run=activity.run,
         seq=parts.voice.feed.seq,
         ended=ended,
-        survivors=survivors + left,
+        survivors=survivors + _left(ended),
         timed_out=timed_out,
         returned=waiting,
     )
+    return await _with_bash(result, parts, bash, grace_s=grace_s, wait_s=wait_s)
+
+
+async def _with_bash(
+    result: CancelResult,
+    parts: Parts,
+    bash: UserBash | None,
+    *,
+    grace_s: float | None,
+    wait_s: float,
+) -> CancelResult:
+    """End the user's own command too, and say so."""
+    if bash is None or not bash.is_running:
+        return result
+    if grace_s is not None:
+        bash.processes.ask_grace(grace_s)
+    _ = bash.processes.drain()
+    bash.cancel()
+    with anyio.move_on_after(wait_s):
+        await bash.wait()
+    ended = bash.processes.drain()
+    return replace(
+        result,
+        status="cancelled",
+        seq=parts.voice.feed.seq,
+        ended=result.ended + ended,
+        survivors=result.survivors + tuple(bash.processes.running.items()) + _left(ended),
+    )
+
+
+def _left(ended: tuple[Ended, ...]) -> tuple[tuple[int, str], ...]:
+    return tuple((pid, one.command) for one in ended for pid in one.killed.survivors)
 
 
 def _stop_item(parts: Parts, activity: Activity, item: ItemId) -> CancelResult:
@@ -89,22 +125,21 @@ def _stop_item(parts: Parts, activity: Activity, item: ItemId) -> CancelResult:
 
 async def _settle_queue(parts: Parts, fate: QueueFate) -> tuple[QueueItem, ...]:
     inbox = parts.inbox
-    if not inbox.items():
-        return ()
-    if fate == "keep":
+    if fate == "keep" or not inbox.items():
         pause_queue(parts)
         return ()
     taken = inbox.drain()
+    inbox.paused = not inbox.is_empty()
     why = "returned" if fate == "return" else "dropped"
     _ = await parts.recorder.keep(*unqueued_entries(taken, why))
-    _ = parts.voice.say(QueueChanged(queue=()))
+    _ = parts.voice.say(QueueChanged(queue=(), paused=inbox.paused))
     return taken if fate == "return" else ()
 
 
 def pause_queue(parts: Parts) -> None:
     """Let words that wait stay where they are until the next prompt, and say so."""
     inbox = parts.inbox
-    if inbox.items() and not inbox.paused:
+    if not inbox.is_empty() and not inbox.paused:
         inbox.paused = True
         _ = parts.voice.say(QueueChanged(queue=inbox.items(), paused=True))
 
@@ -126,6 +161,7 @@ async def _fence(parts: Parts, runs: Runs, activity: Activity) -> None:
             at_ms=parts.clock.now_ms(),
         )
         _ = await parts.recorder.keep(message_entry(result))
+    await parts.aside.take_up("turn", "run", run=activity.run, say=parts.voice.say)
     if activity.run is not None:
         usage = parts.tally.of_run(parts.models.context_window)
         counts = parts.voice.picture.changes

@@ -6,34 +6,30 @@ from dataclasses import dataclass, replace
 
 import anyio
 
+from agent_core.compaction import estimate_text
 from agent_core.events import (
     Event,
     Failure,
-    RetryEnded,
-    RetryStarted,
     RunEnded,
     RunResult,
     RunStarted,
     RunStatus,
 )
 from agent_core.hooks import RunPreparing
-from agent_core.kernel import EntryId, MessageId, RunId
-from agent_core.kernel.errors import ProviderError, TillerError
-from agent_core.loop import Demand, Loop, TurnCount, Words, run_turns, say
+from agent_core.kernel import EntryId, ItemId, MessageId, RunId
+from agent_core.kernel.errors import TillerError
+from agent_core.loop import Demand, Loop, TurnCount, Words, say
 from agent_core.messages import ToolCall
 from agent_core.providers.cache_retention import told_retention
 from agent_core.session.aftercare import (
     CompactThenGoOn,
     CompactThenStop,
-    Failed,
-    Finished,
-    Outcome,
     PlainThenGoOn,
     RetryAfter,
     Stop,
-    decide,
-    draw_jitter,
 )
+from agent_core.session.aside import tell_added
+from agent_core.session.attempts import Attempts
 from agent_core.session.cancel import pause_queue
 from agent_core.session.changes import Ledger, RecordedFiles
 from agent_core.session.compacting import Compaction
@@ -82,8 +78,15 @@ class Conductor:
         self._ledger = ledger
         self._run = activity.run or RunId(parts.new_id())
         self._system = ""
-        self._plain = False
         self._port = TurnPort(parts, activity, run=self._run, compaction=compaction, say=self._say)
+        self._attempts = Attempts(
+            parts,
+            activity,
+            run=self._run,
+            port=self._port,
+            compaction=compaction,
+            say=self._say,
+        )
 
     async def conduct(self, openings: Sequence[Opening]) -> None:
         """Run to the end. Tells `run.started` first and `run.ended` last, whatever happens between."""
@@ -120,6 +123,7 @@ class Conductor:
         parts = self._parts
         usage = parts.tally.of_run(parts.models.context_window)
         counts = self._ledger.counts()
+        await parts.aside.take_up("turn", "run", run=self._run, say=self._say)
         _ = await parts.recorder.keep(run_ended_entry(self._run, status))
         await parts.recorder.sync()
         if status != "completed":
@@ -144,31 +148,20 @@ class Conductor:
         loop = self._loop()
         if not await self._open(loop, openings):
             return None
-        compacted = False
         while True:
-            step = decide(
-                await self._turns(loop),
-                tries=self._port.tries,
-                compacted=compacted,
-                plain=self._plain,
-                auto_compact=self._parts.options.auto_compact,
-                settings=self._parts.options.retry,
-                jitter=draw_jitter(),
-            )
-            match step:
+            match await self._attempts.next(loop):
                 case Stop(error=None) if self._more():
                     continue
                 case Stop(error=error):
-                    return self._give_up(error)
-                case PlainThenGoOn() | RetryAfter():
-                    await self._again(step)
-                case CompactThenGoOn(reason=reason, error=error):
-                    compacted = True
-                    done = await self._compaction.compact(self._activity, reason, will_retry=True)
-                    if not done.compacted:
-                        return self._give_up(error)
-                case CompactThenStop(reason=reason):
-                    _ = await self._compaction.compact(self._activity, reason)
+                    return self._attempts.give_up(error)
+                case (PlainThenGoOn() | RetryAfter()) as step:
+                    await self._attempts.again(step)
+                case CompactThenGoOn(error=error) as step:
+                    recovered = await self._attempts.recover(step)
+                    if not recovered and not (error is None and self._more()):
+                        return self._attempts.give_up(error)
+                case CompactThenStop() as step:
+                    await self._attempts.make_room(step)
                     if not self._more():
                         return None
 
@@ -176,57 +169,23 @@ class Conductor:
         """Take the words in and prepare the first request; False when hooks dealt with the words."""
         if any(opening.entry is None for opening in openings):
             _ = await self._parts.recorder.keep(run_started_entry(self._run))
+        first: EntryId | None = None
         for opening in openings:
             entry = opening.entry or await self._port.said(opening.words)
             say(loop, opening.words, entry, turn=None)
             await self._port.taken_in(opening.words, entry)
+            first = first or entry
         if self._port.handled:
             return False
+        await self._port.make_room(pinned=first)
+        if any(opening.words.custom is None for opening in openings):
+            await self._parts.aside.take_up("prompt", run=self._run, say=self._say)
         await self._prepare(openings)
         return True
-
-    async def _turns(self, loop: Loop) -> Outcome:
-        try:
-            message = await run_turns(loop)
-        except ProviderError as error:
-            return Failed(error=error)
-        return Finished(message=message, over_threshold=self._compaction.is_over_threshold())
 
     def _more(self) -> bool:
         """Tell whether words came while the run was about to end."""
         return self._parts.inbox.has_steering() or self._parts.inbox.has_follow_ups()
-
-    def _give_up(self, error: ProviderError | None) -> Failure | None:
-        if error is None:
-            return None
-        failure = failure_of(error)
-        if self._port.tries:
-            self._say(
-                RetryEnded(run=self._run, success=False, attempt=self._port.tries, error=failure)
-            )
-        return failure
-
-    async def _again(self, step: PlainThenGoOn | RetryAfter) -> None:
-        """Get ready for another try: at once without the thoughts that were refused, or after a wait."""
-        if isinstance(step, PlainThenGoOn):
-            self._plain = True
-            return
-        await self._wait(step.delay_s, step.error)
-
-    async def _wait(self, delay_s: float, error: ProviderError) -> None:
-        self._port.tries += 1
-        self._say(
-            RetryStarted(
-                run=self._run,
-                attempt=self._port.tries,
-                max_attempts=self._parts.options.retry.max_retries,
-                delay_ms=round(delay_s * 1000),
-                error=failure_of(error),
-            )
-        )
-        self._parts.voice.say_state("retrying")
-        await self._parts.clock.sleep(delay_s)
-        self._parts.voice.say_state("running")
 
     async def _prepare(self, openings: Sequence[Opening]) -> None:
         """Build the system prompt and let hooks change it and add words."""
@@ -236,8 +195,12 @@ class Conductor:
         content = tuple(part for opening in openings for part in opening.words.content)
         prepared = await parts.hooks.run_preparing(RunPreparing(content=content, system=system))
         self._system = system if prepared.system is None else prepared.system
+        declared = "".join(map(repr, parts.toolbox.declarations()))
+        self._compaction.overhead_tokens = estimate_text(self._system) + estimate_text(declared)
         for message in prepared.messages:
-            _ = await parts.recorder.keep(added_entry(message))
+            entry = await parts.recorder.keep(added_entry(message))
+            item = ItemId(parts.new_id())
+            tell_added(message, run=self._run, item=item, entry=entry, delivery=None, say=self._say)
 
     def _say(self, event: Event) -> None:
         self._parts.voice.say_of(self._activity, event)
@@ -271,12 +234,13 @@ class Conductor:
     def _demand(self) -> Demand:
         parts = self._parts
         model = parts.models.required()
+        self._attempts.asked = model.facts
         return Demand(
             model=model,
             thinking=parts.models.thinking,
             system=self._system,
             tools=parts.toolbox.declarations(),
-            without_thoughts=self._plain,
+            without_thoughts=self._attempts.plain,
             parallel=parts.options.tool_execution == "parallel",
             skip_on_steer=parts.options.skip_on_steer,
             steer_grace_s=parts.options.steer_grace_s,

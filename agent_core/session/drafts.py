@@ -3,25 +3,34 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from agent_core.compaction import Compacted
+from agent_core.compaction.branch_summary import BranchSummary
 from agent_core.events import QueueItem
 from agent_core.kernel import EntryId, JsonValue, MessageId, RunId
 from agent_core.loop import Words
-from agent_core.messages import CustomMessage, UserContent, UserMessage
+from agent_core.messages import BashMessage, CustomMessage, UserContent, UserMessage
 from agent_core.messages.block_codec import encode_blocks
+from agent_core.messages.codec import encode_message
 from agent_core.transcript.entries import (
     AnyEntry,
+    BranchSummaryEntry,
     CompactionEntry,
     ContextEditEntry,
     CustomEntry,
     CustomMessageEntry,
+    LabelEntry,
     MessageEntry,
     ModelChange,
+    SessionNameEntry,
     StoredMessage,
     ThinkingChange,
 )
 
 RUN = "tiller.run"
 QUEUE = "tiller.queue"
+LEAF = "tiller.leaf"
+ROOT = "root"
+"""Stands for the leaf that was left when there was none."""
+ASIDE = "tiller.aside"
 
 Draft = Callable[[EntryId, EntryId | None, int], AnyEntry]
 """Makes an entry from its id, its parent and its time in Unix milliseconds."""
@@ -36,22 +45,26 @@ def message_entry(stored: StoredMessage) -> Draft:
 
 def prompt_entries(words: Words, run: RunId) -> tuple[Draft, ...]:
     """Write the words that a run begins with; the message is the first entry."""
-    return (_user(words.content), _run_state(run, "started", words.message_id))
+    return (_spoken(words), _run_state(run, "started", words.message_id))
 
 
 def queued_entry(item: QueueItem, message_id: MessageId | None) -> Draft:
     """Write words that wait."""
-    return _custom(
-        QUEUE,
-        {
-            "op": "put",
-            "queueId": item.queue_id,
-            "delivery": item.delivery,
-            "content": encode_blocks(item.content),
-            "messageId": message_id,
-            "at": item.at_ms,
-        },
-    )
+    data: dict[str, JsonValue] = {
+        "op": "put",
+        "queueId": item.queue_id,
+        "delivery": item.delivery,
+        "content": encode_blocks(item.content),
+        "messageId": message_id,
+        "at": item.at_ms,
+    }
+    if item.custom is not None:
+        data["custom"] = {
+            "customType": item.custom.custom_type,
+            "display": item.custom.display,
+            "details": item.custom.details,
+        }
+    return _custom(QUEUE, data)
 
 
 def unqueued_entries(items: Sequence[QueueItem], why: str) -> tuple[Draft, ...]:
@@ -64,9 +77,21 @@ def unqueued_entries(items: Sequence[QueueItem], why: str) -> tuple[Draft, ...]:
 def said_entries(words: Words) -> tuple[Draft, ...]:
     """Write words that enter the conversation, and strike them from the queue; the message comes first."""
     if words.queue_id is None:
-        return (_user(words.content),)
+        return (_spoken(words),)
     taken = {"op": "take", "queueId": words.queue_id, "why": "delivered"}
-    return (_user(words.content), _custom(QUEUE, taken))
+    return (_spoken(words), _custom(QUEUE, taken))
+
+
+def laid_entry(laid_id: str, until: str, message: BashMessage | CustomMessage) -> Draft:
+    """Write what enters the conversation later."""
+    return _custom(
+        ASIDE, {"op": "put", "id": laid_id, "until": until, "message": encode_message(message)}
+    )
+
+
+def taken_up_entry(laid_id: str) -> Draft:
+    """Write that what was laid aside is in the conversation now."""
+    return _custom(ASIDE, {"op": "take", "id": laid_id})
 
 
 def run_started_entry(run: RunId) -> Draft:
@@ -80,7 +105,7 @@ def run_ended_entry(run: RunId, status: str) -> Draft:
 
 
 def added_entry(words: CustomMessage) -> Draft:
-    """Write words that a hook added."""
+    """Write words that a hook or a program added."""
     return lambda entry, parent, at_ms: CustomMessageEntry(
         id=entry,
         parent=parent,
@@ -127,6 +152,63 @@ def compaction_entry(result: Compacted) -> Draft:
         usage=result.usage,
         from_hook=result.from_hook,
     )
+
+
+def _spoken(words: Words) -> Draft:
+    if words.custom is None:
+        return _user(words.content)
+    mark, content = words.custom, words.content
+    return lambda entry, parent, at_ms: CustomMessageEntry(
+        id=entry,
+        parent=parent,
+        at_ms=at_ms,
+        custom_type=mark.custom_type,
+        content=content,
+        display=mark.display,
+        details=mark.details,
+    )
+
+
+def label_entry(target: EntryId, label: str | None) -> Draft:
+    """Write a label on an entry, or that it has none any more."""
+    return lambda entry, parent, at_ms: LabelEntry(
+        id=entry, parent=parent, at_ms=at_ms, target=target, label=label
+    )
+
+
+def label_before_entry(label: str) -> Draft:
+    """Write a label on the entry that is written just before."""
+    return lambda entry, parent, at_ms: LabelEntry(
+        id=entry, parent=parent, at_ms=at_ms, target=parent or entry, label=label
+    )
+
+
+def name_entry(title: str | None) -> Draft:
+    """Write the session's title, or that it has none any more."""
+    return lambda entry, parent, at_ms: SessionNameEntry(
+        id=entry, parent=parent, at_ms=at_ms, name=title or ""
+    )
+
+
+def branch_summary_entry(summary: BranchSummary, *, left: EntryId | None) -> Draft:
+    """Write what happened on a branch, from its leaf, where the conversation goes on without it."""
+    return lambda entry, parent, at_ms: BranchSummaryEntry(
+        id=entry,
+        parent=parent,
+        at_ms=at_ms,
+        from_id=left or ROOT,
+        summary=summary.summary,
+        details=summary.details,
+        usage=summary.usage,
+    )
+
+
+def leaf_entry(left: EntryId | None) -> Draft:
+    """Write that the conversation goes on from here and not from the leaf that was left.
+
+    Every reader takes the last entry for the leaf, so the place outlives the process in all of them.
+    """
+    return _custom(LEAF, {"from": left})
 
 
 def _user(content: tuple[UserContent, ...]) -> Draft:

@@ -7,21 +7,26 @@ import anyio
 
 from agent_core.compaction import NothingToCompact
 from agent_core.events import (
+    CustomMark,
     Reader,
     RunResult,
 )
-from agent_core.kernel import ItemId, MessageId, RunId, SessionId
+from agent_core.kernel import ItemId, JsonValue, MessageId, RunId, SessionId
 from agent_core.kernel.errors import (
     SessionBusy,
     SessionClosed,
 )
 from agent_core.messages import UserContent
-from agent_core.session.cancel import CancelResult, QueueFate, cancel_activity
-from agent_core.session.compacting import Compaction
-from agent_core.session.intake import Deliver, IfIdle, Intake, Receipt
+from agent_core.session.cancel import CancelResult, QueueFate, Scope, cancel_activity
+from agent_core.session.compacting import GOING_ON, Compaction
+from agent_core.session.intake import AddDelivery, Deliver, IfIdle, Intake, Receipt
 from agent_core.session.parts import Parts
 from agent_core.session.runs import Runs
+from agent_core.session.tree_view import TreeView
+from agent_core.session.user_bash import BashResult, UserBash
 from agent_core.session.views import ModelView, SessionView, ToolView
+
+OVERTAKEN = "something else began meanwhile; compact again when it is over"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +38,7 @@ class CompactReceipt:
     why: str = ""
 
 
-class AgentSession:
+class AgentSession:  # noqa: PLR0904 - the verbs of a session are one face
     """One conversation in one workspace: give it words, watch its events, end it.
 
     A session lives inside the context that opened it. All methods are for the loop's thread.
@@ -43,6 +48,7 @@ class AgentSession:
         self._parts = parts
         self._runs = runs
         self._compaction = Compaction(parts)
+        self._bash = UserBash(parts, runs)
         self._intake = Intake(parts, runs, compaction=self._compaction, known=known)
         self._closed = False
 
@@ -60,6 +66,11 @@ class AgentSession:
     def tools(self) -> ToolView:
         """The tools the model sees."""
         return ToolView(self._parts)
+
+    @property
+    def tree(self) -> TreeView:
+        """The branches of the session."""
+        return TreeView(self._parts, self._runs, self._intake)
 
     @property
     def info(self) -> SessionView:
@@ -130,6 +141,7 @@ class AgentSession:
         *,
         run: RunId | None = None,
         item: ItemId | None = None,
+        scope: Scope = "session",
         queue: QueueFate = "keep",
         grace_s: float | None = None,
         wait_s: float | None = None,
@@ -139,14 +151,72 @@ class AgentSession:
         Args:
             run: Stop only this run; a late cancel never hits the next one.
             item: Stop only this tool call; the run goes on.
+            scope: `session` also ends the user's own command, unless a run or a tool call is named.
             queue: What happens to words that wait: they stay, paused; come back in the result; or go.
             grace_s: How long the processes that run now have between being asked to end and being
                 killed, at most 4 s; None: 0.15 s.
             wait_s: How long to wait for the end; None: 5 s. After that the run is fenced off.
         """
+        everything = scope == "session" and run is None and item is None
         return await cancel_activity(
-            self._parts, self._runs, run=run, item=item, queue=queue, grace_s=grace_s, wait_s=wait_s
+            self._parts,
+            self._runs,
+            bash=self._bash if everything else None,
+            run=run,
+            item=item,
+            queue=queue,
+            grace_s=grace_s,
+            wait_s=wait_s,
         )
+
+    async def execute_bash(self, command: str, *, exclude_from_context: bool = False) -> BashResult:
+        """Run a command of the user's own as the tool `bash` would, without asking; also while a run goes on.
+
+        It enters the conversation at once, or when what goes on is over; cancelled, with what it had written.
+
+        Args:
+            command: For the shell.
+            exclude_from_context: Keep it in the session, but never show it to the model.
+
+        Raises:
+            SessionBusy: Another command of the user is running.
+            UsageError: It is empty.
+            WorkspaceError: It could not be started; nothing of it is kept.
+        """
+        self._check_open()
+        return await self._bash.execute(command, exclude_from_context=exclude_from_context)
+
+    async def add(
+        self,
+        content: str | Sequence[UserContent],
+        *,
+        custom_type: str,
+        delivery: AddDelivery = "append",
+        display: bool = True,
+        details: JsonValue = None,
+    ) -> Receipt:
+        """Say something as a program: the model reads it like the user's words, people see whose it is.
+
+        Returns when the words are safe in the file; a session that nobody has spoken in has none yet.
+
+        Args:
+            content: The words.
+            custom_type: What the program knows its words by.
+            delivery: `append` puts them into the conversation and asks nobody: at once, or at the end of the turn
+                going on. `steer` says them inside the run, `followUp` when it has nothing left to do; both begin a
+                run when nothing goes on. `nextTurn` says them beside the user's next prompt.
+            display: Whether people see them.
+            details: Kept beside the words for the program's front end; the model never sees it.
+
+        Raises:
+            UsageError: There is no `custom_type`, or nothing is said.
+            QueueFull: Too many words wait.
+            ModelUnknown: A run would begin, and there is no usable model.
+            StorageError: The words could not be written; nothing of them is kept.
+        """
+        self._check_open()
+        mark = CustomMark(custom_type=custom_type, display=display, details=details)
+        return await self._intake.add(content, mark=mark, delivery=delivery)
 
     async def compact(
         self, instructions: str | None = None, *, keep_recent_tokens: int | None = None
@@ -161,18 +231,21 @@ class AgentSession:
 
         Raises:
             ModelUnknown: There is no usable model.
+            SessionBusy: A summary is being made already, also by the run going on.
         """
         self._check_open()
-        if self._runs.current is not None:
-            _ = await self.abort()
+        current = self._runs.current
+        if self._compaction.goes_on or (current is not None and current.kind == "compaction"):
+            raise SessionBusy(GOING_ON)
+        if current is not None:
+            _ = await self.abort(scope="run")
         _ = self._parts.models.required()
         preparation = self._compaction.prepare(keep_recent_tokens)
         seq = self._parts.voice.feed.seq
         if isinstance(preparation, NothingToCompact):
             return CompactReceipt(compaction=None, seq=seq, why=preparation.why)
         if self._runs.current is not None:
-            message = "something else began meanwhile; compact again when it is over"
-            raise SessionBusy(message)
+            raise SessionBusy(OVERTAKEN)
         activity = self._runs.reserve("compaction", None)
 
         async def work() -> None:
@@ -205,7 +278,7 @@ class AgentSession:
         self._closed = True
         self._intake.closed = True
         with anyio.CancelScope(shield=True):
-            if self._runs.current is not None:
+            if self._runs.current is not None or self._bash.is_running:
                 _ = await self.abort()
             await self._parts.recorder.close()
         self._parts.voice.feed.close()

@@ -1,4 +1,4 @@
-"""Words of the user that wait: steering for the middle of a run, follow-ups for its end."""
+"""Words that wait: steering for the middle of a run, follow-ups for its end."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -75,17 +75,24 @@ class Inbox:
         while not self._steering:
             await self._spoken.wait()
 
+    def is_empty(self) -> bool:
+        """Tell whether nothing waits, of the user or of a program."""
+        return not self._steering and not self._follow_ups
+
     def items(self) -> tuple[QueueItem, ...]:
-        """Show what waits, in the order in which it will be said."""
-        return (*self._steering, *self._follow_ups)
+        """Show what waits of the user's words, in the order in which it will be said."""
+        return tuple(item for item in (*self._steering, *self._follow_ups) if item.custom is None)
 
     def drain(self) -> tuple[QueueItem, ...]:
-        """Take everything out, to give it back or drop it."""
+        """Take the user's words out, to give them back or drop them; those of programs stay."""
         items = self.items()
-        self._steering.clear()
-        self._follow_ups.clear()
+        for queue in (self._steering, self._follow_ups):
+            rest = [item for item in queue if item.custom is not None]
+            queue.clear()
+            queue.extend(rest)
         self._message_ids.clear()
-        self._spoken = anyio.Event()
+        if not self._steering:
+            self._spoken = anyio.Event()
         return items
 
     def _take(self, queue: deque[QueueItem], mode: QueueMode) -> tuple[Words, ...]:
@@ -98,6 +105,7 @@ class Inbox:
             delivery=item.delivery,
             message_id=self._message_ids.pop(item.queue_id, None),
             queue_id=item.queue_id,
+            custom=item.custom,
         )
 
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from agent_core.events import Delivery, QueueChanged, QueueItem
-from agent_core.kernel import MessageId, QueueId, RunId
+from agent_core.events import CustomMark, Delivery, QueueChanged, QueueItem
+from agent_core.kernel import ItemId, MessageId, QueueId, RunId
 from agent_core.kernel.errors import (
     RunMismatch,
     RunNotActive,
@@ -14,15 +14,17 @@ from agent_core.kernel.errors import (
     UsageError,
 )
 from agent_core.loop import Words
-from agent_core.messages import Text, UserContent
+from agent_core.messages import CustomMessage, Text, UserContent
+from agent_core.session.aside import Until, tell_added
 from agent_core.session.changes import Ledger
 from agent_core.session.compacting import Compaction
 from agent_core.session.conduct import Conductor, Opening
-from agent_core.session.drafts import prompt_entries, queued_entry
+from agent_core.session.drafts import added_entry, prompt_entries, queued_entry
 from agent_core.session.parts import Parts
 from agent_core.session.runs import Activity, Runs
 
-Accepted = Literal["started", "steered", "queued", "held", "duplicate"]
+Accepted = Literal["started", "steered", "queued", "held", "duplicate", "added"]
+AddDelivery = Literal["append", "steer", "followUp", "nextTurn"]
 Deliver = Literal["auto", "steer", "followUp", "reject"]
 IfIdle = Literal["start", "hold", "reject"]
 
@@ -91,6 +93,52 @@ class Intake:
                 )
                 raise SessionBusy(message)
 
+    async def add(
+        self, content: str | Sequence[UserContent], *, mark: CustomMark, delivery: AddDelivery
+    ) -> Receipt:
+        """Take a program's words in, as `AgentSession.add` says."""
+        if not mark.custom_type.strip():
+            message = f"custom_type is {mark.custom_type!r}; say what kind of words these are"
+            raise UsageError(message)
+        words = _content(content)
+        current = self._runs.current
+        if delivery == "nextTurn":
+            return await self._lay_aside(words, mark, until="prompt")
+        if delivery == "append":
+            if current is None:
+                return await self._append(words, mark)
+            return await self._lay_aside(words, mark, until="turn")
+        if current is None:
+            return await self._start(words, None, mark)
+        if delivery == "steer" and current.kind == "run":
+            return await self._queue(words, "steer", None, "steered", mark)
+        return await self._queue(words, "followUp", None, "queued", mark)
+
+    async def _append(self, content: tuple[UserContent, ...], mark: CustomMark) -> Receipt:
+        parts = self._parts
+        message = _custom(content, mark, at_ms=parts.clock.now_ms())
+        seq = parts.voice.feed.seq
+        entry = await parts.recorder.accept(added_entry(message))
+        tell_added(
+            message,
+            run=None,
+            item=ItemId(parts.new_id()),
+            entry=entry,
+            delivery=None,
+            say=parts.voice.say,
+        )
+        return Receipt(accepted="added", run=None, seq=seq)
+
+    async def _lay_aside(
+        self, content: tuple[UserContent, ...], mark: CustomMark, *, until: Until
+    ) -> Receipt:
+        parts = self._parts
+        message = _custom(content, mark, at_ms=parts.clock.now_ms())
+        current = self._runs.current
+        seq = parts.voice.feed.seq
+        await parts.aside.accept(message, until=until)
+        return Receipt(accepted="held", run=current.run if current else None, seq=seq)
+
     async def _when_idle(
         self,
         words: tuple[UserContent, ...],
@@ -107,12 +155,15 @@ class Intake:
         return await self._start(words, message_id)
 
     async def _start(
-        self, content: tuple[UserContent, ...], message_id: MessageId | None
+        self,
+        content: tuple[UserContent, ...],
+        message_id: MessageId | None,
+        mark: CustomMark | None = None,
     ) -> Receipt:
         _ = self._parts.models.required()
         run = RunId(self._parts.new_id())
         activity = self._runs.reserve("run", run)
-        words = Words(content=content, delivery="prompt", message_id=message_id)
+        words = Words(content=content, delivery="prompt", message_id=message_id, custom=mark)
         self._remember(message_id, run)
         self._parts.inbox.paused = False
         try:
@@ -131,6 +182,7 @@ class Intake:
         delivery: Delivery,
         message_id: MessageId | None,
         accepted: Accepted,
+        mark: CustomMark | None = None,
     ) -> Receipt:
         parts = self._parts
         parts.inbox.check_room()
@@ -141,6 +193,7 @@ class Intake:
             delivery=delivery,
             content=content,
             at_ms=parts.clock.now_ms(),
+            custom=mark,
         )
         self._remember(message_id, run)
         try:
@@ -150,7 +203,8 @@ class Intake:
             raise
         parts.inbox.put(item, message_id)
         seq = parts.voice.feed.seq
-        _ = parts.voice.say(QueueChanged(queue=parts.inbox.items(), paused=parts.inbox.paused))
+        if mark is None:
+            _ = parts.voice.say(QueueChanged(queue=parts.inbox.items(), paused=parts.inbox.paused))
         self.go_on()
         return Receipt(accepted=accepted, run=run, queue_id=item.queue_id, seq=seq)
 
@@ -165,6 +219,8 @@ class Intake:
         )
 
         async def work() -> None:
+            if unwritten := self._parts.models.take_unwritten():
+                _ = await self._parts.recorder.keep(*unwritten)
             await conductor.conduct(openings)
 
         self._runs.start(activity, work, then=self.go_on)
@@ -190,6 +246,16 @@ class Intake:
     def _forget(self, message_id: MessageId | None) -> None:
         if message_id is not None:
             _ = self._known.pop(message_id, None)
+
+
+def _custom(content: tuple[UserContent, ...], mark: CustomMark, *, at_ms: int) -> CustomMessage:
+    return CustomMessage(
+        custom_type=mark.custom_type,
+        content=content,
+        display=mark.display,
+        details=mark.details,
+        at_ms=at_ms,
+    )
 
 
 def _content(content: str | Sequence[UserContent]) -> tuple[UserContent, ...]:

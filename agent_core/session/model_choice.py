@@ -1,6 +1,6 @@
 """Which model the next request goes to, and how hard it thinks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Literal, Protocol, TypeAlias
 
 from agent_core.events import ThinkingLevel
@@ -8,11 +8,13 @@ from agent_core.kernel.errors import ModelUnknown
 from agent_core.providers import Model, ModelFacts
 from agent_core.providers.model_refs import Named, Scope, next_of
 from agent_core.providers.thinking import clamp, supported
+from agent_core.session.drafts import Draft, model_entry, thinking_entry
 
 NO_MODEL = (
     "no model is chosen and none has credentials; set a key (ANTHROPIC_API_KEY, OPENAI_API_KEY …), or add a provider to "
     "models.json and name it as defaultProvider and defaultModel in settings.json"
 )
+Choosable: TypeAlias = Literal["model", "thinking"]
 Direction: TypeAlias = Literal["forward", "backward"]
 STEPS: Mapping[Direction, Literal[1, -1]] = {"forward": 1, "backward": -1}
 
@@ -60,6 +62,7 @@ class ModelChoice:
         thinking: ThinkingLevel,
         why_none: str,
         scoped: Sequence[str] = (),
+        unwritten: Container[Choosable] = (),
     ) -> None:
         """Start with a choice.
 
@@ -69,12 +72,24 @@ class ModelChoice:
             thinking: The level in force.
             why_none: Why there is no model, for the user.
             scoped: Patterns of the models to cycle through; none: all that have a key.
+            unwritten: What of the choice the session's file is to say, and does not yet.
         """
         self._source = source
         self._model = model
         self._why_none = why_none
         self._scoped = tuple(scoped)
         self.thinking: ThinkingLevel = thinking
+        self._unwritten: Container[Choosable] = unwritten
+
+    def take_unwritten(self) -> tuple[Draft, ...]:
+        """Give, once, what the session's file is to say of the choice before anything is said."""
+        unwritten, self._unwritten = self._unwritten, ()
+        drafts: list[Draft] = []
+        if "model" in unwritten and self._model is not None:
+            drafts.append(model_entry(self._model.facts.provider, self._model.facts.id))
+        if "thinking" in unwritten:
+            drafts.append(thinking_entry(self.thinking))
+        return tuple(drafts)
 
     @property
     def model(self) -> Model | None:
@@ -116,6 +131,17 @@ class ModelChoice:
             ModelUnknown: No such model; the choice stays.
         """
         return self._take(self._source.resolve(ref))
+
+    def take_up(self, ref: str) -> bool:
+        """Choose a model that was in force before, by its full name; False: it cannot be used now, and the choice stays."""
+        facts = next((one for one in self._source.available() if one.ref == ref), None)
+        if facts is None:
+            return False
+        try:
+            self._model = self._source.open(facts)
+        except ModelUnknown:
+            return False
+        return True
 
     def cycle(self, direction: Direction) -> Model | None:
         """Choose the scoped model after or before this one; None: there is no other.

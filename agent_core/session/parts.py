@@ -22,10 +22,12 @@ from agent_core.kernel.errors import ProviderError, TillerError
 from agent_core.providers import CacheRetention
 from agent_core.providers.retry import is_retryable
 from agent_core.session.aftercare import RetrySettings
+from agent_core.session.aside import Aside
 from agent_core.session.inbox import Inbox
 from agent_core.session.model_choice import ModelChoice
+from agent_core.session.offspring import Offspring
 from agent_core.session.processes import ProcessLog
-from agent_core.session.recorder import Recorder
+from agent_core.session.recorder import Durability, Recorder
 from agent_core.session.runs import Activity
 from agent_core.session.snapshot import Picture
 from agent_core.session.tally import Tally
@@ -52,6 +54,7 @@ class SessionOptions:
     """For models of which models.json says nothing."""
     tool_options: dict[str, dict[str, JsonValue]] = field(default_factory=dict)
     """Settings by tool (`bash` …)."""
+    durability: Durability = "run"
     scratch: str = ""
     """A private folder for whole outputs."""
 
@@ -115,7 +118,10 @@ class Parts:
     clock: Clock
     voice: Voice
     recorder: Recorder
+    offspring: Offspring
+    """Keeps another session where this one is kept."""
     inbox: Inbox
+    aside: Aside
     models: ModelChoice
     toolbox: Toolbox
     hooks: HookRunner

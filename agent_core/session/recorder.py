@@ -1,6 +1,7 @@
 """The only writer of the transcript: in the file first, then in memory, then told."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Literal, Protocol
 
 import anyio
 
@@ -11,8 +12,26 @@ from agent_core.messages import Message
 from agent_core.session.drafts import Draft
 from agent_core.storage import SessionLog
 from agent_core.transcript import Transcript
-from agent_core.transcript.context import build_context
-from agent_core.transcript.entries import AnyEntry
+from agent_core.transcript.context import build_context, context_entries
+from agent_core.transcript.entries import AnyEntry, ColdEntry, CompactionEntry, WholeEntry
+
+Durability = Literal["entry", "run"]
+"""When what was written is made to survive a power cut: at once, or at the end of a run and where something waits."""
+
+TRY_AGAIN_S = 5.0
+"""How long after a failure the disk is tried again when nothing new is to be written."""
+
+
+class DiskNews(Protocol):
+    """Hears of the disk."""
+
+    def failed(self, error: StorageError, /) -> None:
+        """Something could not be written or made to last."""
+        ...
+
+    def works_again(self, entries: int, /) -> None:
+        """So many entries that were only in memory are in the file now."""
+        ...
 
 
 class Recorder:
@@ -24,13 +43,18 @@ class Recorder:
         transcript: Transcript,
         *,
         clock: Clock,
-        trouble: Callable[[StorageError], None],
+        news: DiskNews,
+        durability: Durability = "run",
     ) -> None:
         self._log = log
         self._transcript = transcript
         self._clock = clock
-        self._trouble = trouble
+        self._news = news
+        self._durability = durability
         self._unsaved: list[AnyEntry] = []
+        self._failed = anyio.Event()
+        """Set while entries wait for the disk."""
+        self._closed = False
         self._lock = anyio.Lock()
 
     @property
@@ -42,6 +66,11 @@ class Recorder:
     def location(self) -> str | None:
         """The session's file; None in memory."""
         return None if self._log.location is None else str(self._log.location)
+
+    @property
+    def transcript(self) -> Transcript:
+        """All entries of all branches, for reading; those outside of the present context may lack their bodies."""
+        return self._transcript
 
     def context(self) -> tuple[Message, ...]:
         """Give the messages of the current branch as the model should see them."""
@@ -66,33 +95,103 @@ class Recorder:
         """
         return (await uncancelled(self._append(drafts, keep=True)))[0].id
 
+    async def load(self, entries: Sequence[AnyEntry]) -> tuple[WholeEntry, ...]:
+        """Give entries with their bodies; those that are in the file alone are read back.
+
+        Raises:
+            StorageError: The file cannot be read, or was changed by another program.
+        """
+        cold = [entry for entry in entries if isinstance(entry, ColdEntry)]
+        loaded = {entry.id: entry for entry in await self._log.load(cold)} if cold else {}
+        return tuple(
+            loaded[entry.id] if isinstance(entry, ColdEntry) else entry for entry in entries
+        )
+
+    async def move(self, leaf: EntryId | None) -> None:
+        """Go to another entry, so that the next one follows that; None begins anew.
+
+        Bodies that the context there needs are read back, and those that it does not need are let go.
+
+        Raises:
+            ValueError: There is no such entry.
+            StorageError: A body cannot be read back; the leaf is where it was.
+        """
+        async with self._lock:
+            path = () if leaf is None else self._transcript.path(leaf)
+            needed = [one for one in context_entries(path) if isinstance(one, ColdEntry)]
+            self._transcript.swap(await self.load(needed))
+            self._transcript.move(leaf)
+            self.cool()
+
+    def cool(self) -> None:
+        """Let go of bodies that the context does not need and the file holds; of none while the disk fails."""
+        if self._unsaved:
+            return
+        needed = {entry.id for entry in context_entries(self._transcript.path())}
+        idle = [
+            entry
+            for entry in self._transcript.entries
+            if entry.id not in needed and not isinstance(entry, ColdEntry)
+        ]
+        cooled = zip(idle, self._log.cool(idle), strict=True)
+        self._transcript.swap(after for before, after in cooled if after is not before)
+
     async def sync(self) -> None:
         """Make everything so far survive a power cut; a failure is told."""
         try:
             await self._log.sync()
         except StorageError as error:
-            self._trouble(error)
+            self._news.failed(error)
+
+    async def keep_trying(self) -> None:
+        """Write what the disk refused, every few seconds while it refuses; runs as long as the session."""
+        while not self._closed:
+            await self._failed.wait()
+            await self._clock.sleep(TRY_AGAIN_S)
+            async with self._lock:
+                if self._unsaved and not self._closed:
+                    await uncancelled(self._try_again())
 
     async def close(self) -> None:
         """Try once more to write what is unsaved, then let the file go."""
         if self._unsaved:
             _ = await uncancelled(self._append((), keep=True))
-        await self._log.close()
+        async with self._lock:
+            self._closed = True
+            await self._log.close()
 
     async def _append(self, drafts: Sequence[Draft], *, keep: bool) -> tuple[AnyEntry, ...]:
         async with self._lock:
             entries = self._number(drafts)
             try:
-                await self._log.append((*self._unsaved, *entries))
-                self._unsaved.clear()
+                await self._write(entries)
             except StorageError as error:
                 if not keep:
                     raise
                 self._unsaved.extend(entries)
-                self._trouble(error)
+                self._failed.set()
+                self._news.failed(error)
             for entry in entries:
                 self._transcript.add(entry)
+            if any(isinstance(entry, CompactionEntry) for entry in entries):
+                self.cool()
             return entries
+
+    async def _try_again(self) -> None:
+        try:
+            await self._write(())
+        except StorageError:
+            return  # told when it began
+
+    async def _write(self, entries: Sequence[AnyEntry]) -> None:
+        waited = len(self._unsaved)
+        await self._log.append((*self._unsaved, *entries))
+        self._unsaved.clear()
+        if waited:
+            self._failed = anyio.Event()
+            self._news.works_again(waited)
+        if self._durability == "entry":
+            await self.sync()
 
     def _number(self, drafts: Sequence[Draft]) -> tuple[AnyEntry, ...]:
         at_ms = self._clock.now_ms()

@@ -1,15 +1,33 @@
 """What a session file says about the time before it was opened: pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agent_core.events import Delivery, QueueItem
-from agent_core.kernel import JsonObject, MessageId, QueueId, RunId
+from agent_core.events import CustomMark, Delivery, QueueItem
+from agent_core.kernel import JsonObject, JsonValue, MessageId, QueueId, RunId
 from agent_core.kernel.json import as_object
-from agent_core.messages import AssistantMessage, ToolCall, ToolResultMessage, Usage
+from agent_core.messages import (
+    AssistantMessage,
+    BashMessage,
+    CustomMessage,
+    ToolCall,
+    ToolResultMessage,
+    Usage,
+)
 from agent_core.messages.block_codec import decode_user_content
-from agent_core.session.drafts import QUEUE, RUN
-from agent_core.transcript.entries import AnyEntry, CompactionEntry, CustomEntry, MessageEntry
+from agent_core.messages.codec import decode_message
+from agent_core.session.aside import Laid, Until
+from agent_core.session.drafts import ASIDE, LEAF, QUEUE, RUN
+from agent_core.transcript.entries import (
+    AnyEntry,
+    BranchSummaryEntry,
+    ColdEntry,
+    CompactionEntry,
+    ContextEditEntry,
+    CustomEntry,
+    MessageEntry,
+    UsageEntry,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,38 +47,66 @@ class Restored:
     unanswered: list[ToolCall] = field(default_factory=list)
     """Calls of the last answer without a result."""
     waiting: list[Waiting] = field(default_factory=list)
+    laid: list[Laid] = field(default_factory=list)
+    """What was to enter the conversation later."""
     runs: dict[MessageId, RunId | None] = field(default_factory=dict)
     """Which run each message of a client began; None: it was queued."""
     usage: Usage = field(default_factory=Usage)
-    """Everything this branch has cost so far."""
-    context_used: int = 0
-    """Tokens in the context after the last answer; 0 after a compaction, when nobody knows yet."""
+    """Everything the session has cost so far, on all branches."""
+    context_used: int | None = 0
+    """Tokens in the context after the last answer; None after a compaction or context edit: nobody knows yet."""
 
 
-def restore(path: Sequence[AnyEntry]) -> Restored:
-    """Read the entries of a branch in order."""
+def restore(entries: Sequence[AnyEntry], *, path: Sequence[AnyEntry] | None = None) -> Restored:
+    """Read a session's entries in order.
+
+    Runs, waiting words and costs are the session's, on whatever branch they were written; the context and the calls
+    that wait for their results are those of one branch.
+
+    Args:
+        entries: All of them.
+        path: Root to leaf; None: all entries are one branch.
+    """
     restored = Restored()
-    for entry in path:
+    for entry in entries:
         match entry:
-            case MessageEntry(message=message):
-                _message(restored, message)
+            case MessageEntry(message=AssistantMessage(usage=usage)) | UsageEntry(usage=usage):
+                restored.usage = restored.usage.plus(usage)
+            case CompactionEntry() | BranchSummaryEntry() | ColdEntry():
+                restored.usage = restored.usage.plus(entry.usage or Usage())
             case CustomEntry(custom_type=kind, data=data) if kind == RUN:
                 _run(restored, as_object(data))
             case CustomEntry(custom_type=kind, data=data) if kind == QUEUE:
                 _queue(restored, as_object(data))
-            case CompactionEntry(usage=usage):
-                restored.context_used = 0
-                restored.usage = restored.usage.plus(usage or Usage())
+            case CustomEntry(custom_type=kind, data=data, at_ms=at_ms) if kind == ASIDE:
+                _aside(restored, as_object(data), at_ms)
             case _:
                 pass
+    for entry in entries if path is None else path:
+        _follow(restored, entry)
     return restored
+
+
+def _follow(restored: Restored, entry: AnyEntry) -> None:
+    match entry:
+        case MessageEntry(message=message):
+            _message(restored, message)
+        case CompactionEntry() | ContextEditEntry():
+            restored.context_used = None
+        case BranchSummaryEntry():
+            restored.context_used = None
+            restored.unanswered = []
+        case CustomEntry(custom_type=kind) if kind == LEAF:
+            # Nothing goes on while the leaf is moved: what is open before it was closed on another branch.
+            restored.unanswered = []
+        case _:
+            pass
 
 
 def _message(restored: Restored, message: object) -> None:
     match message:
         case AssistantMessage(usage=usage):
             restored.unanswered = list(message.tool_calls) if _expects_results(message) else []
-            restored.usage = restored.usage.plus(usage)
             restored.context_used = usage.total or restored.context_used
         case ToolResultMessage(call_id=call):
             restored.unanswered = [one for one in restored.unanswered if one.id != call]
@@ -101,10 +147,38 @@ def _queue(restored: Restored, data: JsonObject) -> None:
         delivery=_delivery(data.get("delivery")),
         content=content,
         at_ms=at_ms if isinstance(at_ms, int) else 0,
+        custom=_mark(data.get("custom")),
     )
     restored.waiting.append(Waiting(item=item, message_id=known))
     if known is not None:
         _ = restored.runs.setdefault(known, None)
+
+
+def _aside(restored: Restored, data: JsonObject, at_ms: int) -> None:
+    laid_id = data.get("id")
+    if data.get("op") == "take":
+        restored.laid = [one for one in restored.laid if one.laid_id != laid_id]
+        return
+    try:
+        decoded = decode_message(as_object(data.get("message")), at_ms=at_ms)
+    except ValueError:
+        return
+    message = None if decoded is None else decoded[0]
+    if isinstance(laid_id, str) and isinstance(message, BashMessage | CustomMessage):
+        until = _UNTILS.get(str(data.get("until")), "turn")
+        restored.laid.append(Laid(laid_id=laid_id, until=until, message=message))
+
+
+_UNTILS: Mapping[str, Until] = {"turn": "turn", "run": "run", "prompt": "prompt"}
+
+
+def _mark(value: JsonValue) -> CustomMark | None:
+    mark = as_object(value)
+    custom_type = mark.get("customType")
+    if not isinstance(custom_type, str):
+        return None
+    display = mark.get("display") is not False
+    return CustomMark(custom_type=custom_type, display=display, details=mark.get("details"))
 
 
 def _delivery(value: object) -> Delivery:

@@ -12,6 +12,8 @@ from agent_core.events import RunResult
 from agent_core.kernel import ItemId, RunId
 
 RESULTS_KEPT = 64
+SETTLE_S = 5.0
+"""How long the end of an activity may take to write what waited for it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,8 +43,15 @@ class Runs:
     Reserving is immediate, so that two prompts cannot both find the session idle.
     """
 
-    def __init__(self, group: TaskGroup) -> None:
+    def __init__(self, group: TaskGroup, *, settle: Callable[[], Awaitable[None]]) -> None:
+        """Start activities in a group.
+
+        Args:
+            group: The owner of their tasks.
+            settle: What is done when an activity is over, before the next one may begin.
+        """
         self._group = group
+        self._settle = settle
         self._current: Activity | None = None
         self._idle = anyio.Event()
         self._idle.set()
@@ -71,7 +80,7 @@ class Runs:
         then: Callable[[], None],
     ) -> None:
         """Start what was reserved; when it is over it is released, and `then` may start the next."""
-        self._group.start_soon(self._carry, activity, work, then)
+        self._group.start_soon(self.carry, activity, work, then)
 
     def release(self, activity: Activity) -> None:
         """Say that an activity is over, or never started."""
@@ -101,17 +110,21 @@ class Runs:
             await self._idle.wait()
         return next(reversed(self._results.values()), None)
 
-    async def _carry(
+    async def carry(
         self,
         activity: Activity,
         work: Callable[[], Awaitable[None]],
         then: Callable[[], None],
     ) -> None:
+        """Do what was reserved in the caller's task; returns when it is over, or was stopped."""
         try:
             with activity.scope:
                 await work()
         finally:
             # Whoever fenced it off releases it, after telling its end: nothing new may begin before that.
+            if not activity.fenced:
+                with anyio.move_on_after(SETTLE_S, shield=True):
+                    await self._settle()
             if not activity.fenced:
                 self.release(activity)
         then()

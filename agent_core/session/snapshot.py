@@ -5,16 +5,24 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from agent_core.events import (
+    BashEnded,
+    BashStarted,
     ChangeCounts,
     ChangesUpdated,
+    CompactionEnded,
+    CompactionReason,
+    CompactionStarted,
     Event,
     MessageDelta,
     MessageEnded,
     MessageStarted,
     QueueItem,
+    RetryEnded,
+    RetryStarted,
     RunEnded,
     RunStarted,
     SessionConfig,
+    SessionState as StateChanged,
     ThoughtDelta,
     ThoughtEnded,
     ThoughtStarted,
@@ -68,12 +76,26 @@ class RunView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Activities:
+    """What goes on; all None: nothing does."""
+
+    run: RunId | None = None
+    compaction: CompactionReason | None = None
+    retry: RetryStarted | None = None
+    """Set while a run waits before its next try."""
+    bash: str | None = None
+    """The user's own command that runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSnapshot:
     """A session at one moment; events after `seq` continue it without a hole."""
 
     session: SessionId
     seq: int
     state: SessionState
+    activity: Activities
+    title: str | None
     run: RunView | None
     queue: tuple[QueueItem, ...]
     paused: bool
@@ -91,7 +113,17 @@ class Picture:
         self._run: RunId | None = None
         self._started_ms = 0
         self._items: OrderedDict[ItemId, ItemView] = OrderedDict()
+        self._compaction: CompactionReason | None = None
+        self._retry: RetryStarted | None = None
+        self._bash: str | None = None
         self.changes = ChangeCounts()
+
+    @property
+    def activity(self) -> Activities:
+        """What goes on."""
+        return Activities(
+            run=self._run, compaction=self._compaction, retry=self._retry, bash=self._bash
+        )
 
     @property
     def run(self) -> RunView | None:
@@ -111,6 +143,7 @@ class Picture:
                 self.changes = ChangeCounts()
             case RunEnded(changes=changes):
                 self._run, self.changes = None, changes
+                self._retry = None
                 self._items.clear()
             case ChangesUpdated(files=files, additions=plus, deletions=minus, unreviewed=open_):
                 self.changes = ChangeCounts(
@@ -122,6 +155,23 @@ class Picture:
                 self._start(event)
             case ToolRunning() | MessageEnded() | ThoughtEnded() | ToolEnded():
                 self._advance(event)
+            case _:
+                self._activity(event)
+
+    def _activity(self, event: Event) -> None:
+        match event:
+            case CompactionStarted(reason=reason):
+                self._compaction = reason
+            case CompactionEnded():
+                self._compaction = None
+            case RetryStarted():
+                self._retry = event
+            case RetryEnded() | StateChanged(state="running"):
+                self._retry = None
+            case BashStarted(command=command):
+                self._bash = command
+            case BashEnded():
+                self._bash = None
             case _:
                 pass
 

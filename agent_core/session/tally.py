@@ -7,7 +7,7 @@ from agent_core.messages import AssistantMessage, Usage
 class Tally:
     """Adds up; the conductor writes, everybody reads reports."""
 
-    def __init__(self, total: Usage, context_used: int) -> None:
+    def __init__(self, total: Usage, context_used: int | None) -> None:
         self._total = total
         self._run = Usage()
         self._context_used = context_used
@@ -19,15 +19,20 @@ class Tally:
     def answered(self, message: AssistantMessage) -> None:
         """Take an answer in."""
         self.spent(message.usage)
-        self._context_used = message.usage.total or self._context_used
+        if message.usage.total:
+            self._context_used = message.usage.total
 
     def spent(self, usage: Usage) -> None:
         """Take in what was used beside the conversation, a summary for one."""
         self._total = self._total.plus(usage)
         self._run = self._run.plus(usage)
 
-    def compacted(self, context_used: int) -> None:
-        """Take in that the context is smaller now, by estimate."""
+    def edited(self) -> None:
+        """Take in that the context is another now: nobody knows how full until the next answer."""
+        self._context_used = None
+
+    def moved(self, context_used: int | None) -> None:
+        """Take in that the conversation goes on from another entry."""
         self._context_used = context_used
 
     def of_run(self, context_size: int) -> UsageReport:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from anyio.lowlevel import checkpoint
 
-from agent_core.events import Event, RetryEnded, SessionUsage
+from agent_core.events import Event, QueueChanged, RetryEnded, SessionUsage
 from agent_core.hooks import InputHandled, InputReplaced, InputTyped
 from agent_core.kernel import EntryId, RunId
 from agent_core.loop import Words
@@ -33,6 +33,9 @@ class TurnPort:
         """Retries since the last answer."""
         self.handled = False
         """A hook dealt with the user's words."""
+        self.recovered = False
+        """An overflow since the user's last words was answered by a compaction already; there is only one."""
+        self._attempt: EntryId | None = None
         self._parts = parts
         self._activity = activity
         self._run = run
@@ -41,9 +44,15 @@ class TurnPort:
 
     async def taken_in(self, words: Words, entry: EntryId) -> None:
         """Ask the input hooks; what they change is kept beside the words, which stay as they were."""
+        if words.custom is not None:
+            return
+        if words.queue_id is not None:
+            inbox = self._parts.inbox
+            self._say(QueueChanged(queue=inbox.items(), paused=inbox.paused))
         match await self._parts.hooks.input_typed(InputTyped(content=words.content)):
             case InputReplaced(content=content):
                 _ = await self._parts.recorder.keep(replaced_entry(entry, content))
+                self._parts.tally.edited()
             case InputHandled():
                 self.handled = True
                 _ = await self._parts.recorder.keep(replaced_entry(entry, None))
@@ -54,11 +63,40 @@ class TurnPort:
         """Compact between two turns when the context is nearly full."""
         # A run that was cancelled meanwhile takes no more words out of the queue.
         await checkpoint()
-        if self._compaction.is_over_threshold():
-            _ = await self._compaction.compact(self._activity, "threshold")
+        await self._parts.aside.take_up("turn", run=self._run, say=self._say)
+        await self.make_room()
+
+    async def make_room(self, *, pinned: EntryId | None = None) -> None:
+        """Compact when the context is nearly full; after one failure not again in this run.
+
+        Args:
+            pinned: The user's newest words, which stay as they are.
+        """
+        if self.is_full():
+            _ = await self._compaction.compact(self._activity, "threshold", pinned=pinned)
+
+    def is_full(self) -> bool:
+        """Tell whether room should be made and can be."""
+        compaction = self._compaction
+        return not compaction.gave_up_in(self._activity) and compaction.is_over_threshold()
+
+    async def leave_out(self) -> None:
+        """Leave the attempt that just failed out of the model's context; it stays in the file."""
+        if self._attempt is None:
+            return
+        target, self._attempt = self._attempt, None
+        _ = await self._parts.recorder.keep(replaced_entry(target, None))
+        self._parts.tally.edited()
+
+    @property
+    def attempt(self) -> EntryId | None:
+        """The newest answer, when it failed or was cut off and nothing has followed it."""
+        return self._attempt
 
     async def said(self, words: Words) -> EntryId:
         """Keep words that enter the conversation."""
+        self.recovered = False
+        self._attempt = None
         return await self._parts.recorder.keep(*said_entries(words))
 
     async def answered(self, message: AssistantMessage) -> EntryId:
@@ -68,6 +106,7 @@ class TurnPort:
         entry = await self._parts.recorder.keep(message_entry(message))
         parts = self._parts
         parts.tally.answered(message)
+        self._attempt = None if message.stop_reason in {"stop", "tool_use"} else entry
         self.text = message.text or self.text
         if message.stop_reason in {"error", "aborted"}:
             return entry
@@ -81,6 +120,7 @@ class TurnPort:
         """Keep a tool's result, unless the run was fenced off and has a synthetic one already."""
         if self._activity.fenced:
             return EntryId("")
+        self._attempt = None
         return await self._parts.recorder.keep(message_entry(result))
 
     def context(self) -> tuple[Message, ...]:

@@ -12,7 +12,7 @@ from agent_core.events import (
     ThinkingLevel,
 )
 from agent_core.kernel import RunId
-from agent_core.messages import Message
+from agent_core.messages import AssistantMessage, Message
 from agent_core.providers import Model, ModelFacts
 from agent_core.providers.model_refs import Named
 from agent_core.session.changes import FileChange, Ledger
@@ -21,8 +21,10 @@ from agent_core.session.model_choice import Direction
 from agent_core.session.parts import Parts
 from agent_core.session.runs import Runs
 from agent_core.session.snapshot import SessionSnapshot
+from agent_core.session.stats import ContextUsage, SessionStats, session_stats
+from agent_core.storage.held import begins_session
 from agent_core.tools import Tool
-from agent_core.transcript.entries import AnyEntry
+from agent_core.transcript.entries import AnyEntry, MessageEntry
 
 _Source: TypeAlias = Literal["set", "cycle"]
 
@@ -184,6 +186,14 @@ class SessionView:
         return self._parts.recorder.location
 
     @property
+    def is_stored(self) -> bool:
+        """Tell whether a file holds the session as it is: something was said, and the disk took all of it."""
+        recorder = self._parts.recorder
+        if recorder.location is None or recorder.unsaved:
+            return False
+        return begins_session(recorder.path())
+
+    @property
     def root(self) -> str:
         """The folder it works in."""
         return str(self._parts.place.workspace.root)
@@ -206,6 +216,8 @@ class SessionView:
             session=parts.session,
             seq=voice.feed.seq,
             state=voice.state,
+            activity=voice.picture.activity,
+            title=parts.recorder.transcript.title,
             run=voice.picture.run,
             queue=parts.inbox.items(),
             paused=parts.inbox.paused,
@@ -214,6 +226,25 @@ class SessionView:
             changes=voice.picture.changes,
             unsaved=parts.recorder.unsaved,
         )
+
+    def stats(self) -> SessionStats:
+        """Count all that the session holds and has cost, branches that were left included."""
+        recorder = self._parts.recorder
+        return session_stats(recorder.transcript.entries, file=recorder.location)
+
+    def context_usage(self) -> ContextUsage:
+        """Say how full the model's context window is."""
+        report = self._parts.tally.of_session(self._parts.models.context_window)
+        return ContextUsage(used=report.context_used, size=report.context_size)
+
+    def last_answer(self) -> str | None:
+        """Give the words of the newest answer that is more than an abort; None: there are none."""
+        for entry in reversed(self._parts.recorder.path()):
+            if isinstance(entry, MessageEntry) and isinstance(entry.message, AssistantMessage):
+                said = entry.message
+                if said.content or said.stop_reason != "aborted":
+                    return said.text.strip() or None
+        return None
 
     def configure(
         self,

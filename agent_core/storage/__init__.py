@@ -1,5 +1,12 @@
 """Where sessions are kept."""
 
-from agent_core.storage.port import Opened, Recovery, SessionLog, SessionStore, SessionSummary
+from agent_core.storage.port import (
+    Opened,
+    Recovery,
+    SessionLog,
+    SessionStore,
+    SessionSummary,
+    Stored,
+)
 
-__all__ = ["Opened", "Recovery", "SessionLog", "SessionStore", "SessionSummary"]
+__all__ = ["Opened", "Recovery", "SessionLog", "SessionStore", "SessionSummary", "Stored"]

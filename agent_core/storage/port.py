@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from agent_core.kernel import SessionId
-from agent_core.transcript.entries import AnyEntry, Header
+from agent_core.kernel import EntryId, SessionId
+from agent_core.transcript.entries import AnyEntry, ColdEntry, Header, WholeEntry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,10 +18,15 @@ class SessionSummary:
     cwd: str
     created_ms: int
     modified_ms: int
-    """Time of the newest last entry."""
+    """Time of the newest words of the user or of a model; without any, when the session was made."""
     messages: int
     title: str | None
     preview: str
+    """How the user's first words begin, on one line."""
+    model: str | None = None
+    """`provider/id` of the model set or heard last."""
+    parent: str | None = None
+    """What the session was made from, as its header says: the path of a file, or an id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +37,10 @@ class Recovery:
     """Where the cut-off fragment of an unfinished last line was kept."""
     skipped_lines: tuple[int, ...] = ()
     """Line numbers (from 1) in the middle that are no entries; they hide only themselves."""
+    patched_lines: tuple[int, ...] = ()
+    """Line numbers with halves of characters, which are shown as U+FFFD; the file keeps them."""
+    loose: tuple[EntryId, ...] = ()
+    """Entries whose parent is nowhere in the file, or that follow themselves in a circle."""
 
 
 class SessionLog(Protocol):
@@ -59,6 +68,21 @@ class SessionLog(Protocol):
         """
         ...
 
+    def cool(self, entries: Sequence[AnyEntry]) -> tuple[AnyEntry, ...]:
+        """Give what is to be held of entries whose bodies may stay in the file.
+
+        Those that are small, or that are in no file yet, come back as they are.
+        """
+        ...
+
+    async def load(self, entries: Sequence[ColdEntry]) -> tuple[WholeEntry, ...]:
+        """Read the bodies of entries back, in the given order.
+
+        Raises:
+            StorageUnavailable: The file cannot be read, or holds something else in their places.
+        """
+        ...
+
     async def sync(self) -> None:
         """Make everything appended survive a power cut.
 
@@ -72,13 +96,30 @@ class SessionLog(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Opened:
-    """A session read from where it is stored."""
+    """A session read from where it is stored, to be written by us."""
 
     log: SessionLog
     entries: tuple[AnyEntry, ...]
+    """Whole as far as the model's context of the last entry needs them; older ones may be without their bodies."""
     recovery: Recovery
+
+    def take_entries(self) -> tuple[AnyEntry, ...]:
+        """Give the entries away, so that the taker alone says how long their bodies are held."""
+        entries, self.entries = self.entries, ()
+        return entries
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A session as it was at one moment, for reading alone."""
+
+    header: Header
+    entries: tuple[WholeEntry, ...]
+    recovery: Recovery
+    """What could not be read; nothing was put right."""
+    location: Path | None
 
 
 class SessionStore(Protocol):
@@ -94,7 +135,27 @@ class SessionStore(Protocol):
         Raises:
             SessionNotFound: No such session.
             SessionLocked: Another living process has it.
+            SessionDamaged: It is no session file, or one of a later version than ours; it stays as it is.
+        """
+        ...
+
+    async def read(self, session: SessionId) -> Stored:
+        """Read a session whoever writes it meanwhile: nothing is locked, nothing put right.
+
+        Raises:
+            SessionNotFound: No such session.
             SessionDamaged: It is no session file.
+            StorageUnavailable: It cannot be read.
+        """
+        ...
+
+    async def delete(self, session: SessionId) -> None:
+        """Remove a session and what lies beside it for good.
+
+        Raises:
+            SessionNotFound: No such session.
+            SessionLocked: A living process writes it.
+            StorageUnavailable: It cannot be removed.
         """
         ...
 

@@ -10,29 +10,35 @@ from agent_core.storage.port import SessionSummary
 from agent_core.transcript.entries import Header
 
 PREVIEW_CHARS = 200
+_SPEAKERS = frozenset({"user", "assistant"})
 
 
 class Tally:
-    """Takes the JSON of a session's entries one by one and gives its summary."""
+    """Takes the JSON of a session's entries one by one and gives its summary.
 
-    def __init__(self, header: Header) -> None:
+    It goes on from what is known of earlier entries, if anything is.
+    """
+
+    def __init__(self, header: Header, *, known: SessionSummary | None = None) -> None:
         self._header = header
-        self._messages = 0
-        self._title = ""
-        self._preview = ""
-        self._last: JsonObject | None = None
+        self._said_ms = 0 if known is None or not known.messages else known.modified_ms
+        self._messages = 0 if known is None else known.messages
+        self._title = "" if known is None else known.title or ""
+        self._preview = "" if known is None else known.preview
+        self._model = None if known is None else known.model
 
     def take(self, raw: JsonObject) -> None:
         """Count one entry."""
-        self._last = raw
         match raw:
             case {"type": "message", "message": message}:
                 self._messages += 1
-                if not self._preview and isinstance(message, Mapping):
-                    self._preview = _words_of_user(message)
+                if isinstance(message, Mapping):
+                    self._take_message(message, raw)
             case {"type": "session_info"}:
                 name = raw.get("name")
                 self._title = " ".join(name.split()) if isinstance(name, str) else ""
+            case {"type": "model_change", "provider": str(provider), "modelId": str(model)}:
+                self._model = f"{provider}/{model}"
             case _:
                 pass
 
@@ -44,11 +50,24 @@ class Tally:
             location=location,
             cwd=header.cwd,
             created_ms=header.at_ms,
-            modified_ms=written_ms(self._last, otherwise=header.at_ms),
+            modified_ms=self._said_ms or header.at_ms,
             messages=self._messages,
             title=self._title or None,
             preview=self._preview,
+            model=self._model,
+            parent=header.parent_session,
         )
+
+    def _take_message(self, message: JsonObject, raw: JsonObject) -> None:
+        role = message.get("role")
+        if role in _SPEAKERS:
+            self._said_ms = max(self._said_ms, _said_ms(message, raw))
+        if role == "assistant":
+            provider, model = message.get("provider"), message.get("model")
+            if isinstance(provider, str) and isinstance(model, str) and provider and model:
+                self._model = f"{provider}/{model}"
+        if not self._preview:
+            self._preview = _words_of_user(message)
 
 
 def written_ms(raw: JsonObject | None, *, otherwise: int) -> int:
@@ -58,6 +77,11 @@ def written_ms(raw: JsonObject | None, *, otherwise: int) -> int:
         return parse_rfc3339(stamp) if isinstance(stamp, str) else otherwise
     except (ValueError, OverflowError):
         return otherwise
+
+
+def _said_ms(message: JsonObject, raw: JsonObject) -> int:
+    at_ms = message.get("timestamp")
+    return written_ms(raw, otherwise=at_ms if isinstance(at_ms, int) else 0)
 
 
 def _words_of_user(message: JsonObject) -> str:

@@ -4,6 +4,7 @@ from agent_core.transcript.context import Context, Placed, build_context, projec
 from agent_core.transcript.entries import (
     AnyEntry,
     BranchSummaryEntry,
+    ColdEntry,
     CompactionEntry,
     ContextEditEntry,
     CustomEntry,
@@ -12,10 +13,13 @@ from agent_core.transcript.entries import (
     LabelEntry,
     MessageEntry,
     ModelChange,
+    Place,
     SessionNameEntry,
     StoredMessage,
     ThinkingChange,
     UnknownEntry,
+    UsageEntry,
+    WholeEntry,
 )
 from agent_core.transcript.preparation import CompactionPreparation
 from agent_core.transcript.tree import Transcript
@@ -23,6 +27,7 @@ from agent_core.transcript.tree import Transcript
 __all__ = [
     "AnyEntry",
     "BranchSummaryEntry",
+    "ColdEntry",
     "CompactionEntry",
     "CompactionPreparation",
     "Context",
@@ -33,12 +38,15 @@ __all__ = [
     "LabelEntry",
     "MessageEntry",
     "ModelChange",
+    "Place",
     "Placed",
     "SessionNameEntry",
     "StoredMessage",
     "ThinkingChange",
     "Transcript",
     "UnknownEntry",
+    "UsageEntry",
+    "WholeEntry",
     "build_context",
     "project",
 ]

@@ -7,6 +7,7 @@ from agent_core.messages.usage_codec import encode_usage, whole_number
 from agent_core.transcript.entries import (
     AnyEntry,
     BranchSummaryEntry,
+    ColdEntry,
     CompactionEntry,
     ContextEditEntry,
     CustomEntry,
@@ -19,6 +20,8 @@ from agent_core.transcript.entries import (
     SessionNameEntry,
     ThinkingChange,
     UnknownEntry,
+    UsageEntry,
+    WholeEntry,
 )
 from agent_core.transcript.reading import READERS, Line
 
@@ -64,11 +67,15 @@ def decode_header(raw: JsonObject) -> Header:
 
 
 def encode_entry(entry: AnyEntry) -> bytes:
-    """Write an entry as one line, without its newline."""
+    """Write an entry as one line, without its newline.
+
+    Raises:
+        TypeError: Its body is not at hand.
+    """
     return json.encode(entry_to_json(entry))
 
 
-def decode_entry(raw: JsonObject) -> AnyEntry:
+def decode_entry(raw: JsonObject) -> WholeEntry:
     """Read an entry.
 
     One of a type that we do not know, or that does not hold what its type demands, comes back as
@@ -97,7 +104,14 @@ def decode_entry(raw: JsonObject) -> AnyEntry:
 
 
 def entry_to_json(entry: AnyEntry) -> dict[str, JsonValue]:
-    """Give an entry as the JSON object of its line."""
+    """Give an entry as the JSON object of its line.
+
+    Raises:
+        TypeError: Its body is not at hand.
+    """
+    if isinstance(entry, ColdEntry):
+        message = f"the body of the entry {entry.id!r} is in its file: load it first"
+        raise TypeError(message)
     if isinstance(entry, UnknownEntry):
         return dict(entry.raw) | {"id": entry.id, "parentId": entry.parent}
     kind, body = _body(entry)
@@ -129,6 +143,10 @@ def _body(entry: KnownEntry) -> tuple[str, dict[str, JsonValue]]:
             return "branch_summary", body | _summary_tail(entry)
         case CustomEntry() | CustomMessageEntry():
             return _custom_body(entry)
+        case UsageEntry():
+            body = {"kind": entry.kind, "provider": entry.provider, "model": entry.model}
+            body["usage"] = encode_usage(entry.usage)
+            return "usage", body if entry.note is None else body | {"note": entry.note}
         case _:
             return _small_body(entry)
 

@@ -19,6 +19,7 @@ from agent_core.messages.block_codec import decode_assistant_content, decode_use
 from agent_core.transcript.entries import (
     AnyEntry,
     BranchSummaryEntry,
+    ColdEntry,
     CompactionEntry,
     ContextEditEntry,
     CustomEntry,
@@ -30,6 +31,7 @@ from agent_core.transcript.entries import (
     StoredMessage,
     ThinkingChange,
     UnknownEntry,
+    UsageEntry,
 )
 
 
@@ -65,6 +67,8 @@ def build_context(path: Sequence[AnyEntry]) -> Context:
                 model = f"{entry.provider}/{entry.model}"
             case MessageEntry(message=AssistantMessage() as said) if said.provider and said.model:
                 model = f"{said.provider}/{said.model}"
+            case ColdEntry(model=str(heard)):
+                model = heard
             case ThinkingChange():
                 thinking = entry.level
             case _:
@@ -75,7 +79,7 @@ def build_context(path: Sequence[AnyEntry]) -> Context:
 
 def project(path: Sequence[AnyEntry]) -> tuple[Placed, ...]:
     """Give the entries that the latest compaction leaves, in the model's order, with their messages."""
-    chosen = _after_compaction(path)
+    chosen = context_entries(path)
     edits = {entry.target: entry for entry in chosen if isinstance(entry, ContextEditEntry)}
     placed: list[Placed] = []
     for place, entry in enumerate(chosen):
@@ -86,21 +90,31 @@ def project(path: Sequence[AnyEntry]) -> tuple[Placed, ...]:
     return tuple(placed)
 
 
-def _after_compaction(path: Sequence[AnyEntry]) -> Sequence[AnyEntry]:
+def context_entries(path: Sequence[AnyEntry]) -> Sequence[AnyEntry]:
+    """Give the entries of a path that the model's context is made of: those must have their bodies.
+
+    They are the latest compaction, what it kept, and all that followed; without a compaction the whole path.
+    """
     place = latest_compaction(path)
     if place is None:
         return path
     compaction = path[place]
     kept = place
-    if isinstance(compaction, CompactionEntry):
-        kept = _place_of(compaction.first_kept, path[:place])
+    match compaction:
+        case CompactionEntry(first_kept=first) | ColdEntry(first_kept=str(first)):
+            kept = _place_of(first, path[:place])
+        case _:
+            pass
     return [compaction, *path[kept:place], *path[place + 1 :]]
 
 
 def latest_compaction(path: Sequence[AnyEntry]) -> int | None:
     """Say where on the path the latest compaction stands."""
     for place in range(len(path) - 1, -1, -1):
-        if isinstance(path[place], CompactionEntry):
+        entry = path[place]
+        if isinstance(entry, CompactionEntry) or (
+            isinstance(entry, ColdEntry) and entry.kind == "compaction"
+        ):
             return place
     return None
 
@@ -143,13 +157,17 @@ def _silent(
     | LabelEntry
     | SessionNameEntry
     | ContextEditEntry
-    | UnknownEntry,
+    | UsageEntry
+    | UnknownEntry
+    | ColdEntry,
 ) -> None:
     """Name every entry that the model never sees, so that a new type must be thought about."""
     match entry:
         case BranchSummaryEntry() | ModelChange() | ThinkingChange() | CustomEntry():
             return
-        case LabelEntry() | SessionNameEntry() | ContextEditEntry() | UnknownEntry():
+        case LabelEntry() | SessionNameEntry() | ContextEditEntry() | UsageEntry():
+            return
+        case UnknownEntry() | ColdEntry():
             return
         case _:
             assert_never(entry)

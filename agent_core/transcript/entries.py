@@ -6,6 +6,7 @@ from agent_core.kernel import EntryId, JsonObject, JsonValue, SessionId
 from agent_core.messages import (
     AssistantMessage,
     BashMessage,
+    StopReason,
     ToolResultMessage,
     Usage,
     UserContent,
@@ -137,6 +138,51 @@ class UnknownEntry(Entry):
     raw: JsonObject
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageEntry(Entry):
+    """Tokens that were used beside the conversation; counted, and never in the model's context."""
+
+    kind: str
+    """What for; any word."""
+    provider: str
+    model: str
+    usage: Usage
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a line lies in its file."""
+
+    offset: int
+    size: int
+    """Bytes, without the newline."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColdEntry(Entry):
+    """An entry whose body stays in the file; the context of the present leaf never holds one.
+
+    What lists, trees and totals show is at hand; the rest is read back with `Recorder.load`.
+    """
+
+    kind: str
+    """The type of its line (`message`, `compaction` …)."""
+    role: str | None = None
+    """Of a message, as the line has it (`user`, `assistant`, `toolResult`, `bashExecution`)."""
+    preview: str = ""
+    """Its first words, on one line."""
+    model: str | None = None
+    """`provider/id` of an answer."""
+    usage: Usage | None = None
+    stop_reason: StopReason | None = None
+    tool_calls: tuple[str, ...] = ()
+    """Names of the tools that an answer calls."""
+    first_kept: EntryId | None = None
+    """Of a compaction: where the part begins that it kept."""
+    place: Place
+
+
 KnownEntry = (
     MessageEntry
     | ModelChange
@@ -148,5 +194,8 @@ KnownEntry = (
     | LabelEntry
     | SessionNameEntry
     | ContextEditEntry
+    | UsageEntry
 )
-AnyEntry = KnownEntry | UnknownEntry
+WholeEntry = KnownEntry | UnknownEntry
+"""An entry with its body."""
+AnyEntry = WholeEntry | ColdEntry

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from agent_core.kernel import EntryId, JsonObject, parse_rfc3339
+from agent_core.kernel.quick import quick
 from agent_core.messages import CustomMessage, Usage
 from agent_core.messages.block_codec import NOTHING, decode_user_content
 from agent_core.messages.codec import decode_message
@@ -19,6 +20,7 @@ from agent_core.transcript.entries import (
     ModelChange,
     SessionNameEntry,
     ThinkingChange,
+    UsageEntry,
 )
 
 _LINE = frozenset({"type", "id", "parentId", "timestamp"})
@@ -35,7 +37,9 @@ _FIELDS: Mapping[str, frozenset[str]] = {
     "label": _LINE | {"targetId", "label"},
     "session_info": _LINE | {"name"},
     "context_edit": _LINE | {"targetId", "replacement"},
+    "usage": _LINE | {"kind", "provider", "model", "usage", "note"},
 }
+_NEW_MESSAGE_ENTRY = quick(MessageEntry)
 
 
 class Line:
@@ -84,7 +88,7 @@ def _read_message(line: Line) -> KnownEntry | None:
         return None
     message, extra = decoded
     if not isinstance(message, CustomMessage):
-        return MessageEntry(
+        return _NEW_MESSAGE_ENTRY(
             id=line.id,
             parent=line.parent,
             at_ms=line.at_ms,
@@ -201,7 +205,7 @@ def _read_session_name(line: Line) -> KnownEntry:
         parent=line.parent,
         at_ms=line.at_ms,
         line_extra=line.rest(),
-        name=name if isinstance(name, str) else "",
+        name=" ".join(name.split()) if isinstance(name, str) else "",
     )
 
 
@@ -213,6 +217,26 @@ def _read_context_edit(line: Line) -> KnownEntry:
         line_extra=line.rest(),
         target=EntryId(line.text("targetId")),
         replacement=line.raw.get("replacement"),
+    )
+
+
+def _read_usage(line: Line) -> KnownEntry | None:
+    usage, odd = _usage(line)
+    if usage is None:
+        return None
+    note = line.raw.get("note")
+    if not isinstance(note, str | None):
+        odd = (*odd, "note")
+    return UsageEntry(
+        id=line.id,
+        parent=line.parent,
+        at_ms=line.at_ms,
+        line_extra=line.rest(*odd),
+        kind=line.text("kind"),
+        provider=line.text("provider"),
+        model=line.text("model"),
+        usage=usage,
+        note=note if isinstance(note, str) else None,
     )
 
 
@@ -234,5 +258,6 @@ READERS: Mapping[str, Callable[[Line], KnownEntry | None]] = {
     "label": _read_label,
     "session_info": _read_session_name,
     "context_edit": _read_context_edit,
+    "usage": _read_usage,
 }
 """By the type that the line names."""

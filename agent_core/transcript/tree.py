@@ -1,6 +1,6 @@
 """The entries of one session as a tree in memory."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from agent_core.kernel import EntryId, new_entry_id
 from agent_core.transcript.entries import AnyEntry, SessionNameEntry
@@ -63,6 +63,20 @@ class Transcript:
             self._path = None
         self._leaf = entry.id
 
+    def swap(self, entries: Iterable[AnyEntry]) -> None:
+        """Put entries in the place of those with their ids: the same ones, with or without their bodies.
+
+        Raises:
+            ValueError: There is no such entry, or its parent is another.
+        """
+        for entry in entries:
+            there = self._by_id.get(entry.id)
+            if there is None or there.parent != entry.parent:
+                message = f"the transcript has no entry {entry.id!r} after {entry.parent!r} to swap"
+                raise ValueError(message)
+            self._by_id[entry.id] = entry
+            self._path = None
+
     def move(self, leaf: EntryId | None) -> None:
         """Go to another entry, so that the next one branches off there; None begins anew.
 
@@ -101,12 +115,17 @@ class Transcript:
         return entry.parent if known and entry.parent in self._by_id else None
 
     def _walk(self, leaf: EntryId) -> list[AnyEntry]:
-        entry = self._by_id.get(leaf)
-        if entry is None:
+        if leaf not in self._by_id:
             message = f"the transcript has no entry {leaf!r}"
             raise ValueError(message)
-        found: dict[EntryId, AnyEntry] = {}
-        while entry is not None and entry.id not in found:
-            found[entry.id] = entry
-            entry = None if entry.parent is None else self._by_id.get(entry.parent)
-        return list(reversed(found.values()))
+        return path_to(leaf, self._by_id)
+
+
+def path_to(leaf: EntryId, by_id: Mapping[EntryId, AnyEntry]) -> list[AnyEntry]:
+    """Give the entries from the root to an entry; a circle is walked once."""
+    found: dict[EntryId, AnyEntry] = {}
+    entry = by_id.get(leaf)
+    while entry is not None and entry.id not in found:
+        found[entry.id] = entry
+        entry = None if entry.parent is None else by_id.get(entry.parent)
+    return list(reversed(found.values()))

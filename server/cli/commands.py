@@ -3,16 +3,39 @@
 import argparse
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
 
-from server.cli import auth, config, demo, models, run
-from server.cli.environment import Environment, read_environment
+from server.cli import auth, config, demo, models, run, sessions
+from server.cli.environment import Commands, Environment, read_environment
 from server.cli.exits import FAILED, USAGE, complain
 from server.cli.standard import abandon, complete
 from server.lsp.names import VERSION
 
 DESCRIPTION = "Tiller: a coding agent that lives in the editor's own protocol."
 EPILOG = "tiller COMMAND --help tells more of each. Editors start: tiller lsp"
+
+
+class Command(Protocol):
+    """A module that is a command."""
+
+    def add_parser(self, commands: Commands) -> None:
+        """Describe the command."""
+        ...
+
+    def main(self, options: argparse.Namespace, environment: Environment) -> int:
+        """Run it; gives the exit code."""
+        ...
+
+
+COMMANDS: Final[Mapping[str, Command]] = {
+    "run": run,
+    "demo": demo,
+    "sessions": sessions,
+    "auth": auth,
+    "models": models,
+    "config": config,
+}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -22,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
     _ = parser.add_argument("--version", action="version", version=f"tiller {VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     _ = commands.add_parser("lsp", help="serve an editor over standard input and output")
-    for command in (run, demo, auth, models, config):
+    for command in COMMANDS.values():
         command.add_parser(commands)
     options = parser.parse_args(arguments)
     logging.basicConfig(level="ERROR", format="%(levelname)s %(name)s: %(message)s")
@@ -44,17 +67,8 @@ def main(arguments: Sequence[str]) -> int:
 def _run(
     parser: argparse.ArgumentParser, options: argparse.Namespace, environment: Environment
 ) -> int:
-    match options.command:
-        case "run":
-            return run.main(options, environment)
-        case "demo":
-            return demo.main(options, environment)
-        case "auth":
-            return auth.main(options, environment)
-        case "models":
-            return models.main(options, environment)
-        case "config":
-            return config.main(options, environment)
-        case _:
-            parser.print_help()
-            return USAGE
+    command = COMMANDS.get(options.command)
+    if command is None:
+        parser.print_help()
+        return USAGE
+    return command.main(options, environment)

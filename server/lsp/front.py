@@ -9,9 +9,11 @@ from typing import Any, Protocol
 
 import anyio
 
+from agent_core.assembly.library import SessionLibrary
 from agent_core.events import Reader, RunStarted
-from agent_core.kernel import JsonValue, RunId
+from agent_core.kernel import JsonValue, RunId, SessionId
 from agent_core.kernel.errors import TillerError
+from agent_core.providers import ModelFacts
 from agent_core.session import AgentSession
 from agent_core.session.changes import FileChange
 from server.lsp import pictures
@@ -46,10 +48,26 @@ class Sessions(Protocol):
         """Give the providers there are, and whether each can be asked."""
         ...
 
+    async def models(self) -> tuple[ModelFacts, ...]:
+        """Give every model there is."""
+        ...
+
     async def open(
         self, root: Path, *, which: str, settings: Mapping[str, JsonValue], front: "Front"
     ) -> Any:
         """Give a session of a folder, attached to the connection."""
+        ...
+
+    async def library(self) -> SessionLibrary:
+        """Give the stored sessions."""
+        ...
+
+    async def release(self, session: SessionId) -> None:
+        """Settle one session and let it go, when it is loaded."""
+        ...
+
+    def now_ms(self) -> int:
+        """Give the time, in Unix milliseconds."""
         ...
 
     def sessions(self) -> tuple[Any, ...]:
@@ -107,24 +125,29 @@ class Front:
         self._hosted = hosted
         return hosted
 
+    async def open_beside(self, root: Path) -> Any:
+        """Open a new session of a folder; the one of this connection stays what it is."""
+        return await self.host.open(root, which="new", settings=self._settings(), front=self)
+
+    async def release(self, session: str | None) -> None:
+        """Close a session, the one of this connection unless it is named."""
+        bound = self._hosted
+        which = session or (bound.session.id if bound is not None else None)
+        if which is not None:
+            await self.host.release(SessionId(which))
+
+    def forget(self, hosted: Hosted) -> None:
+        """Take note that a session was closed: the next request opens another."""
+        if self._hosted is hosted:
+            self._hosted = None
+
     def root(self) -> Path:
         """Give the folder that the client opened first.
 
         Raises:
             RpcError: It opened none.
         """
-        params = as_object(self.connection.client_params) or {}
-        folders = as_array(params.get("workspaceFolders")) or [None]
-        first = as_object(folders[0]) or {}
-        for uri in (first.get("uri"), params.get("rootUri")):
-            path = path_of(uri) if isinstance(uri, str) else None
-            if path is not None:
-                return path
-        legacy = params.get("rootPath")
-        if isinstance(legacy, str) and legacy:
-            return Path(legacy)
-        message = "no folder is open, so there is no workspace to work in; open a folder or give `folders`"
-        raise RpcError(REQUEST_FAILED, message, {"kind": "RootNotAllowed", "retryable": False})
+        return first_folder(self.connection.client_params)
 
     def subscribe(
         self, hosted: Hosted, token: int | str, *, detail: str, flush_ms: int | None
@@ -210,6 +233,28 @@ class Front:
         permission = self.options.permission
         mode = permission.mode if permission else None
         return {"permission": {"mode": mode}} if mode else {}
+
+
+def first_folder(client_params: object) -> Path:
+    """Give the folder that a client names first in `initialize`.
+
+    Raises:
+        RpcError: It names none.
+    """
+    params = as_object(client_params) or {}
+    folders = as_array(params.get("workspaceFolders")) or [None]
+    first = as_object(folders[0]) or {}
+    for uri in (first.get("uri"), params.get("rootUri")):
+        path = path_of(uri) if isinstance(uri, str) else None
+        if path is not None:
+            return path
+    legacy = params.get("rootPath")
+    if isinstance(legacy, str) and legacy:
+        return Path(legacy)
+    message = (
+        "no folder is open, so there is no workspace to work in; open a folder or give `folders`"
+    )
+    raise RpcError(REQUEST_FAILED, message, {"kind": "RootNotAllowed", "retryable": False})
 
 
 def _read_options(connection: Connection) -> AgentOptions:

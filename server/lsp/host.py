@@ -10,10 +10,13 @@ import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
 from agent_core.assembly import SessionRequest, open_session
+from agent_core.assembly.library import SessionLibrary, open_library
 from agent_core.assembly.models import load_models
 from agent_core.kernel import JsonValue, SessionId, SystemClock, uuid7
 from agent_core.kernel.errors import SessionClosed, WorkspaceMissing
+from agent_core.providers import ModelFacts
 from agent_core.providers.http import HttpPool
+from agent_core.providers.registry import ModelRegistry
 from agent_core.resources.paths import app_paths
 from agent_core.session import AgentSession
 from agent_core.workspace import Files
@@ -39,6 +42,16 @@ class Hosted:
     epoch: str
     fronts: list[Front] = field(default_factory=list)
     closing: anyio.Event = field(default_factory=anyio.Event)
+    closed: anyio.Event = field(default_factory=anyio.Event)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Root:
+    """The one task that holds all sessions."""
+
+    group: TaskGroup | None = None
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+    over: anyio.Event = field(default_factory=anyio.Event)
 
 
 class Host:
@@ -50,33 +63,32 @@ class Host:
         self.started_ms = self._clock.now_ms()
         self._pool = HttpPool(clock=self._clock)
         self._locks = PathLocks()
-        self._group: TaskGroup | None = None
-        self._ready = asyncio.Event()
-        self._over = anyio.Event()
+        self._root = _Root()
         self._open: dict[SessionId, Hosted] = {}
         self._opening = anyio.Lock()
+        self._library: SessionLibrary | None = None
 
     async def run(self) -> None:
         """Hold all sessions until `close`."""
         try:
             async with anyio.create_task_group() as group:
-                self._group = group
-                self._ready.set()
-                await self._over.wait()
+                self._root.group = group
+                self._root.ready.set()
+                await self._root.over.wait()
                 for hosted in self._open.values():
                     hosted.closing.set()
         finally:
-            self._ready.set()
+            self._root.ready.set()
             with anyio.move_on_after(2, shield=True):
                 await self._pool.aclose()
 
     async def ready(self) -> None:
         """Wait until sessions can be opened."""
-        await self._ready.wait()
+        await self._root.ready.wait()
 
     async def close(self) -> None:
         """Settle all sessions; `run` ends when they are."""
-        self._over.set()
+        self._root.over.set()
 
     def connect(self, connection: Connection, mirror: Mirror) -> Front:
         """Make the loaded half of a connection."""
@@ -84,14 +96,46 @@ class Host:
 
     async def accounts(self) -> tuple[tuple[str, str], ...]:
         """Give the providers there are, and whether each can be asked; never a key."""
+        registry = await self._registry()
+        return tuple((one.id, registry.auth(one.id)) for one in registry.providers())
+
+    async def models(self) -> tuple[ModelFacts, ...]:
+        """Give every model whose API is spoken."""
+        return (await self._registry()).models()
+
+    async def library(self) -> SessionLibrary:
+        """Give the stored sessions; their index is brought up to date when they are first asked for.
+
+        Raises:
+            SessionClosed: The server is closing.
+        """
+        async with self._opening:
+            library = self._library or await self._tasks().start(self._hold_library)
+            self._library = library
+            return library
+
+    async def release(self, session: SessionId) -> None:
+        """Settle one session and let it go, when it is loaded."""
+        hosted = self._open.get(session)
+        if hosted is None:
+            return
+        hosted.closing.set()
+        for front in hosted.fronts:
+            front.forget(hosted)
+        await hosted.closed.wait()
+
+    def now_ms(self) -> int:
+        """Give the time, in Unix milliseconds."""
+        return self._clock.now_ms()
+
+    async def _registry(self) -> ModelRegistry:
         models = await load_models(
             paths=app_paths(self._config.env),
             env=self._config.env,
             clock=self._clock,
             pool=self._pool,
         )
-        registry = models.registry
-        return tuple((one.id, registry.auth(one.id)) for one in registry.providers())
+        return models.registry
 
     def sessions(self) -> tuple[Hosted, ...]:
         """Give what is loaded."""
@@ -111,10 +155,10 @@ class Host:
             if hosted is None:
                 hosted = await self._load(real, which, settings)
                 self._open[hosted.session.id] = hosted
-        if front not in hosted.fronts and self._group is not None:
+        if front not in hosted.fronts and self._root.group is not None:
             hosted.fronts.append(front)
             hosted.files.attach(front.editor)
-            self._group.start_soon(front.show_runs, hosted)
+            self._root.group.start_soon(front.show_runs, hosted)
         return hosted
 
     def detach(self, front: Front) -> None:
@@ -133,9 +177,7 @@ class Host:
         return here[-1] if here else None
 
     async def _load(self, root: Path, which: str, settings: Mapping[str, JsonValue]) -> Hosted:
-        if self._group is None:
-            message = "the server is closing; open the session again when it has restarted"
-            raise SessionClosed(message)
+        group = self._tasks()
         overlays: list[EditorFiles] = []
 
         def before_disk(disk: Files) -> Files:
@@ -152,7 +194,19 @@ class Host:
             processes=lambda plain: EditorProcesses(plain, overlays[0]),
             settings={"editor": settings} if settings else {},
         )
-        return await self._group.start(self._hold, request, overlays)
+        return await group.start(self._hold, request, overlays)
+
+    def _tasks(self) -> TaskGroup:
+        if self._root.group is None:
+            message = "the server is closing; open the session again when it has restarted"
+            raise SessionClosed(message)
+        return self._root.group
+
+    async def _hold_library(self, *, task_status: TaskStatus[SessionLibrary]) -> None:
+        """Hold the stored sessions until the server closes."""
+        async with open_library(app_paths(self._config.env), clock=self._clock) as library:
+            task_status.started(library)
+            await self._root.over.wait()
 
     async def _hold(
         self,
@@ -174,6 +228,7 @@ class Host:
                 await hosted.closing.wait()
             finally:
                 _ = self._open.pop(session.id, None)
+        hosted.closed.set()
 
 
 def _folder(root: Path) -> Path:

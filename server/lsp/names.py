@@ -5,13 +5,28 @@ from typing import Final
 
 METHODS: Final[Mapping[str, str]] = {
     "agent/session/open": "session_open",
+    "agent/session/list": "session_list",
+    "agent/session/read": "session_read",
     "agent/session/configure": "session_configure",
+    "agent/session/fork": "session_fork",
+    "agent/session/close": "session_close",
+    "agent/session/delete": "session_delete",
+    "agent/session/export": "session_export",
+    "agent/session/tree": "session_tree",
+    "agent/session/navigate": "session_navigate",
+    "agent/session/label": "session_label",
+    "agent/session/rename": "session_rename",
+    "agent/session/stats": "session_stats",
     "agent/subscribe": "subscribe",
     "agent/prompt": "prompt",
     "agent/steer": "steer",
     "agent/followUp": "follow_up",
     "agent/run/cancel": "run_cancel",
     "agent/compact": "compact",
+    "agent/bash": "bash",
+    "agent/model/list": "model_list",
+    "agent/model/cycle": "model_cycle",
+    "agent/thinking/cycle": "thinking_cycle",
     "agent/status": "status",
 }
 

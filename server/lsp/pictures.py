@@ -16,7 +16,7 @@ from agent_core.events import (
 from agent_core.events.codec import block, cost, encode, queue_item, usage, value
 from agent_core.kernel import JsonValue, rfc3339
 from agent_core.messages import Text
-from agent_core.session import ItemView, SessionSnapshot
+from agent_core.session import Activities, ItemView, SessionSnapshot
 
 EDIT = "edit."
 
@@ -58,6 +58,10 @@ def snapshot(
         "clients": clients,
         "history": {"cursor": str(one.seq)},
     }
+    if one.activity != Activities():
+        out["activity"] = _activity(one.activity)
+    if one.title is not None:
+        out["title"] = one.title
     if one.run is not None:
         out["run"] = {
             "id": one.run.run,
@@ -117,6 +121,23 @@ def result(one: RunResult, changes: JsonValue) -> dict[str, JsonValue]:
         out["cost"] = money
     if one.error is not None:
         out["error"] = value(one.error)
+    return out
+
+
+def _activity(one: Activities) -> dict[str, JsonValue]:
+    out: dict[str, JsonValue] = {}
+    if one.run is not None:
+        out["run"] = one.run
+    if one.compaction is not None:
+        out["compaction"] = {"reason": one.compaction}
+    if one.retry is not None:
+        out["retry"] = {
+            "attempt": one.retry.attempt,
+            "maxAttempts": one.retry.max_attempts,
+            "delayMs": one.retry.delay_ms,
+        }
+    if one.bash is not None:
+        out["bash"] = {"command": one.bash}
     return out
 
 

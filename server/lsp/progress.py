@@ -1,9 +1,18 @@
 """A subscription: a session's events as frames on the client's own progress token."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
-from agent_core.events import Delta, Stamped, ToolInputDelta
+from agent_core.events import (
+    BashEnded,
+    BashOutput,
+    BashStarted,
+    Delta,
+    Event,
+    Stamped,
+    ToolInputDelta,
+)
 from agent_core.kernel import JsonValue
 from agent_core.kernel.json import encode as to_json
 from agent_core.session import AgentSession
@@ -23,6 +32,16 @@ FRAME_EVENTS: Final = 256
 """A frame with more events is split, so that a client can work in between."""
 
 
+def of_run(run: str) -> Callable[[Event], bool]:
+    """Choose the events of one run."""
+    return lambda event: getattr(event, "run", None) == run
+
+
+def of_bash(event: Event) -> bool:
+    """Choose the events of the user's own command."""
+    return isinstance(event, BashStarted | BashOutput | BashEnded)
+
+
 class Subscription:
     """Sends what a session tells to one client, in order and without a hole."""
 
@@ -35,14 +54,14 @@ class Subscription:
         epoch: str,
         detail: str = "full",
         flush_ms: int | None = None,
-        run: str | None = None,
+        only: Callable[[Event], bool] | None = None,
     ) -> None:
         self._connection = connection
         self._session = session
         self._token = token
         self._epoch = epoch
         self._detail = detail
-        self._run = run
+        self._only = only
         self._flush_s = min(max(flush_ms or FLUSH_MS, FLUSH_MIN_MS), FLUSH_MAX_MS) / 1000
         # Listening first may tell things of its own: they come after this number.
         self._sent = session.info.snapshot().seq
@@ -126,12 +145,12 @@ class Subscription:
         shown = [pictures.event(one) for one in events if self._is_shown(one)]
         first, last = self._sent + 1, events[-1].seq
         self._sent = last
-        if not shown and self._run is not None:
+        if not shown and self._only is not None:
             return True
         return self._send("agent/events", {"from": first, "to": last, "events": shown}, lane)
 
     def _is_shown(self, stamped: Stamped) -> bool:
-        if self._run is not None and getattr(stamped.event, "run", None) != self._run:
+        if self._only is not None and not self._only(stamped.event):
             return False
         if self._detail == "status":
             return not isinstance(stamped.event, Delta)

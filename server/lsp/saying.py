@@ -13,7 +13,7 @@ from server.lsp.blocks import to_content
 from server.lsp.failures import rpc_error
 from server.lsp.front import Front
 from server.lsp.names import MAX_PROMPT_BYTES
-from server.lsp.progress import Subscription
+from server.lsp.progress import Subscription, of_run
 from server.lsp.rpc import INVALID_PARAMS, RpcError
 from server.lsp.wire import Block
 from server.lsp.work_done import ProgressToken, WorkDone
@@ -135,7 +135,7 @@ def _follow_events(
     if token is None:
         return []
     subscription = Subscription(
-        front.connection, hosted.session, token=token, epoch=hosted.epoch, run=run
+        front.connection, hosted.session, token=token, epoch=hosted.epoch, only=of_run(run)
     )
     _ = tasks.create_task(subscription.run())
 

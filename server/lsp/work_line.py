@@ -92,7 +92,9 @@ class WorkLine:
         if self._changes.files:
             parts.append(_files(self._changes))
         if self._usage is not None and self._usage.context_size:
-            parts.append(f"context {100 * self._usage.context_used // self._usage.context_size} %")
+            if self._usage.context_used is not None:
+                share = 100 * self._usage.context_used // self._usage.context_size
+                parts.append(f"context {share} %")
             parts.extend(_money(self._usage))
         return " · ".join(parts)
 

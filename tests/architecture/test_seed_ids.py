@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.seed_ids import load_seed_ids
+from tests.support.seed_ids import load_not_applicable, load_seed_ids
 from tests.support.shared import ROOT
 
 NODE_ID = re.compile(r"(?P<file>tests/[\w./-]+\.py)::(?P<names>[\w:]+)(?P<parameters>\[.+\])?")
-SEED_ID = re.compile(r"[A-Z]\.\d+ \d+\.\d+[a-z]?|[A-Z]+-\d{3}")
+SEED_ID = re.compile(r"[A-Z]\.\d+ \d+\.\d+[a-z]?|[A-Z]+-\d{3}|pi \d+(\.\d+)? \S.*\S")
 
 SUITE = """
 import pytest
@@ -44,6 +44,20 @@ def test_every_listed_test_exists() -> None:
         for problem in _problems(seed_id, node_ids)
     ]
     assert problems == []
+
+
+def test_what_does_not_apply_has_a_reason_and_no_tests() -> None:
+    reasons = load_not_applicable()
+    assert [seed_id for seed_id in reasons if not SEED_ID.fullmatch(seed_id)] == []
+    assert reasons.keys() & load_seed_ids().keys() == set()
+
+
+@pytest.mark.parametrize("reason", ['""', '" "', "5", '["a"]'])
+def test_what_does_not_apply_without_a_reason_is_refused(tmp_path: Path, reason: str) -> None:
+    table = tmp_path / "seed_ids.toml"
+    table.write_text(f'[not_applicable]\n"J.1 1.1" = {reason}\n', encoding="utf-8")
+    with pytest.raises(ValueError, match="say why it does not apply"):
+        load_not_applicable(table)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +119,7 @@ def _pytest(cwd: Path, *arguments: str, env: dict[str, str]):
 
 def _problems(seed_id: str, node_ids: tuple[str, ...]) -> Iterator[str]:
     if not SEED_ID.fullmatch(seed_id):
-        yield f"{seed_id!r} is not of the form 'J.1 2.3' or 'ABC-001'"
+        yield f"{seed_id!r} is not of the form 'J.1 2.3', 'ABC-001' or 'pi 4.1 words'"
     if not node_ids:
         yield "names no test: leave the id out until one covers it"
     for node_id in node_ids:

@@ -16,7 +16,8 @@ from tests.support.folders import Folder, ask
 from tests.support.provider import LoopbackProvider, write_config
 
 BLOCKED = "[Image not shown: the setting images.blockImages keeps images from models.]"
-SEES = {"input": ["text", "image"]}
+SEES = {"input": ["text", "image"], "contextWindow": 2_000_000}
+"""Large: the provider of tests counts a picture as text."""
 BLIND = {"input": ["text"]}
 
 

@@ -1,4 +1,4 @@
-"""Whole sessions on what providers really sent: words, tool calls, events and memory, for three of them."""
+"""Whole sessions on what providers really sent: words, tool calls, events and memory, for four of them."""
 
 import json
 from collections.abc import Iterator
@@ -18,6 +18,7 @@ from tests.support.folders import Folder, ask
 from tests.support.tools import FunctionTool
 
 PROVIDERS = {
+    "anthropic": ("anthropic-messages", "anthropic-messages"),
     "openai": ("openai-responses", "openai-responses"),
     "gemini": ("gemini", "google-generative-ai"),
     "deepseek": ("openai-chat", "openai-completions"),

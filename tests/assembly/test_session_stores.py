@@ -60,6 +60,48 @@ async def test_a_session_is_opened_again_with_what_was_said_and_chosen(folder: F
         assert session.info.config.thinking == "off"
 
 
+async def test_what_was_asked_for_on_opening_is_there_when_the_session_is_opened_again(
+    folder: Folder,
+) -> None:
+    keys = folder.env | {"OPENAI_API_KEY": "k"}
+    async with folder.open(
+        model="openai/gpt-5", thinking="high", hooks=handled(), env=keys
+    ) as session:
+        await ask(session)
+        first = session.id
+    async with folder.open(session=first, model=None, env=keys) as session:
+        config = session.info.config
+        assert (config.model, config.thinking) == ("openai/gpt-5", "high")
+
+
+async def test_what_nobody_asked_for_is_left_to_the_settings_of_the_day(folder: Folder) -> None:
+    folder.settings(defaultThinkingLevel="low")
+    async with folder.open(hooks=handled()) as session:
+        await ask(session)
+        first = session.id
+    folder.settings(defaultThinkingLevel="high")
+    async with folder.open(session=first) as session:
+        assert session.info.config.thinking == "high"
+
+
+async def test_opening_a_session_differently_changes_its_file_when_something_is_said(
+    folder: Folder,
+) -> None:
+    async with folder.open(hooks=handled()) as session:
+        await ask(session)
+        first = session.id
+    (path,) = folder.files
+    before = path.read_bytes()
+    async with folder.open(session=first, thinking="high"):
+        pass
+    assert path.read_bytes() == before
+    async with folder.open(session=first, thinking="high", hooks=handled()) as session:
+        await ask(session)
+        await session.models.think("low")
+    async with folder.open(session=first) as session:
+        assert session.info.config.thinking == "low"
+
+
 async def test_latest_is_the_newest_of_this_workspace_else_a_new_one(
     folder: Folder, tmp_path: Path
 ) -> None:

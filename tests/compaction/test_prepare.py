@@ -7,6 +7,7 @@ from agent_core.kernel import EntryId
 from agent_core.transcript import (
     AnyEntry,
     CompactionPreparation,
+    ContextEditEntry,
     CustomEntry,
     StoredMessage,
     UnknownEntry,
@@ -72,6 +73,32 @@ def test_a_turn_that_is_too_long_is_split() -> None:
     assert prepared.first_kept == "e8"
     assert prepared.messages == (user("first"), assistant("done"))
     assert prepared.turn_prefix == tuple(one.message for one in path[2:7])
+
+
+def test_words_that_are_pinned_stay_with_all_that_follows_them() -> None:
+    path = chain(user(BIG), assistant(BIG), user("mine"), user(BIG), assistant(BIG))
+    settings = CompactionSettings(keep_recent_tokens=500)
+    free = prepare(path, context_window=0, settings=settings)
+    pinned = prepare(path, context_window=0, settings=settings, pinned=EntryId("e3"))
+    assert isinstance(free, CompactionPreparation)
+    assert isinstance(pinned, CompactionPreparation)
+    assert (free.first_kept, pinned.first_kept) == ("e5", "e3")
+
+
+def test_an_attempt_that_was_left_out_is_neither_summarised_nor_counted() -> None:
+    path: list[AnyEntry] = [
+        *chain(user(BIG), assistant(BIG), user("on"), assistant(BIG, stop_reason="error")),
+        ContextEditEntry(
+            id=EntryId("x"),
+            parent=EntryId("e4"),
+            at_ms=AT_MS,
+            target=EntryId("e4"),
+            replacement=None,
+        ),
+    ]
+    prepared = _prepared(path, keep=1)
+    assert (prepared.first_kept, prepared.tokens_before) == ("e3", 2_001)
+    assert prepared.messages == (user(BIG), assistant(BIG))
 
 
 def test_what_the_model_does_not_see_stays_with_what_it_stood_before() -> None:

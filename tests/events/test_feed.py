@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agent_core.events import (
+    BashOutput,
     Event,
     Feed,
     MessageDelta,
@@ -60,6 +61,14 @@ async def test_adjacent_deltas_of_one_item_come_as_one_with_their_range() -> Non
     for event in (delta("a"), delta("b"), delta("c"), NOTICE, delta("d")):
         source.emit(event)
     assert shown(reader.take_now()) == [(1, 3, "abc"), (4, 4, "look"), (5, 5, "d")]
+
+
+async def test_what_the_users_command_prints_comes_as_one_with_its_range() -> None:
+    source = feed()
+    reader = source.subscribe()
+    for event in (BashOutput(text="a"), BashOutput(text="b"), delta("c"), BashOutput(text="d")):
+        source.emit(event)
+    assert shown(reader.take_now()) == [(1, 2, "ab"), (3, 3, "c"), (4, 4, "d")]
 
 
 async def test_deltas_of_other_items_and_kinds_stay_apart() -> None:

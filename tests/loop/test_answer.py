@@ -168,12 +168,19 @@ async def test_a_call_that_fails_in_the_middle_keeps_the_words_and_runs_no_tool(
     [(DOWN,), (ToolCallStart(index=0, name="echo", id="c1"), DOWN)],
     ids=["nothing", "only-a-call"],
 )
-async def test_a_call_that_fails_without_words_keeps_nothing_and_ends_what_was_told(
+async def test_a_call_that_fails_without_words_is_kept_as_that_and_ends_what_was_told(
     steps: tuple[Step, ...],
 ) -> None:
     async with bench(ScriptedModel([steps]), options=ONCE) as b:
         events = await go(b)
-        assert [type(m) for m in b.messages] == [UserMessage]
+        asked, failed = b.messages
+        assert isinstance(asked, UserMessage)
+        assert isinstance(failed, AssistantMessage)
+        assert (failed.content, failed.stop_reason, failed.error) == (
+            (),
+            "error",
+            "the provider is down",
+        )
         started = [e.item for e in events if isinstance(e, MessageStarted | ToolStarted)]
         ended = [e.item for e in events if isinstance(e, MessageEnded | ToolEnded)]
         assert sorted(started) == sorted(ended)

@@ -36,7 +36,7 @@ async def test_abort_ends_the_run_and_says_so() -> None:
         events = b.seen()
         ended = [e for e in events if isinstance(e, RunEnded)]
         assert [e.status for e in ended] == ["cancelled"]
-        assert b.results() == ["working\n\n\nOperation aborted"]
+        assert b.results() == ["working\n\nCommand aborted"]
         assert (await b.session.abort(run=receipt.run)).status == "alreadyEnded"
 
 

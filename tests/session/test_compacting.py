@@ -71,22 +71,6 @@ async def test_a_compaction_can_be_aborted() -> None:
         assert [e.status for e in b.seen() if isinstance(e, RunEnded)] == ["completed"] * 3
 
 
-async def test_of_two_compactions_the_second_replaces_the_first_and_they_never_overlap() -> None:
-    gate = Gate()
-    scripted = model((gate, *say("## Goal\nfirst")), say("## Goal\nsecond"))
-    async with bench(scripted, options=MANUAL) as b:
-        await talked(b)
-        await b.session.compact()
-        with anyio.fail_after(5):
-            await gate.reached.wait()
-        await b.session.compact()
-        gate.release()
-        await b.idle()
-        told = [e for e in b.seen() if isinstance(e, CompactionStarted | CompactionEnded)]
-        assert [type(e) for e in told] == [CompactionStarted, CompactionEnded] * 2
-        assert [e.aborted for e in told if isinstance(e, CompactionEnded)] == [True, False]
-
-
 async def test_a_model_that_does_not_say_its_window_is_never_compacted_unasked() -> None:
     scripted = model(context_window=0)
     async with bench(scripted, options=SessionOptions(compaction=CompactionSettings())) as b:

@@ -125,7 +125,7 @@ async def test_an_automatic_compaction_can_be_cancelled_and_the_session_stays_as
     seen: list[object] = []
     table = HookTable()
     table.session_before_compact.append(Hook("keep", gives(CompactionCancelled(), seen=seen)))
-    long = "word " * 5_000
+    long = "word " * 7_000
     options = SessionOptions(compaction=CompactionSettings(keep_recent_tokens=100))
     model = ScriptedModel([say("first"), say(long)], facts=SMALL)
     async with bench(model, hooks=table, options=options) as b:

@@ -24,7 +24,14 @@ from agent_core.session.parts import SessionOptions
 from agent_core.session.restore import restore
 from agent_core.storage import Opened, Recovery, SessionLog
 from agent_core.storage.adapters.memory import MemoryStore
-from agent_core.transcript.entries import AnyEntry, CustomEntry, Header, MessageEntry
+from agent_core.transcript.entries import (
+    AnyEntry,
+    ColdEntry,
+    CustomEntry,
+    Header,
+    MessageEntry,
+    WholeEntry,
+)
 from tests.support.clock import FakeClock
 from tests.support.scripted_model import Gate, ScriptedModel, call, say
 from tests.support.sessions import bench, words
@@ -62,6 +69,12 @@ class FailingLog:
             raise StorageUnavailable("no space left on device; free some and go on")
         self.written.extend(entries)
         await self._inner.append(entries)
+
+    def cool(self, entries: Sequence[AnyEntry]) -> tuple[AnyEntry, ...]:
+        return self._inner.cool(entries)
+
+    async def load(self, entries: Sequence[ColdEntry]) -> tuple[WholeEntry, ...]:
+        return await self._inner.load(entries)
 
     async def sync(self) -> None:
         if self.full:

@@ -125,7 +125,7 @@ def test_after_a_compaction_nobody_knows_the_context_yet_and_the_summary_was_pai
     )
     path = written(message_entry(assistant("a", usage=Usage(input=10, output=5))), paid)
     restored = restore(path)
-    assert (restored.usage, restored.context_used) == (Usage(input=13, output=5), 0)
+    assert (restored.usage, restored.context_used) == (Usage(input=13, output=5), None)
     free = compaction("c", parent="e0", first_kept="e0")
     assert restore([*path, free]).usage == restored.usage
 

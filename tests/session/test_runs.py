@@ -8,6 +8,7 @@ import pytest
 
 from agent_core.events import (
     MessageEnded,
+    QueueChanged,
     RunEnded,
     RunStarted,
     ToolEnded,
@@ -22,7 +23,7 @@ from agent_core.kernel.errors import (
     SessionClosed,
     UsageError,
 )
-from agent_core.messages import AssistantMessage, Text, ToolResultMessage, UserMessage
+from agent_core.messages import AssistantMessage, Text, ToolResultMessage, UserMessage, text_of
 from agent_core.session.parts import SessionOptions
 from tests.support.scripted_model import Gate, ScriptedModel, both, call, say
 from tests.support.sessions import bench
@@ -161,7 +162,7 @@ async def test_steering_interrupts_a_running_process_after_the_grace_and_says_so
         await b.idle()
         assert hold.cancelled
         assert b.results() == [
-            "working\n\n\nInterrupted: the user sent a new message while this ran."
+            "working\n\nInterrupted: the user sent a new message while this ran."
         ]
         assert b.slept == [2.0]
 
@@ -325,3 +326,29 @@ async def test_the_ended_event_of_a_message_carries_the_whole() -> None:
         events = await b.idle()
         whole = [e.content for e in events if isinstance(e, MessageEnded) and e.role == "assistant"]
         assert whole == [(Text(text="abc"),)]
+
+
+async def test_words_leave_the_queue_when_they_are_said_and_every_change_tells_all_of_it() -> None:
+    gate = Gate()
+    async with bench(ScriptedModel([(gate, *say("a")), say("b"), say("c")])) as b:
+        await b.session.prompt("go")
+        await gate.reached.wait()
+        await b.session.steer("inside")
+        await b.session.follow_up("after")
+        gate.release()
+        events = await b.idle()
+        told: list[list[str] | str] = []
+        for event in events:
+            if isinstance(event, QueueChanged):
+                told.append([text_of(item.content) for item in event.queue])
+            elif isinstance(event, MessageEnded) and event.role == "user":
+                told.append(text_of(event.content))
+        assert told == [
+            "go",
+            ["inside"],
+            ["inside", "after"],
+            "inside",
+            ["after"],
+            "after",
+            [],
+        ]

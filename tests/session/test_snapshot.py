@@ -1,15 +1,25 @@
 """The picture of a session: what a front end that comes late sees of the run going on."""
 
+import pytest
+
 from agent_core.events import (
+    BashEnded,
+    BashStarted,
     ChangeCounts,
     ChangesUpdated,
+    CompactionEnded,
+    CompactionStarted,
     Event,
+    Failure,
     MessageDelta,
     MessageEnded,
     MessageStarted,
     Notice,
+    RetryEnded,
+    RetryStarted,
     RunEnded,
     RunStarted,
+    SessionState,
     ThoughtDelta,
     ThoughtEnded,
     ThoughtStarted,
@@ -22,7 +32,14 @@ from agent_core.events import (
 )
 from agent_core.kernel import ItemId, RunId, ToolCallId, TurnId
 from agent_core.messages import Text, Usage
-from agent_core.session.snapshot import ITEMS_KEPT, PIECES_HELD, TAIL_CHARS, ItemView, Picture
+from agent_core.session.snapshot import (
+    ITEMS_KEPT,
+    PIECES_HELD,
+    TAIL_CHARS,
+    Activities,
+    ItemView,
+    Picture,
+)
 
 RUN, TURN, CALL = RunId("r"), TurnId("t"), ToolCallId("c")
 USAGE = UsageReport(tokens=Usage(), context_used=0, context_size=0)
@@ -140,3 +157,68 @@ def test_changes_are_those_of_the_current_or_last_run() -> None:
     assert (made.run, made.changes) == (None, counts)
     made.see(STARTED, 10)
     assert made.changes == ChangeCounts()
+
+
+# What goes on.
+
+RETRY = RetryStarted(
+    run=RUN,
+    attempt=1,
+    max_attempts=3,
+    delay_ms=2_000,
+    error=Failure(kind="Overloaded", message="busy"),
+)
+COMPACTING = CompactionStarted(run=None, reason="manual")
+COMPACTED = CompactionEnded(
+    run=None,
+    reason="manual",
+    summary="s",
+    tokens_before=1,
+    tokens_after=1,
+    aborted=False,
+    will_retry=False,
+    error=None,
+)
+OVER = RunEnded(run=RUN, status="completed", usage=USAGE, changes=ChangeCounts())
+RAN = BashEnded(exit_code=0, output="", cancelled=False, truncated=False, full_output=None)
+
+
+@pytest.mark.parametrize(
+    ("events", "activity"),
+    [
+        ((), Activities()),
+        ((STARTED,), Activities(run=RUN)),
+        ((STARTED, OVER), Activities()),
+        ((COMPACTING,), Activities(compaction="manual")),
+        ((COMPACTING, COMPACTED), Activities()),
+        (
+            (STARTED, RETRY, SessionState(state="retrying")),
+            Activities(run=RUN, retry=RETRY),
+        ),
+        ((STARTED, RETRY, SessionState(state="running")), Activities(run=RUN)),
+        ((STARTED, RETRY, RetryEnded(run=RUN, success=True, attempt=1)), Activities(run=RUN)),
+        ((STARTED, RETRY, OVER), Activities()),
+        ((BashStarted(command="ls"),), Activities(bash="ls")),
+        ((STARTED, BashStarted(command="ls")), Activities(run=RUN, bash="ls")),
+        ((BashStarted(command="ls"), RAN), Activities()),
+    ],
+    ids=[
+        "nothing",
+        "a run",
+        "a run that ended",
+        "a compaction",
+        "a compaction that ended",
+        "a wait before a retry",
+        "the retry itself",
+        "a retry that made it good",
+        "a wait that ended with its run",
+        "a command of the user",
+        "both",
+        "a command that ended",
+    ],
+)
+def test_what_goes_on_is_seen(events: tuple[Event, ...], activity: Activities) -> None:
+    made = Picture()
+    for event in events:
+        made.see(event, 1)
+    assert made.activity == activity

@@ -8,7 +8,12 @@ import pytest
 from agent_core.kernel import EntryId, SessionId
 from agent_core.kernel.errors import SessionClosed, SessionLocked, SessionNotFound
 from agent_core.storage import Recovery, SessionStore
-from agent_core.transcript import AnyEntry, ModelChange, SessionNameEntry, UnknownEntry
+from agent_core.transcript import (
+    AnyEntry,
+    ModelChange,
+    SessionNameEntry,
+    UnknownEntry,
+)
 from tests.support.entries import (
     AT_MS,
     assistant,
@@ -113,8 +118,9 @@ class StoreConformance:
 
     async def test_an_unknown_session_is_not_found(self, store: SessionStore) -> None:
         for session in ("nope", "../s1", "*", "", "a/b", "s1\x00"):
-            with pytest.raises(SessionNotFound):
-                await store.open(SessionId(session))
+            for use in (store.open, store.read, store.delete):
+                with pytest.raises(SessionNotFound):
+                    await use(SessionId(session))
 
     async def test_the_latest_session_has_the_newest_last_entry(self, store: SessionStore) -> None:
         for session, at_ms in (("old", 5), ("new", 9), ("older", 1)):
@@ -143,7 +149,7 @@ class StoreConformance:
             location=None,
             cwd="/w/project",
             created_ms=AT_MS,
-            modified_ms=AT_MS + 5,
+            modified_ms=AT_MS,
             messages=2,
             title="Title",
             preview="first words",

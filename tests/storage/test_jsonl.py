@@ -19,6 +19,7 @@ from agent_core.storage.adapters.lock import this_process
 from agent_core.storage.adapters.paths import slug
 from agent_core.storage.adapters.recovery import recover
 from tests.storage.conformance import StoreConformance
+from tests.storage.conformance_reading import ReadingConformance
 from tests.support.entries import AT_MS, assistant, chain, compaction, entry, header, user
 
 STAMP = "2026-01-01T00-00-00-000Z"
@@ -34,7 +35,7 @@ def store(folder: Path) -> JsonlStore:
     return JsonlStore(folder, SystemClock())
 
 
-class TestJsonlStore(StoreConformance):
+class TestJsonlStore(StoreConformance, ReadingConformance):
     @pytest.fixture
     def store(self, folder: Path) -> JsonlStore:
         return JsonlStore(folder, SystemClock())
@@ -290,6 +291,36 @@ async def test_an_old_file_is_brought_to_todays_format_and_kept(
     await again.log.close()
 
 
+async def test_deleting_removes_what_lies_beside_the_session(store: JsonlStore) -> None:
+    for session in ("s1", "s2"):
+        log = await store.create(header(session))
+        await log.append(chain(user("a")))
+        await log.close()
+        assert log.location is not None
+        for ending in (".damaged", ".old", ".new"):
+            log.location.with_name(log.location.name + ending).touch()
+        log.location.with_suffix(".events.jsonl").touch()
+    await store.delete(SessionId("s1"))
+    assert log.location is not None
+    left = {path.name for path in log.location.parent.iterdir()}
+    name = f"{STAMP}_s2"
+    endings = (".jsonl", ".jsonl.damaged", ".jsonl.old", ".jsonl.new", ".events.jsonl")
+    assert left == {name + ending for ending in endings}
+
+
+async def test_a_session_that_another_process_writes_cannot_be_deleted(
+    store: JsonlStore, folder: Path
+) -> None:
+    log = await store.create(header())
+    await log.append(chain(user("a")))
+    delete = OPEN.replace("opened = await", "await").replace(".open(", ".delete(")
+    said = await anyio.run_process([sys.executable, "-c", delete, str(folder)], check=False)
+    assert f"SessionLocked by process {os.getpid()}:" in said.stdout.decode()
+    await log.append([entry("e2", user("b"), parent="e1")])
+    await log.close()
+    assert len((await store.read(SessionId("s1"))).entries) == 2
+
+
 @pytest.mark.parametrize(
     ("content", "says"),
     [
@@ -311,9 +342,8 @@ async def test_two_thousand_entries_come_back_as_they_were(store: JsonlStore) ->
     await log.append(entries)
     await log.append([compaction("c", parent="e2000", first_kept="e1990")])
     await log.close()
-    opened = await store.open(SessionId("s1"))
-    assert opened.entries[:-1] == tuple(entries)
-    await opened.log.close()
+    stored = await store.read(SessionId("s1"))
+    assert stored.entries[:-1] == tuple(entries)
 
 
 def _mode(path: Path) -> int:

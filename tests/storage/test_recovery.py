@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.kernel import EntryId, SessionId, SystemClock
+from agent_core.kernel.errors import SessionDamaged
 from agent_core.messages import Text, UserMessage
 from agent_core.storage import Opened, Recovery
 from agent_core.storage.adapters.jsonl import JsonlStore
@@ -159,8 +160,69 @@ async def test_without_damage_an_orphan_stays_a_root(store: JsonlStore, file: Pa
     _put(file, CONTENT + encode_entry(orphan) + b"\n")
     opened = await store.open(SessionId("s1"))
     assert _path(opened) == ["x"]
+    assert opened.recovery == Recovery(loose=(EntryId("x"),))
+    assert _bytes(file) == CONTENT + encode_entry(orphan) + b"\n"
+    await opened.log.close()
+
+
+async def test_a_circle_is_walked_once_and_reported(store: JsonlStore, file: Path) -> None:
+    circle = [entry("a", user("a"), parent="b"), entry("b", user("b"), parent="a")]
+    own = entry("c", user("c"), parent="c")
+    behind = entry("d", user("d"), parent="b")
+    content = CONTENT + b"".join(encode_entry(one) + b"\n" for one in (*circle, own, behind))
+    _put(file, content)
+    opened = await store.open(SessionId("s1"))
+    assert _path(opened) == ["a", "b", "d"]
+    assert opened.recovery == Recovery(loose=(EntryId("a"), EntryId("c")))
+    assert _bytes(file) == content
+    await opened.log.close()
+
+
+async def test_an_entry_may_come_before_its_parent(store: JsonlStore, file: Path) -> None:
+    late = [entry("b", user("b"), parent="a"), entry("a", user("a"), parent="e3")]
+    last = entry("c", user("c"), parent="b")
+    _put(file, CONTENT + b"".join(encode_entry(one) + b"\n" for one in (*late, last)))
+    opened = await store.open(SessionId("s1"))
+    assert _path(opened) == ["e1", "e2", "e3", "a", "b", "c"]
     assert opened.recovery == Recovery()
     await opened.log.close()
+
+
+async def test_a_file_of_a_later_version_can_be_read_and_is_left_alone(
+    store: JsonlStore, file: Path
+) -> None:
+    content = CONTENT.replace(b'"version":3', b'"version":4') + b'{"type":"mess'
+    _put(file, content)
+    with pytest.raises(SessionDamaged, match=r"_s1\.jsonl.* is of version 4.*update the program"):
+        await store.open(SessionId("s1"))
+    assert (await store.read(SessionId("s1"))).entries == tuple(ENTRIES)
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
+    assert _bytes(file) == content
+
+
+async def test_reading_puts_nothing_right(store: JsonlStore, file: Path) -> None:
+    content = b"\n".join([*LINES[:2], b"damaged", *LINES[2:], LINES[1][:-5]])
+    _put(file, content)
+    stored = await store.read(SessionId("s1"))
+    assert (stored.header, stored.entries) == (header(), tuple(ENTRIES))
+    assert (stored.recovery, stored.location) == (Recovery(skipped_lines=(3,)), file)
+    assert _bytes(file) == content
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
+
+
+async def test_a_damaged_file_of_an_older_version_stays_mended(
+    store: JsonlStore, file: Path
+) -> None:
+    old = [{"type": "session", "id": "s1", "timestamp": "2025-01-01T00:00:00.000Z", "cwd": "/w"}]
+    said = [json.loads(line) for line in LINES[1:]]
+    lines = [json.dumps(one).encode() for one in (*old, *said)]
+    lines[2] = lines[2][:80]
+    _put(file, b"\n".join([*lines, b""]).replace(b'"id": "s1"', b'"version": 2, "id": "s1"'))
+    for skipped in ((3,), ()):
+        opened = await store.open(SessionId("s1"))
+        assert _path(opened) == ["e1", "e3"]
+        assert opened.recovery == Recovery(skipped_lines=skipped)
+        await opened.log.close()
 
 
 async def test_a_line_glued_to_a_torn_one_is_read(store: JsonlStore, file: Path) -> None:
@@ -200,6 +262,42 @@ async def test_a_lone_surrogate_in_a_file_is_replaced_not_refused(
     assert isinstance(last, MessageEntry)
     assert isinstance(last.message, UserMessage)
     assert last.message.content == (Text(text="a\ufffd"),)
+    assert opened.recovery == Recovery(patched_lines=(5,))
+    assert _bytes(file) == CONTENT + line + b"\n"
+    await opened.log.close()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [rb"\ud83d\ude00", rb"\uD83D\uDE00", rb"\\ud83d", rb"\\\\ude00", rb"\ud7ff \ue000"],
+    ids=["pair", "upper case", "backslash", "backslashes", "neighbours"],
+)
+async def test_a_whole_character_is_not_reported(
+    store: JsonlStore, file: Path, text: bytes
+) -> None:
+    line = encode_entry(entry("x", user("MARK"), parent="e3")).replace(b"MARK", text)
+    _put(file, CONTENT + line + b"\n")
+    opened = await store.open(SessionId("s1"))
+    assert opened.recovery == Recovery()
+    await opened.log.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("whole", [True, False], ids=["an entry", "no entry"])
+async def test_a_line_of_100_mb_hides_nothing_but_itself(
+    store: JsonlStore, file: Path, *, whole: bool
+) -> None:
+    size = at_size(ci=20_000_000, campaign=100_000_000)
+    big = encode_entry(entry("x", user("x" * size), parent="e3"))
+    after = entry("y", user("y"), parent="x")
+    line = big if whole else big[:-3]
+    content = CONTENT + line + b"\n" + encode_entry(after) + b"\n"
+    _put(file, content)
+    opened = await store.open(SessionId("s1"))
+    lost = Recovery() if whole else Recovery(skipped_lines=(5,))
+    assert opened.recovery == lost
+    assert _path(opened) == ["e1", "e2", "e3", *(["x"] if whole else []), "y"]
+    assert _bytes(file) == content
     await opened.log.close()
 
 

@@ -133,7 +133,9 @@ class Subscription:
     def _check_inside(self, events: Sequence[Json], first: int, to: int) -> None:
         before = first - 1
         for event in events:
-            begins = event.get("from", event["seq"])
+            # In `leaf.moved` it is the entry that was left.
+            merged = event["type"] != "leaf.moved" and "from" in event
+            begins = event["from"] if merged else event["seq"]
             if not before < begins <= event["seq"] <= to:
                 self.faults.append(
                     f"{event['type']} {begins}..{event['seq']} is out of place in {first}..{to}"

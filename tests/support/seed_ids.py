@@ -3,7 +3,7 @@
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, final
+from typing import Any, Final, final
 
 import pytest
 
@@ -18,12 +18,26 @@ def load_seed_ids(path: Path = SEED_IDS) -> Mapping[str, tuple[str, ...]]:
     Raises:
         ValueError: The file has another shape than id = [node id, …].
     """
-    table = tomllib.loads(path.read_text(encoding="utf-8")).get("ids", {})
+    table = _table(path, "ids")
     for seed_id, node_ids in table.items():
         if not isinstance(node_ids, list) or not all(isinstance(node, str) for node in node_ids):
             message = f"seed id {seed_id!r} has {node_ids!r}: give a list of test node ids"
             raise ValueError(message)
     return {seed_id: tuple(node_ids) for seed_id, node_ids in table.items()}
+
+
+def load_not_applicable(path: Path = SEED_IDS) -> Mapping[str, str]:
+    """Return the ids that nothing here can show, each with the reason.
+
+    Raises:
+        ValueError: The file has another shape than id = "reason".
+    """
+    table = _table(path, "not_applicable")
+    for seed_id, reason in table.items():
+        if not isinstance(reason, str) or not reason.strip():
+            message = f"seed id {seed_id!r} has {reason!r}: say why it does not apply"
+            raise ValueError(message)
+    return dict(table)
 
 
 @final
@@ -83,6 +97,10 @@ def guard_for(
     return SeedIdGuard(
         load_seed_ids() if listed is None else listed, whole_files=not (chosen or stops or named)
     )
+
+
+def _table(path: Path, name: str) -> dict[str, Any]:
+    return tomllib.loads(path.read_text(encoding="utf-8")).get(name, {})
 
 
 def _by_test(listed: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:

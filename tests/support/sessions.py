@@ -7,7 +7,7 @@ from pathlib import Path
 
 import anyio
 
-from agent_core.assembly.build import Ingredients, build_session
+from agent_core.assembly.build import Ingredients, build_session, offspring_in
 from agent_core.events import Event, Reader, Stamped
 from agent_core.events.codec import NAMES
 from agent_core.hooks import HookTable
@@ -160,8 +160,8 @@ async def bench(
     """Open a session for a test."""
     clock = clock or FakeClock()
     tools = tools or (echo("unused"),)
+    store = store or MemoryStore()
     if opened is None:
-        store = store or MemoryStore()
         header = Header(id=SessionId("s-1"), at_ms=clock.now_ms(), cwd=str(root))
         opened = Opened(log=await store.create(header), entries=(), recovery=Recovery())
     workspace = Workspace(
@@ -177,6 +177,7 @@ async def bench(
     ingredients = Ingredients(
         clock=clock,
         opened=opened,
+        offspring=offspring_in(store),
         place=Place(workspace=workspace, policy=ModePolicy(mode)),
         source=OneModel(model),
         model=model if usable else None,

@@ -122,7 +122,7 @@ async def test_a_cancelled_command_ends_at_once_with_everything(bench, mark, har
             group.cancel_scope.cancel()
     assert time.monotonic() - begun_s < 1.5
     assert processes_with(mark) == set()
-    assert bench.shown[-1] == "\n\nCommand aborted"
+    assert "".join(bench.shown) in {"", "up\n"}
 
 
 async def test_what_was_written_on_the_way_out_is_kept(bench: Bench) -> None:

@@ -22,6 +22,7 @@ from agent_core.transcript import (
     SessionNameEntry,
     ThinkingChange,
     UnknownEntry,
+    UsageEntry,
 )
 from agent_core.transcript.codec import (
     decode_entry,
@@ -295,3 +296,44 @@ def test_any_line_with_an_id_is_read_and_read_again_the_same(
 
 def _json(value: object) -> JsonObject:
     return json.loads(json.dumps(value))
+
+
+@pytest.mark.parametrize("kind", ["cache_warm", "a kind of tomorrow"])
+@pytest.mark.parametrize("more", [{}, {"note": "n"}, {"note": 1, "later": [2]}], ids=str)
+def test_usage_of_any_kind_is_read_and_written_as_it_was(kind: str, more: JsonObject) -> None:
+    raw = {
+        "type": "usage",
+        "id": "u",
+        "parentId": "e1",
+        "timestamp": "2026-01-01T00:00:00.000Z",
+        "kind": kind,
+        "provider": "p",
+        "model": "m",
+        "usage": USAGE_JSON,
+        **more,
+    }
+    read = decode_entry(raw)
+    assert isinstance(read, UsageEntry)
+    assert (read.kind, read.usage, read.note) == (kind, USAGE, _note(more))
+    assert entry_to_json(read) == raw
+
+
+def test_the_system_message_of_a_compaction_is_kept() -> None:
+    raw = {
+        "type": "compaction",
+        "id": "c",
+        "parentId": "e1",
+        "timestamp": "2026-01-01T00:00:00.000Z",
+        "summary": "s",
+        "firstKeptEntryId": "c",
+        "tokensBefore": 5,
+        "systemMessage": {"role": "system", "content": "be good", "sections": []},
+    }
+    read = decode_entry(raw)
+    assert isinstance(read, CompactionEntry)
+    assert entry_to_json(read) == raw
+
+
+def _note(more: JsonObject) -> str | None:
+    note = more.get("note")
+    return note if isinstance(note, str) else None

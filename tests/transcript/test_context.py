@@ -11,6 +11,7 @@ from agent_core.messages import (
     CustomMessage,
     Message,
     Text,
+    Usage,
 )
 from agent_core.transcript import (
     AnyEntry,
@@ -20,11 +21,15 @@ from agent_core.transcript import (
     CustomMessageEntry,
     LabelEntry,
     ModelChange,
+    Place,
     SessionNameEntry,
     ThinkingChange,
     UnknownEntry,
+    UsageEntry,
     build_context,
 )
+from agent_core.transcript.context import context_entries
+from agent_core.transcript.cooling import cooled
 from tests.support.entries import AT_MS, assistant, call, chain, compaction, entry, result, user
 
 BASE: dict[str, Any] = {"parent": None, "at_ms": AT_MS}
@@ -91,6 +96,37 @@ def test_model_and_level_from_before_a_compaction_still_hold() -> None:
     assert (context.model, context.thinking) == ("p/x", "low")
 
 
+def test_what_is_not_in_the_context_may_be_without_its_body() -> None:
+    said = chain(user("1"), assistant("2", model="heard"), user("3"))
+    path: list[AnyEntry] = [
+        *(cooled(one, Place(offset=0, size=1)) for one in said[:2]),
+        said[2],
+        compaction("c", parent="e3", first_kept="e3"),
+    ]
+    context = build_context(path)
+    assert (len(context.messages), context.model) == (2, "lab/heard")
+
+
+def test_the_context_is_made_of_the_latest_compaction_and_what_it_left() -> None:
+    said = chain(user("1"), assistant("2"), user("3"))
+    first = compaction("c1", parent="e3", first_kept="e2")
+    second = compaction("c2", parent="c1", first_kept="e3")
+    path: list[AnyEntry] = [*said, first, second, entry("n", user("4"), parent="c2")]
+    shown = [one.id for one in context_entries(path)]
+    assert shown == ["c2", "e3", "c1", "n"]
+    cold = cooled(second, Place(offset=0, size=1))
+    assert [one.id for one in context_entries([*path[:4], cold, path[5]])] == shown
+
+
+def test_other_programs_system_messages_say_nothing_wherever_they_stand() -> None:
+    raw = {"type": "message", "id": "s", "message": {"role": "system", "content": "be good"}}
+    system = UnknownEntry(id=EntryId("s"), **BASE, raw=raw)
+    said = chain(user("1"), assistant("2"))
+    kept = compaction("c", parent="e2", first_kept="e1")
+    assert _shown([system, *said]) == ["1", "2"]
+    assert _shown([said[0], system, said[1], kept]) == ["summary: what happened", "1", "2"]
+
+
 def test_an_edit_leaves_a_message_out() -> None:
     path = [*chain(user("1"), assistant("failed"), user("2")), _edit("e2", None)]
     assert _shown(path) == ["1", "2"]
@@ -138,6 +174,9 @@ def test_bookkeeping_is_never_shown() -> None:
         LabelEntry(id=EntryId("a"), **BASE, target=EntryId("x"), label="l"),
         SessionNameEntry(id=EntryId("b"), **BASE, name="n"),
         CustomEntry(id=EntryId("c"), **BASE, custom_type="tiller.x", data=1),
+        UsageEntry(
+            id=EntryId("u"), **BASE, kind="k", provider="p", model="m", usage=Usage(input=1)
+        ),
         UnknownEntry(
             id=EntryId("d"),
             **BASE,

@@ -1,43 +1,68 @@
 """Sessions as files of JSON lines, one folder for each workspace."""
 
+import itertools
 import logging
 import os
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 
 import anyio
 from anyio import CapacityLimiter, to_thread
 
-from agent_core.kernel import Clock, JsonObject, SessionId, json, new_entry_id
-from agent_core.kernel.errors import SessionClosed, StorageUnavailable
-from agent_core.storage.adapters import scan
+from agent_core.kernel import Clock, EntryId, SessionId, new_entry_id
+from agent_core.kernel.errors import SessionClosed, SessionDamaged, StorageUnavailable
+from agent_core.storage.adapters import bodies, scan
 from agent_core.storage.adapters.durable import flush
-from agent_core.storage.adapters.paths import FILE_MODE, file_name, slug
-from agent_core.storage.adapters.recovery import Tail, recover
-from agent_core.storage.adapters.session_file import SessionFile, unavailable
+from agent_core.storage.adapters.gathering import Cool, whole
+from agent_core.storage.adapters.lines import lines_of
+from agent_core.storage.adapters.paths import (
+    DAMAGED_SUFFIX,
+    FILE_MODE,
+    OLD_SUFFIX,
+    file_name,
+    slug,
+)
+from agent_core.storage.adapters.recovery import Recovered, Tail, recover_lines
+from agent_core.storage.adapters.removal import remove
+from agent_core.storage.adapters.session_file import SessionFile, blocks_of, unavailable
 from agent_core.storage.held import begins_session
-from agent_core.storage.port import Opened, Recovery, SessionSummary
+from agent_core.storage.port import Opened, Recovery, SessionSummary, Stored
 from agent_core.transcript.codec import encode_entry, encode_header
-from agent_core.transcript.entries import AnyEntry, Header
+from agent_core.transcript.cooling import cooled
+from agent_core.transcript.entries import (
+    FORMAT_VERSION,
+    AnyEntry,
+    ColdEntry,
+    Header,
+    Place,
+    WholeEntry,
+)
 
 CLOSE_S = 10.0
 """How long closing waits for the disk before it goes on without it."""
-DAMAGED_SUFFIX = ".damaged"
-"""Beside a session: what was cut off its end."""
-OLD_SUFFIX = ".old"
-"""Beside a session: the file as it was before it was brought to today's format."""
+LOADED_AT_ONCE = 256
+"""How many bodies are read back before somebody who wants to write gets a turn."""
 _log = logging.getLogger(__name__)
 
 
 class JsonlLog:
     """One session file, opened for writing; made with the first words that are said."""
 
-    def __init__(self, header: Header, *, location: Path, file: SessionFile | None) -> None:
+    def __init__(
+        self,
+        header: Header,
+        *,
+        location: Path,
+        file: SessionFile | None,
+        places: Mapping[EntryId, Place] | None = None,
+    ) -> None:
         self._header = header
         self._location = location
         self._file = file
         self._held: list[AnyEntry] = []
+        self._places = dict(places or {})
+        """Where in the file each entry's line is."""
         self._is_closed = False
         self._turn = CapacityLimiter(1)
         # The limiter orders the callers; the lock also holds when a caller was torn away from its thread.
@@ -57,6 +82,18 @@ class JsonlLog:
         """Write entries. Cancelled before it began, nothing is written; once begun it finishes."""
         await to_thread.run_sync(self._append, tuple(entries), limiter=self._turn)
 
+    def cool(self, entries: Sequence[AnyEntry]) -> tuple[AnyEntry, ...]:
+        """Give what is to be held of entries that are in the file."""
+        return bodies.cool(entries, self._places)
+
+    async def load(self, entries: Sequence[ColdEntry]) -> tuple[WholeEntry, ...]:
+        """Read bodies back; others may write between them."""
+        found: list[WholeEntry] = []
+        for first in range(0, len(entries), LOADED_AT_ONCE):
+            some = entries[first : first + LOADED_AT_ONCE]
+            found.extend(await to_thread.run_sync(self._load, some))
+        return tuple(found)
+
     async def sync(self) -> None:
         """Make everything appended survive a power cut."""
         await to_thread.run_sync(self._sync, limiter=self._turn)
@@ -72,13 +109,29 @@ class JsonlLog:
                 message = f"the session {self._header.id!r} was closed: open it again to write"
                 raise SessionClosed(message)
             if self._file is not None:
-                self._file.append([encode_entry(entry) + b"\n" for entry in entries])
+                places = self._file.append([encode_entry(entry) + b"\n" for entry in entries])
+                self._note(entries, places)
             elif begins_session(entries):
-                lines = [encode_header(self._header), *map(encode_entry, [*self._held, *entries])]
+                first = (*self._held, *entries)
+                lines = [encode_header(self._header), *map(encode_entry, first)]
                 self._file = SessionFile.born(self._location, b"\n".join([*lines, b""]))
+                self._note(first, _places_of(lines)[1:])
                 self._held.clear()
             else:
                 self._held.extend(entries)
+
+    def _note(self, entries: Sequence[AnyEntry], places: Sequence[Place]) -> None:
+        self._places.update((entry.id, place) for entry, place in zip(entries, places, strict=True))
+
+    def _load(self, entries: Sequence[ColdEntry]) -> tuple[WholeEntry, ...]:
+        with self._writing:
+            if self._file is None or self._is_closed:
+                message = f"the session {self._header.id!r} was closed: open it again to read"
+                raise SessionClosed(message)
+            try:
+                return bodies.load(entries, read=self._file.read_at, path=self._location)
+            except OSError as error:
+                raise unavailable(self._location, "read", error) from error
 
     def _sync(self) -> None:
         with self._writing:
@@ -119,6 +172,14 @@ class JsonlStore:
         """Open a session for writing; a file of an older format is brought to today's."""
         return await to_thread.run_sync(self._open, session)
 
+    async def read(self, session: SessionId) -> Stored:
+        """Read a session whoever writes it meanwhile."""
+        return await to_thread.run_sync(self._stored, session, abandon_on_cancel=True)
+
+    async def delete(self, session: SessionId) -> None:
+        """Remove a session's file and those beside it."""
+        await to_thread.run_sync(lambda: remove(scan.find(self._folder, session)))
+
     async def latest(self, cwd: str) -> SessionId | None:
         """Give the session of that folder with the newest last entry."""
         return await to_thread.run_sync(scan.latest, self._folder, cwd, abandon_on_cancel=True)
@@ -139,24 +200,71 @@ class JsonlStore:
             raise
 
     def _read(self, file: SessionFile) -> Opened:
-        found = recover(file.read(), name=str(file.path), new_id=self._new_id)
+        found = read = self._recovered(file.path, file.blocks(), cool=cooled)
         damaged = None
-        if found.migrated is not None:
-            _rewrite(file, found.migrated)
+        if found.header.version > FORMAT_VERSION:
+            message = (
+                f"the session file {str(file.path)!r} is of version {found.header.version}, this program writes "
+                f"version {FORMAT_VERSION}: update the program to go on in it; it can still be read and exported"
+            )
+            raise SessionDamaged(message)
+        if found.is_old:
+            _rewrite(file, found)
+            found = self._recovered(file.path, file.blocks(), cool=cooled)
         else:
             damaged = _mend(file, found.tail)
+        bodies.settle(found.by_id, found.places, read=file.read_at, path=file.path)
         return Opened(
-            log=JsonlLog(found.header, location=file.path, file=file),
+            log=JsonlLog(found.header, location=file.path, file=file, places=found.places),
             entries=found.entries,
-            recovery=Recovery(torn_tail=damaged, skipped_lines=found.skipped_lines),
+            recovery=_recovery(read, torn_tail=damaged),
         )
+
+    def _stored(self, session: SessionId) -> Stored:
+        path = scan.find(self._folder, session)
+        try:
+            with path.open("rb", buffering=0) as file:
+                # Not beyond what is there now: a line that somebody is just writing is none yet.
+                blocks = blocks_of(file.fileno(), os.fstat(file.fileno()).st_size)
+                found = self._recovered(path, blocks, cool=whole)
+        except OSError as error:
+            raise unavailable(path, "read", error) from error
+        entries = (one for one in found.entries if not isinstance(one, ColdEntry))
+        return Stored(
+            header=found.header,
+            entries=tuple(entries),
+            recovery=_recovery(found, torn_tail=None),
+            location=path,
+        )
+
+    def _recovered(self, path: Path, blocks: Iterable[bytes], *, cool: Cool) -> Recovered:
+        return recover_lines(lines_of(blocks), name=str(path), new_id=self._new_id, cool=cool)
 
     def _new_id(self, taken: Container[object]) -> str:
         return new_entry_id(taken, at_ms=self._clock.now_ms())
 
 
-def _rewrite(file: SessionFile, lines: Sequence[JsonObject]) -> None:
-    content = b"".join(json.encode(line) + b"\n" for line in lines)
+def _recovery(found: Recovered, *, torn_tail: Path | None) -> Recovery:
+    return Recovery(
+        torn_tail=torn_tail,
+        skipped_lines=found.skipped_lines,
+        patched_lines=found.patched_lines,
+        loose=found.loose,
+    )
+
+
+def _places_of(lines: Sequence[bytes]) -> tuple[Place, ...]:
+    """Say where lines are in a file that holds nothing else."""
+    ends = itertools.accumulate(len(line) + 1 for line in lines)
+    return tuple(
+        Place(offset=end - len(line) - 1, size=len(line))
+        for line, end in zip(lines, ends, strict=True)
+    )
+
+
+def _rewrite(file: SessionFile, found: Recovered) -> None:
+    lines = [encode_header(found.header), *map(encode_entry, found.entries)]
+    content = b"\n".join([*lines, b""])
     file.rewrite(content, old=file.path.with_name(file.path.name + OLD_SUFFIX))
 
 

@@ -152,6 +152,9 @@ def _write(lock: Path, text: bytes) -> None:
     fd = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
     try:
         os.write(fd, text)
+    except OSError:
+        lock.unlink(missing_ok=True)
+        raise
     finally:
         os.close(fd)
 

@@ -5,18 +5,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent_core.kernel import SessionId
-from agent_core.kernel.errors import SessionClosed, SessionLocked, SessionNotFound
+from agent_core.kernel.errors import (
+    SessionClosed,
+    SessionLocked,
+    SessionNotFound,
+    StorageUnavailable,
+)
 from agent_core.storage.held import begins_session
-from agent_core.storage.port import Opened, Recovery, SessionSummary
+from agent_core.storage.port import Opened, Recovery, SessionSummary, Stored
 from agent_core.storage.summary import Tally
 from agent_core.transcript.codec import entry_to_json
-from agent_core.transcript.entries import AnyEntry, Header
+from agent_core.transcript.entries import AnyEntry, ColdEntry, Header, WholeEntry
 
 
 @dataclass(slots=True, kw_only=True)
 class _Kept:
     header: Header
-    entries: list[AnyEntry] = field(default_factory=list[AnyEntry])
+    entries: list[WholeEntry] = field(default_factory=list[WholeEntry])
     is_begun: bool = False
     is_open: bool = True
 
@@ -43,8 +48,24 @@ class MemoryLog:
         if self._is_closed:
             message = f"the session {self._kept.header.id!r} was closed: open it again to write"
             raise SessionClosed(message)
-        self._kept.entries.extend(entries)
+        whole = [entry for entry in entries if not isinstance(entry, ColdEntry)]
+        self._kept.entries.extend(whole)
         self._kept.is_begun = self._kept.is_begun or begins_session(entries)
+
+    def cool(self, entries: Sequence[AnyEntry]) -> tuple[AnyEntry, ...]:
+        """Give them as they are: there is no file for their bodies."""
+        return tuple(entries)
+
+    async def load(self, entries: Sequence[ColdEntry]) -> tuple[WholeEntry, ...]:
+        """Give nothing for nothing: no entry of ours is without its body.
+
+        Raises:
+            StorageUnavailable: The entries are another log's.
+        """
+        if entries:
+            message = f"the session in memory has no entry {entries[0].id!r} without a body"
+            raise StorageUnavailable(message)
+        return ()
 
     async def sync(self) -> None:
         """Do nothing: no power cut is survived."""
@@ -70,15 +91,21 @@ class MemoryStore:
 
     async def open(self, session: SessionId) -> Opened:
         """Open a session for writing."""
-        kept = self._sessions.get(session)
-        if kept is None or not kept.is_begun:
-            message = f"there is no session {session!r}: list the sessions to see which there are"
-            raise SessionNotFound(message)
-        if kept.is_open:
-            message = f"the session {session!r} is open already: close it there first"
-            raise SessionLocked(message)
+        kept = self._unlocked(session)
         kept.is_open = True
         return Opened(log=MemoryLog(kept), entries=tuple(kept.entries), recovery=Recovery())
+
+    async def read(self, session: SessionId) -> Stored:
+        """Give a session as it is now."""
+        kept = self._begun(session)
+        return Stored(
+            header=kept.header, entries=tuple(kept.entries), recovery=Recovery(), location=None
+        )
+
+    async def delete(self, session: SessionId) -> None:
+        """Forget a session."""
+        _ = self._unlocked(session)
+        del self._sessions[session]
 
     async def latest(self, cwd: str) -> SessionId | None:
         """Give the session of that folder with the newest last entry."""
@@ -93,6 +120,20 @@ class MemoryStore:
             if kept.is_begun and cwd in {None, kept.header.cwd}
         ]
         return tuple(sorted(found, key=lambda one: one.modified_ms, reverse=True))
+
+    def _begun(self, session: SessionId) -> _Kept:
+        kept = self._sessions.get(session)
+        if kept is None or not kept.is_begun:
+            message = f"there is no session {session!r}: list the sessions to see which there are"
+            raise SessionNotFound(message)
+        return kept
+
+    def _unlocked(self, session: SessionId) -> _Kept:
+        kept = self._begun(session)
+        if kept.is_open:
+            message = f"the session {session!r} is open already: close it there first"
+            raise SessionLocked(message)
+        return kept
 
 
 def _summary(kept: _Kept) -> SessionSummary:

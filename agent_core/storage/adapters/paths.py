@@ -8,11 +8,18 @@ from pathlib import Path
 
 from agent_core.kernel import rfc3339
 from agent_core.kernel.errors import UsageError
+from agent_core.storage.adapters.durable import flush_folder
 from agent_core.transcript.entries import Header
 
 SUFFIX = ".jsonl"
-NOT_SESSIONS = (".events.jsonl",)
-"""Files beside a session that end like one."""
+EVENTS_SUFFIX = ".events.jsonl"
+"""In the place of a session's suffix: its recorded events, which end like a session and are none."""
+DAMAGED_SUFFIX = ".damaged"
+"""Behind a session's name: what was cut off its end."""
+OLD_SUFFIX = ".old"
+"""Behind a session's name: the file as it was before it was brought to today's format."""
+NEW_SUFFIX = ".new"
+"""Behind a session's name: the file that is about to take its place."""
 NAME_BYTES = 255
 """What a file system allows for one name."""
 HASH_CHARS = 16
@@ -65,18 +72,19 @@ def session_files(folder: Path) -> Iterator[Path]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it, for the user alone."""
+    """Make a folder and those above it, for the user alone; their names survive a power cut."""
     missing: list[Path] = []
     while not folder.is_dir():
         missing.append(folder)
         folder = folder.parent
     for one in reversed(missing):
         one.mkdir(mode=FOLDER_MODE, exist_ok=True)
+        flush_folder(one.parent)
 
 
 def _is_session(entry: os.DirEntry[str]) -> bool:
     name = entry.name
-    return name.endswith(SUFFIX) and not name.endswith(NOT_SESSIONS) and _is_file(entry)
+    return name.endswith(SUFFIX) and not name.endswith(EVENTS_SUFFIX) and _is_file(entry)
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:

@@ -1,28 +1,32 @@
-"""Reads the bytes of a session file, whole or damaged: pure.
+"""Reads the lines of a session file, whole or damaged, one at a time: pure.
 
 What cannot be read hides only itself. An unfinished last line is told from a finished one that merely lacks its
 newline; a damaged line in the middle is skipped and what followed it is tied to what came before it.
 """
 
 import re
-from bisect import bisect_left
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import dataclass, field
 
 from agent_core.kernel import EntryId, JsonObject, json
 from agent_core.kernel.errors import SessionDamaged
-from agent_core.transcript.codec import HEADER_TYPE, decode_entry, decode_header, encode_header
-from agent_core.transcript.entries import FORMAT_VERSION, AnyEntry, Header
+from agent_core.kernel.quick import quick
+from agent_core.storage.adapters.gathering import Cool, Gathering, Losses, whole
+from agent_core.storage.adapters.lines import RawLine, lines_of
+from agent_core.transcript.codec import decode_header, encode_header
+from agent_core.transcript.entries import FORMAT_VERSION, AnyEntry, Header, Place
 from agent_core.transcript.migrate import migrate
 
-SALVAGE_BYTES = 4_096
-"""How far into a damaged line its ids are looked for."""
 GLUED_TRIES = 3
 
 _PADDING = b"\0 \t\r\v\f"
 _BOM = b"\xef\xbb\xbf"
-_OWN_ID = re.compile(rb'"id"\s*:\s*"([^"\\]{1,64})"')
-_PARENT_ID = re.compile(rb'"parentId"\s*:\s*"([^"\\]{1,64})"')
+_HALF = re.compile(
+    rb"(?<!\\)(?:\\\\)*"
+    rb"(?:\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F])"
+)
+"""An escaped half of a character without its other half."""
+_NEW_PLACE = quick(Place)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,49 +46,89 @@ class Recovered:
     """What a session file holds."""
 
     header: Header
-    entries: tuple[AnyEntry, ...]
+    """Of today's version, or a later one."""
+    by_id: dict[EntryId, AnyEntry]
+    """In the order of the file; owned by whoever asked."""
+    places: dict[EntryId, Place]
+    """Where their lines are; empty for a file of an older version, which is to be written anew."""
     skipped_lines: tuple[int, ...]
+    patched_lines: tuple[int, ...]
+    loose: tuple[EntryId, ...]
+    """Entries whose parent is not there, or that follow themselves."""
     tail: Tail | None
     """None: the file ends as it should."""
-    migrated: tuple[JsonObject, ...] | None
-    """All lines brought to today's format; None: they are of today's format or a later one."""
+    is_old: bool
+    """The file is of an older version; header and entries are of today's."""
+
+    @property
+    def entries(self) -> tuple[AnyEntry, ...]:
+        """Give the entries in the order of the file."""
+        return tuple(self.by_id.values())
 
 
-def recover(data: bytes, *, name: str, new_id: Callable[[Container[object]], str]) -> Recovered:
+@dataclass(slots=True, kw_only=True)
+class _Notes:
+    """What is found out line by line."""
+
+    losses: Losses = field(default_factory=Losses)
+    patched: list[int] = field(default_factory=list[int])
+    tail: Tail | None = None
+
+
+_Parsed = tuple[int, int, bytes, JsonObject]
+"""A line's number from 1, where it begins, its bytes, and what it says."""
+
+
+def recover_lines(
+    lines: Iterable[RawLine],
+    *,
+    name: str,
+    new_id: Callable[[Container[object]], str],
+    cool: Cool,
+) -> Recovered:
     """Read a session file.
 
     Args:
-        data: The whole file.
+        lines: Of the whole file.
         name: What to call it in errors.
-        new_id: Draws ids for entries of formats that had none.
+        new_id: Draws ids for entries of versions that had none.
+        cool: Called with entries that a later compaction has replaced in the context.
 
     Raises:
         SessionDamaged: It does not begin with a session header.
     """
-    lines = data.removeprefix(_BOM).split(b"\n")
-    tail = _tail(lines[-1], size=len(data))
-    if tail is not None and not tail.newline:
-        lines[-1] = b""
-    skipped: set[int] = set()
-    raws = _parsed(lines, skipped)
-    header = _header(next(raws, None), name=name)
-    entries = _Reader(skipped)
-    migrated = None
-    if header.version < FORMAT_VERSION:
-        rest = list(raws)
-        old = [json.as_object(json.decode(encode_header(header))), *(raw for _, raw in rest)]
-        migrated = migrate(old, new_id=new_id)
-        header = decode_header(migrated[0])
-        raws = zip((number for number, _ in rest), migrated[1:], strict=True)
-    for number, raw in raws:
-        entries.take(raw, line=number)
+    notes = _Notes()
+    parsed = _parsed(lines, notes)
+    header = _header(next(parsed, None), name=name)
+    gathering = Gathering(notes.losses, cool=cool)
+    is_old = header.version < FORMAT_VERSION
+    if is_old:
+        header = _take_migrated(gathering, header, list(parsed), new_id=new_id)
+    else:
+        for number, start, text, raw in parsed:
+            gathering.take(
+                raw, line=number, text=text, place=_NEW_PLACE(offset=start, size=len(text))
+            )
+    gathering.mend()
     return Recovered(
         header=header,
-        entries=entries.mended(lines),
-        skipped_lines=tuple(sorted(skipped)),
-        tail=tail,
-        migrated=migrated,
+        by_id=gathering.entries,
+        places=gathering.places,
+        skipped_lines=notes.losses.lines,
+        patched_lines=tuple(notes.patched),
+        loose=gathering.loose(),
+        tail=notes.tail,
+        is_old=is_old,
     )
+
+
+def recover(data: bytes, *, name: str, new_id: Callable[[Container[object]], str]) -> Recovered:
+    """Read a session file that is at hand as a whole.
+
+    Raises:
+        SessionDamaged: It does not begin with a session header.
+    """
+    return recover_lines(lines_of([data]), name=name, new_id=new_id, cool=whole)
 
 
 def parse_line(line: bytes) -> JsonObject | None:
@@ -109,34 +153,54 @@ def parse_line(line: bytes) -> JsonObject | None:
     return None
 
 
-def _header(first: tuple[int, JsonObject] | None, *, name: str) -> Header:
+def _take_migrated(
+    gathering: Gathering,
+    header: Header,
+    rest: list[_Parsed],
+    *,
+    new_id: Callable[[Container[object]], str],
+) -> Header:
+    old = [json.as_object(json.decode(encode_header(header))), *(raw for _, _, _, raw in rest)]
+    first, *migrated = migrate(old, new_id=new_id)
+    for (number, _, text, _), raw in zip(rest, migrated, strict=True):
+        gathering.take(raw, line=number, text=text, place=None)
+    return decode_header(first)
+
+
+def _header(first: _Parsed | None, *, name: str) -> Header:
     if first is None:
         message = (
             f"the session file {name!r} holds no readable line: restore it from a copy or remove it"
         )
         raise SessionDamaged(message)
     try:
-        return decode_header(first[1])
+        return decode_header(first[3])
     except ValueError as error:
         message = f"{name!r} is no session file: {error}"
         raise SessionDamaged(message) from error
 
 
-def _parsed(lines: Sequence[bytes], skipped: set[int]) -> Iterator[tuple[int, JsonObject]]:
-    """Give the lines that can be read, by number from 1; the numbers of the others are added to `skipped`."""
-    for number, line in enumerate(lines, start=1):
+def _parsed(lines: Iterable[RawLine], notes: _Notes) -> Iterator[_Parsed]:
+    """Give the lines that can be read; what is wrong with the others is noted."""
+    for number, (start, found, is_ended) in enumerate(lines, start=1):
+        line = found.removeprefix(_BOM) if number == 1 else found
+        if not is_ended:
+            notes.tail = _tail(line, size=start + len(found))
+            if not notes.tail.newline:
+                return
         if not line or line.isspace():
             continue
         value = parse_line(line)
         if value is None:
-            skipped.add(number)
-        else:
-            yield number, value
+            notes.losses.add(number, line)
+            continue
+        # A cheap look first: nearly no line has any of them, whole or half.
+        if (b"\\ud" in line or b"\\uD" in line) and _HALF.search(line):
+            notes.patched.append(number)
+        yield number, start, line, value
 
 
-def _tail(last: bytes, *, size: int) -> Tail | None:
-    if not last:
-        return None
+def _tail(last: bytes, *, size: int) -> Tail:
     text = last.rstrip(_PADDING)
     start = size - len(last)
     if text.strip(_PADDING) and _object(text.strip(_PADDING)) is not None:
@@ -150,77 +214,3 @@ def _object(text: bytes) -> JsonObject | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
-
-
-class _Reader:
-    """Collects entries, and ties those that follow a damaged line to what came before it."""
-
-    def __init__(self, skipped: set[int]) -> None:
-        self._skipped = skipped
-        self._entries: dict[EntryId, AnyEntry] = {}
-        self._ids: list[EntryId] = []
-        self._lines: list[int] = []
-
-    def take(self, raw: JsonObject, *, line: int) -> None:
-        """Read an entry; one without an id, or with an id that was there, joins the skipped ones."""
-        try:
-            entry = None if raw.get("type") == HEADER_TYPE else decode_entry(raw)
-        except ValueError:
-            entry = None
-        if entry is None or entry.id in self._entries:
-            self._skipped.add(line)
-            return
-        self._entries[entry.id] = entry
-        self._ids.append(entry.id)
-        self._lines.append(line)
-
-    def mended(self, lines: Sequence[bytes]) -> tuple[AnyEntry, ...]:
-        """Give the entries in order, none cut off from the rest by a skipped line of these."""
-        skipped = sorted(self._skipped)
-        entries = tuple(self._entries.values())
-        if not skipped:
-            return entries
-        stand_ins = {
-            own: parent if parent is not None else self._before(number)
-            for number in skipped
-            for own, parent in _ids(lines[number - 1])
-        }
-        mended: list[AnyEntry] = []
-        for entry, line in zip(entries, self._lines, strict=True):
-            parent = entry.parent
-            gap = bisect_left(skipped, line)
-            if gap > 0 and parent is not None and parent not in self._entries:
-                # The lost line says whose child it was, or it followed the line before it.
-                stand_ins.setdefault(parent, self._before(skipped[gap - 1]))
-                mended.append(replace(entry, parent=self._resolved(parent, stand_ins)))
-            else:
-                mended.append(entry)
-        return tuple(mended)
-
-    def _before(self, line: int) -> EntryId | None:
-        place = bisect_left(self._lines, line)
-        return self._ids[place - 1] if place > 0 else None
-
-    def _resolved(
-        self, lost: EntryId, stand_ins: Mapping[EntryId, EntryId | None]
-    ) -> EntryId | None:
-        """Follow lost lines up to an entry that is there."""
-        seen: set[EntryId] = set()
-        found: EntryId | None = lost
-        while found is not None and found not in self._entries and found not in seen:
-            seen.add(found)
-            found = stand_ins.get(found)
-        return found if found in self._entries else None
-
-
-def _ids(line: bytes) -> list[tuple[EntryId, EntryId | None]]:
-    """Find out what a damaged line was called, and whose child it was."""
-    head = line[:SALVAGE_BYTES]
-    own, parent = _OWN_ID.search(head), _PARENT_ID.search(head)
-    if own is None:
-        return []
-    return [(_entry_id(own), None if parent is None else _entry_id(parent))]
-
-
-def _entry_id(found: re.Match[bytes]) -> EntryId:
-    return EntryId(found.group(1).decode("utf-8", "replace"))

@@ -7,14 +7,15 @@ import errno
 import logging
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 from agent_core.kernel.errors import StorageUnavailable
 from agent_core.storage.adapters.durable import flush, flush_folder
 from agent_core.storage.adapters.lock import Claim, claim, hold
-from agent_core.storage.adapters.paths import FILE_MODE, make_folder
+from agent_core.storage.adapters.paths import FILE_MODE, NEW_SUFFIX, make_folder
+from agent_core.transcript.entries import Place
 
 _FLAGS: int = os.O_RDWR | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _CHUNK = 1 << 20
@@ -35,9 +36,7 @@ _log = logging.getLogger(__name__)
 class SessionFile:
     """A file that only grows by whole lines, claimed for this process."""
 
-    def __init__(
-        self, path: Path, *, fd: int, owned: Claim, size: int, is_named: bool = True
-    ) -> None:
+    def __init__(self, path: Path, *, fd: int, owned: Claim, size: int) -> None:
         self.path = path
         self._fd = fd
         self._claim = owned
@@ -45,8 +44,8 @@ class SessionFile:
         """How much of the file is good: what was there, and every line whose write returned without error."""
         self._torn = False
         """Bytes of a failed write lie behind what is good and could not be taken back yet."""
-        self._is_named = is_named
-        """The folder's entry for the file is known to survive a power cut."""
+        self._is_named = False
+        """The folder's entry for the file is known to survive a power cut; whoever made it may have died before."""
 
     @classmethod
     def born(cls, path: Path, content: bytes) -> "SessionFile":
@@ -57,7 +56,7 @@ class SessionFile:
             SessionLocked: Another process is just making it.
         """
         fd, owned = _made(path, content)
-        return cls(path, fd=fd, owned=owned, size=len(content), is_named=False)
+        return cls(path, fd=fd, owned=owned, size=len(content))
 
     @classmethod
     def opened(cls, path: Path) -> "SessionFile":
@@ -81,21 +80,31 @@ class SessionFile:
             os.close(fd)
             raise
 
-    def read(self) -> bytes:
-        """Read all that is good."""
-        os.lseek(self._fd, 0, os.SEEK_SET)
-        pieces: list[bytes] = []
-        left = self._size
-        while left > 0 and (piece := os.read(self._fd, min(left, _CHUNK))):
-            pieces.append(piece)
-            left -= len(piece)
-        return b"".join(pieces)
+    def blocks(self) -> Iterator[bytes]:
+        """Read all that is good, block by block.
 
-    def append(self, lines: Sequence[bytes]) -> None:
+        Raises:
+            OSError: It cannot be read.
+        """
+        return blocks_of(self._fd, self._size)
+
+    def read_at(self, place: Place) -> bytes:
+        """Read one line; less of it when the file is shorter.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        os.lseek(self._fd, place.offset, os.SEEK_SET)
+        return b"".join(_pieces(self._fd, place.size))
+
+    def append(self, lines: Sequence[bytes]) -> tuple[Place, ...]:
         """Write lines, each with one write; a newline comes first if the file lacks its last one.
 
         Args:
             lines: With their newlines.
+
+        Returns:
+            Where they are.
 
         Raises:
             StorageUnavailable: None of them is in the file, and the next call may succeed.
@@ -106,12 +115,15 @@ class SessionFile:
         except OSError as error:
             raise unavailable(self.path, "written", error) from error
         end = start
+        places: list[Place] = []
         for line in lines:
             whole = lead + line
             self._write(whole, start=start)
+            places.append(Place(offset=end + len(lead), size=len(line) - 1))
             end += len(whole)
             lead = b""
         self._size = end
+        return tuple(places)
 
     def cut(self, size: int) -> None:
         """Drop everything behind the first `size` bytes.
@@ -137,7 +149,7 @@ class SessionFile:
         Raises:
             OSError: The file is as it was.
         """
-        temporary = self.path.with_name(self.path.name + ".new")
+        temporary = self.path.with_name(self.path.name + NEW_SUFFIX)
         temporary.unlink(missing_ok=True)
         fd = os.open(temporary, _FLAGS | os.O_CREAT | os.O_EXCL, FILE_MODE)
         try:
@@ -221,11 +233,27 @@ class SessionFile:
     def _write_anew(self) -> None:
         """Bring back a file that was deleted while we had it open: its content is still ours."""
         _log.warning("the session file %r was deleted and is written anew", str(self.path))
-        content = self.read()
+        content = b"".join(self.blocks())
         self._claim.release()
         fd, owned = _made(self.path, content)
         os.close(self._fd)
         self._fd, self._claim, self._size, self._is_named = fd, owned, len(content), False
+
+
+def blocks_of(fd: int, size: int) -> Iterator[bytes]:
+    """Read the first `size` bytes of an open file, block by block; less when it is shorter.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    os.lseek(fd, 0, os.SEEK_SET)
+    return _pieces(fd, size)
+
+
+def _pieces(fd: int, left: int) -> Iterator[bytes]:
+    while left > 0 and (piece := os.read(fd, min(left, _CHUNK))):
+        yield piece
+        left -= len(piece)
 
 
 def unavailable(path: Path, what: str, error: OSError) -> StorageUnavailable:

@@ -18,6 +18,7 @@ async def run(front: Front, params: dict[str, Any]) -> object:
     result = await hosted.session.abort(
         run=RunId(asked.run) if asked.run else None,
         item=ItemId(asked.item) if asked.item and asked.scope == "item" else None,
+        scope="session" if asked.scope == "session" else "run",
         queue=asked.queue or "keep",
         grace_s=None if asked.grace_ms is None else asked.grace_ms / 1000,
     )

@@ -47,7 +47,7 @@ _NAMES: Mapping[str, str] = {
         TokenUse ToolItem ToolStatus Usage
     """,
     "sessions": """
-        ConfigureParams ConfigureResult Empty OutputRange SessionCloseParams
+        ConfigureParams ConfigureResult Empty ForkedSession OutputRange SessionCloseParams
         SessionDeleteParams SessionExportParams SessionExportResult SessionForkParams
         SessionLabelParams SessionListParams SessionListResult SessionNavigateParams
         SessionNavigateResult SessionOpenParams SessionReadParams SessionReadResult
@@ -86,7 +86,7 @@ _NAMES: Mapping[str, str] = {
         SubscribeParams SubscribeResult
     """,
     "event_base": """
-        EventBase ItemEvent RangedItemEvent RunEvent SessionEvent TurnEvent
+        EventBase ItemEvent MessageEvent RangedItemEvent RunEvent SessionEvent TurnEvent
     """,
     "run_events": """
         ChangesUpdated CompactionEnded CompactionStarted EditApplied EditConflict

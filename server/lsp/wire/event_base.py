@@ -2,7 +2,15 @@
 
 from server.lsp.wire.base import Moment, Seq, WireModel
 
-__all__ = ["EventBase", "ItemEvent", "RangedItemEvent", "RunEvent", "SessionEvent", "TurnEvent"]
+__all__ = [
+    "EventBase",
+    "ItemEvent",
+    "MessageEvent",
+    "RangedItemEvent",
+    "RunEvent",
+    "SessionEvent",
+    "TurnEvent",
+]
 
 
 class EventBase(WireModel):
@@ -38,6 +46,14 @@ class ItemEvent(EventBase):
     """An event of a message, thought or tool call."""
 
     run: str
+    turn: str | None = None
+    item: str
+
+
+class MessageEvent(EventBase):
+    """An event of something that is said; a program may say it while no run goes on."""
+
+    run: str | None = None
     turn: str | None = None
     item: str
 

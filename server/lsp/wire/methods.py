@@ -65,7 +65,7 @@ _ALL = (
     _asked("agent/session/list", sessions.SessionListParams, sessions.SessionListResult),
     _asked("agent/session/read", sessions.SessionReadParams, sessions.SessionReadResult),
     _asked("agent/session/configure", sessions.ConfigureParams, sessions.ConfigureResult),
-    _asked("agent/session/fork", sessions.SessionForkParams, SessionInfo),
+    _asked("agent/session/fork", sessions.SessionForkParams, sessions.ForkedSession),
     _asked("agent/session/close", sessions.SessionCloseParams, sessions.Empty),
     _asked("agent/session/delete", sessions.SessionDeleteParams, sessions.Empty),
     _asked("agent/session/export", sessions.SessionExportParams, sessions.SessionExportResult),

@@ -2,12 +2,13 @@
 
 from typing import Literal
 
-from server.lsp.wire.base import Count, Json, JsonObject, Many, Number, Uint, Vendor, WireModel
+from server.lsp.wire.base import Count, Json, JsonObject, Many, Number, Seq, Uint, Vendor, WireModel
 from server.lsp.wire.blocks import Block
 from server.lsp.wire.changes import ChangeCounts, ChangeSet
 from server.lsp.wire.errors import RunError
 from server.lsp.wire.event_base import (
     ItemEvent,
+    MessageEvent,
     RangedItemEvent,
     RunEvent,
     SessionEvent,
@@ -95,7 +96,7 @@ class TurnEnded(TurnEvent):
     usage: SpentUsage
 
 
-class MessageStarted(ItemEvent):
+class MessageStarted(MessageEvent):
     """Somebody begins to speak."""
 
     type: Literal["message.started"] = "message.started"
@@ -110,12 +111,15 @@ class MessageDelta(RangedItemEvent):
     text: str
 
 
-class MessageEnded(RangedItemEvent):
+class MessageEnded(MessageEvent):
     """A message as a whole; the user's own words are messages too."""
 
     type: Literal["message.ended"] = "message.ended"
     role: MessageRole
     content: Many[Block]
+    custom_type: str | None = None
+    """Whose words they are, with the role `custom`."""
+    from_: Seq | None = None
     delivery: MessageDelivery | None = None
     message_id: str | None = None
     model: str | None = None

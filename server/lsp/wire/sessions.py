@@ -17,6 +17,7 @@ __all__ = [
     "ConfigureParams",
     "ConfigureResult",
     "Empty",
+    "ForkedSession",
     "OutputRange",
     "SessionCloseParams",
     "SessionDeleteParams",
@@ -115,6 +116,12 @@ class SessionForkParams(SessionParams):
 
     at_entry: str | None = None
     title: str | None = None
+
+
+class ForkedSession(SessionInfo):
+    """The new session, and the text to edit when it was made before an entry."""
+
+    editor_text: str | None = None
 
 
 class SessionCloseParams(SessionParams):

@@ -1,0 +1,290 @@
+"""The stored sessions as front ends see them: listed, searched, read, removed, copied out and in."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import anyio
+from anyio import to_thread
+
+from agent_core.kernel import Clock, SessionId
+from agent_core.kernel.errors import (
+    IndexUnavailable,
+    SessionNotFound,
+    StorageUnavailable,
+    UsageError,
+)
+from agent_core.resources.paths import AppPaths
+from agent_core.storage import SessionStore, SessionSummary
+from agent_core.storage.adapters.jsonl import JsonlStore
+from agent_core.storage.importing import Imported, import_session
+from agent_core.storage.index import Hit, SessionIndex
+from agent_core.storage.port import Stored
+from agent_core.transcript import Transcript
+from agent_core.transcript.codec import encode_entry, encode_header
+
+ExportFormat = Literal["jsonl", "md", "html"]
+LIMIT = 50
+"""How many sessions a page holds unless another number is asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Some of the sessions, newest first."""
+
+    sessions: tuple[SessionSummary, ...]
+    next: str | None
+    """Given as cursor, it brings the next page; None: there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Some of what was found, best first."""
+
+    hits: tuple[Hit, ...]
+    next: str | None
+    """Given as cursor, it brings the next page; None: there is none."""
+
+
+class SessionLibrary:
+    """What can be done with stored sessions without opening them for work."""
+
+    def __init__(self, store: SessionStore, *, index: SessionIndex | None, clock: Clock) -> None:
+        """Take the parts; the index is closed by `close`.
+
+        Args:
+            store: Where the sessions are.
+            index: None: lists come from the store, and nothing can be searched.
+            clock: Gives imported sessions their time.
+        """
+        self._store = store
+        self._index = index
+        self._clock = clock
+        self._problem: str | None = None
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with the index, in one sentence, as far as it was used; None: nothing."""
+        return self._problem or (self._index.problem if self._index else None)
+
+    async def refresh(self) -> None:
+        """Bring the index up to date now, so that the next question is answered at once. Cancellable."""
+        if self._index is None:
+            return
+        try:
+            await self._index.refresh()
+        except IndexUnavailable as error:
+            self._problem = str(error)
+
+    async def list(
+        self,
+        cwd: str | None = None,
+        *,
+        query: str | None = None,
+        limit: int = LIMIT,
+        cursor: str | None = None,
+    ) -> Page:
+        """Give sessions, newest first; with a query those that hold its words, best first.
+
+        Args:
+            cwd: Only those of this folder.
+            query: As in `search`; blank is none.
+            limit: How many at most.
+            cursor: Where an earlier page ended. It holds while sessions come and go.
+
+        Raises:
+            UsageError: The limit or cursor cannot be used.
+            IndexUnavailable: There is a query and nothing to search with.
+        """
+        if query is not None and query.strip():
+            found = await self.search(query, cwd=cwd, limit=limit, cursor=cursor)
+            return Page(sessions=tuple(hit.summary for hit in found.hits), next=found.next)
+        _check_limit(limit)
+        after = None if cursor is None else _place(cursor)
+        rest = [one for one in await self._all(cwd) if after is None or _order(one) < after]
+        page = tuple(rest[:limit])
+        return Page(sessions=page, next=_cursor(page[-1]) if len(rest) > limit else None)
+
+    async def search(
+        self,
+        query: str,
+        *,
+        cwd: str | None = None,
+        limit: int = LIMIT,
+        cursor: str | None = None,
+    ) -> Found:
+        """Find sessions by what was said in them.
+
+        Args:
+            query: Words, and phrases in double quotes; all must be there. The last word may be a beginning.
+            cwd: Only sessions of this folder.
+            limit: How many at most.
+            cursor: Where an earlier page ended.
+
+        Raises:
+            UsageError: The limit or cursor cannot be used.
+            IndexUnavailable: There is nothing to search with.
+        """
+        _check_limit(limit)
+        offset = 0 if cursor is None else _number(cursor)
+        if self._index is None:
+            message = "these sessions have no index: they can be listed, not searched"
+            raise IndexUnavailable(message)
+        hits = await self._index.search(query, cwd=cwd, limit=limit + 1, offset=offset)
+        more = len(hits) > limit
+        return Found(hits=hits[:limit], next=str(offset + limit) if more else None)
+
+    async def find(self, beginning: str) -> SessionSummary:
+        """Give the one session whose id begins so.
+
+        Raises:
+            SessionNotFound: None does, or several do.
+        """
+        every = await self._all(None)
+        found = [one for one in every if beginning and one.session.startswith(beginning)]
+        exact = [one for one in found if one.session == beginning]
+        if len(exact or found) == 1:
+            return (exact or found)[0]
+        if not found:
+            message = f"no session's id begins with {beginning!r}: list the sessions to see which there are"
+            raise SessionNotFound(message)
+        names = ", ".join(one.session for one in found[:3])
+        rest = f" and {len(found) - 3} more" if len(found) > 3 else ""  # noqa: PLR2004 - as many as above
+        message = f"the ids of {len(found)} sessions begin with {beginning!r}: {names}{rest}; write more of it"
+        raise SessionNotFound(message)
+
+    async def read(self, session: SessionId) -> Stored:
+        """Read a session, also while it is being written.
+
+        Raises:
+            SessionNotFound: There is no such session.
+            SessionDamaged: It is no session file.
+            StorageUnavailable: It cannot be read.
+        """
+        return await self._store.read(session)
+
+    async def delete(self, session: SessionId) -> None:
+        """Remove a session for good.
+
+        Raises:
+            SessionNotFound: There is no such session.
+            SessionLocked: A living process writes it.
+            StorageUnavailable: It cannot be removed.
+        """
+        await self._store.delete(session)
+
+    async def export(self, session: SessionId, how: ExportFormat) -> bytes:
+        """Give a session as a document: the lines of its file, Markdown of its present branch, or HTML of all of it.
+
+        Raises:
+            SessionNotFound: There is no such session.
+            SessionDamaged: It is no session file.
+            StorageUnavailable: It cannot be read.
+        """
+        stored = await self._store.read(session)
+        return await to_thread.run_sync(_document, stored, how)
+
+    async def import_(self, source: Path | bytes, cwd: str) -> Imported:
+        """Copy a session file into a folder's sessions, as a new one.
+
+        Raises:
+            SessionDamaged: It is no session that can be read, or nothing was said in it.
+            StorageUnavailable: It cannot be read, or the copy cannot be written.
+        """
+        return await import_session(source, store=self._store, cwd=cwd, clock=self._clock)
+
+    async def close(self) -> None:
+        """Let go of the index. Idempotent."""
+        if self._index is not None:
+            await self._index.close()
+
+    async def _all(self, cwd: str | None) -> Sequence[SessionSummary]:
+        if self._index is None:
+            found = await self._store.list(cwd)
+        else:
+            try:
+                found = await self._index.list(cwd)
+            except IndexUnavailable as error:
+                self._problem = str(error)
+                found = await self._store.list(cwd)
+        return sorted(found, key=_order, reverse=True)
+
+
+@asynccontextmanager
+async def open_library(paths: AppPaths, *, clock: Clock) -> AsyncGenerator[SessionLibrary, None]:
+    """Open the sessions of a user; their index is brought up to date in the background until the context is left."""
+    # SQLite costs some milliseconds: who lists no sessions does not pay for it.
+    from agent_core.storage.adapters.index_sqlite import SqliteIndex  # noqa: PLC0415 - see above
+
+    index = SqliteIndex(paths.sessions, paths.index)
+    library = SessionLibrary(JsonlStore(paths.sessions, clock), index=index, clock=clock)
+    failure: Exception | None = None
+    async with anyio.create_task_group() as group:
+        group.start_soon(library.refresh)
+        try:
+            yield library
+        except Exception as error:  # noqa: BLE001 - raised again below, outside of the group that would wrap it
+            failure = error
+        finally:
+            group.cancel_scope.cancel()
+            await library.close()
+    if failure is not None:
+        raise failure
+
+
+def _document(stored: Stored, how: ExportFormat) -> bytes:
+    # Both formats bring libraries along that nothing else needs.
+    from agent_core.transcript.export_html import html  # noqa: PLC0415 - see above
+    from agent_core.transcript.export_markdown import markdown  # noqa: PLC0415 - see above
+
+    if how == "jsonl":
+        return _lines(stored)
+    transcript = Transcript(stored.entries)
+    if how == "md":
+        whole = {entry.id: entry for entry in stored.entries}
+        path = [whole[entry.id] for entry in transcript.path()]
+        text = markdown(stored.header, path, title=transcript.title)
+    else:
+        text = html(stored.header, stored.entries, transcript.leaf, title=transcript.title)
+    return text.encode("utf-8", "replace")
+
+
+def _lines(stored: Stored) -> bytes:
+    """Give the file's own whole lines, or, of a session in memory, what they would be."""
+    if stored.location is None:
+        lines = [encode_header(stored.header), *map(encode_entry, stored.entries)]
+        return b"\n".join([*lines, b""])
+    try:
+        data = stored.location.read_bytes()
+    except OSError as error:
+        message = f"the session file {str(stored.location)!r} could not be read: {error.strerror or error}"
+        raise StorageUnavailable(message) from error
+    return data[: data.rfind(b"\n") + 1]
+
+
+def _check_limit(limit: int) -> None:
+    if limit < 1:
+        message = f"the limit is {limit}: ask for one session at least"
+        raise UsageError(message)
+
+
+def _order(one: SessionSummary) -> tuple[int, str]:
+    return one.modified_ms, one.session
+
+
+def _cursor(one: SessionSummary) -> str:
+    return f"{one.modified_ms}.{one.session}"
+
+
+def _place(cursor: str) -> tuple[int, str]:
+    time, _, session = cursor.partition(".")
+    return _number(time), session
+
+
+def _number(cursor: str) -> int:
+    if not (cursor.isascii() and cursor.isdigit()):
+        message = f"the cursor {cursor!r:.80} is none that was given out: begin without one"
+        raise UsageError(message)
+    return int(cursor)

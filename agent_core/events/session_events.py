@@ -1,0 +1,111 @@
+"""The events that belong to the session rather than to one of its runs."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from agent_core.events.values import (
+    Failure,
+    SessionConfig,
+    SessionState as State,
+    ThinkingLevel,
+    UsageReport,
+)
+from agent_core.kernel import EntryId, RunId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionState:
+    """The session is idle, running, compacting or waiting."""
+
+    state: State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionConfigured:
+    """Model, mode, queues or tools changed."""
+
+    config: SessionConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionUsage:
+    """Tokens, money or context fill changed."""
+
+    usage: UsageReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionTitle:
+    """The session's title changed; None: it has none."""
+
+    title: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelChanged:
+    """Another model or thinking level is in force from the next request."""
+
+    model: str
+    thinking: ThinkingLevel
+    source: Literal["set", "cycle", "restore"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeafMoved:
+    """The conversation goes on from another entry; None: from the very beginning."""
+
+    leaf: EntryId | None
+    from_: EntryId | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BashStarted:
+    """The user runs a command."""
+
+    command: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BashOutput:
+    """What the user's command prints."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BashEnded:
+    """The user's command is over."""
+
+    exit_code: int | None
+    """None: it was cancelled, or killed by a signal."""
+    output: str
+    """Its end, as it is kept."""
+    cancelled: bool
+    truncated: bool
+    full_output: str | None
+    """The file that holds all of it, when it is more than `output`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """Something the user should know; nothing failed."""
+
+    level: Literal["info", "warning"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorRaised:
+    """Something failed that ends no run: an entry could not be written, a hook broke a rule."""
+
+    run: RunId | None
+    error: Failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtensionError:
+    """A hook crashed or took too long; the run went on without it."""
+
+    extension: str
+    event: str
+    error: str

@@ -1,0 +1,47 @@
+"""Makes frozen values faster than their own constructors do, for places where whole files are read."""
+
+from collections.abc import Callable
+from dataclasses import MISSING, Field, fields, is_dataclass
+from typing import ParamSpec, TypeVar, cast
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_ABSENT = object()
+
+
+def quick(cls: Callable[P, T]) -> Callable[P, T]:
+    """Give a function that does what the constructor of a frozen, slotted, keyword-only dataclass does.
+
+    Such a constructor sets each field by its name through `object.__setattr__`; setting its slots takes less than
+    half of the time. `__post_init__` is not called.
+
+    Raises:
+        TypeError: The class is none of that kind.
+    """
+    if not (isinstance(cls, type) and is_dataclass(cls) and hasattr(cls, "__slots__")):
+        message = f"{cls!r} is no slotted dataclass"
+        raise TypeError(message)
+    known: dict[str, object] = {"cls": cls, "new": object.__new__, "absent": _ABSENT}
+    for one in fields(cls):
+        known[f"set_{one.name}"] = cast("object", getattr(cls, one.name).__set__)
+        known[f"make_{one.name}"] = one.default_factory
+        known[f"default_{one.name}"] = (
+            _ABSENT if one.default is MISSING else cast("object", one.default)
+        )
+    parameters = ", ".join(_parameter(one) for one in fields(cls))
+    settings = "".join(f"    set_{one.name}(made, {_value(one)})\n" for one in fields(cls))
+    source = f"def make(*, {parameters}):\n    made = new(cls)\n{settings}    return made\n"
+    exec(source, known)  # noqa: S102 - as dataclasses makes its constructors: from the names of fields alone
+    return cast("Callable[P, T]", known["make"])
+
+
+def _parameter(one: Field[object]) -> str:
+    needed = one.default is MISSING and one.default_factory is MISSING
+    return one.name if needed else f"{one.name}=default_{one.name}"
+
+
+def _value(one: Field[object]) -> str:
+    if one.default_factory is MISSING:
+        return one.name
+    return f"make_{one.name}() if {one.name} is absent else {one.name}"

@@ -1,0 +1,109 @@
+"""What lies aside until the transcript has a place for it: never between a call and its result."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from agent_core.events import Delivery, Event, MessageEnded, MessageStarted
+from agent_core.kernel import EntryId, ItemId, RunId
+from agent_core.messages import BashMessage, CustomMessage
+from agent_core.session.drafts import added_entry, laid_entry, message_entry, taken_up_entry
+from agent_core.session.recorder import Recorder
+
+Until = Literal["turn", "run", "prompt"]
+"""How long something lies aside: to the end of a turn, to the end of the run, to the user's next prompt."""
+Say = Callable[[Event], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Laid:
+    """Something that lies aside."""
+
+    laid_id: str
+    until: Until
+    message: CustomMessage | BashMessage
+
+
+class Aside:
+    """Keeps what lies aside: in the file at once, in the conversation when its time has come."""
+
+    def __init__(self, recorder: Recorder, *, new_id: Callable[[], str]) -> None:
+        self._recorder = recorder
+        self._new_id = new_id
+        self._laid: list[Laid] = []
+
+    def put(self, laid: Laid) -> None:
+        """Take in what the file holds already."""
+        self._laid.append(laid)
+
+    async def accept(self, message: CustomMessage, *, until: Until) -> None:
+        """Lay words aside.
+
+        Raises:
+            StorageError: They are not in the file, and nothing of them is kept.
+        """
+        laid = Laid(laid_id=self._new_id(), until=until, message=message)
+        # Before it is written: its moment may come while the disk works, and would not come again soon.
+        self._laid.append(laid)
+        try:
+            _ = await self._recorder.accept(laid_entry(laid.laid_id, until, message))
+        except BaseException:
+            self._laid = [one for one in self._laid if one is not laid]
+            raise
+
+    async def keep(self, message: BashMessage, *, until: Until) -> None:
+        """Lay something aside that has happened, whatever the disk says."""
+        laid = Laid(laid_id=self._new_id(), until=until, message=message)
+        self._laid.append(laid)
+        _ = await self._recorder.keep(laid_entry(laid.laid_id, until, message))
+
+    async def take_up(self, *untils: Until, run: RunId | None, say: Say) -> None:
+        """Put what has waited for this moment into the conversation, in the order in which it was laid aside.
+
+        When it returns nothing is due any more, also of what was laid aside meanwhile.
+        """
+        while laid := next((one for one in self._laid if one.until in untils), None):
+            self._laid.remove(laid)
+            message = laid.message
+            draft = (
+                added_entry(message)
+                if isinstance(message, CustomMessage)
+                else message_entry(message)
+            )
+            entry = await self._recorder.keep(draft, taken_up_entry(laid.laid_id))
+            if isinstance(message, CustomMessage):
+                tell_added(
+                    message,
+                    run=run,
+                    item=ItemId(self._new_id()),
+                    entry=entry,
+                    delivery="nextTurn" if laid.until == "prompt" else None,
+                    say=say,
+                )
+
+
+def tell_added(
+    message: CustomMessage,
+    *,
+    run: RunId | None,
+    item: ItemId,
+    entry: EntryId,
+    delivery: Delivery | None,
+    say: Say,
+) -> None:
+    """Tell that a program's words are in the conversation now, if people are to see them."""
+    if not message.display:
+        return
+    _ = say(MessageStarted(run=run, turn=None, item=item, role="custom"))
+    _ = say(
+        MessageEnded(
+            run=run,
+            turn=None,
+            item=item,
+            role="custom",
+            content=message.content,
+            custom_type=message.custom_type,
+            delivery=delivery,
+            entry=entry,
+        )
+    )

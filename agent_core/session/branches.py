@@ -1,0 +1,324 @@
+"""Goes from one branch of a session to another, and makes new sessions of its branches."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from anyio import to_thread
+
+from agent_core.compaction.branch_summary import (
+    BranchSummary,
+    branch_prompt,
+    branch_summary,
+    prepare_branch,
+    shared_length,
+)
+from agent_core.compaction.compactor import Scribe
+from agent_core.events import (
+    LeafMoved,
+    ModelChanged,
+    Notice,
+    SessionConfigured,
+    SessionUsage,
+    ThinkingLevel,
+)
+from agent_core.kernel import EntryId, SessionId
+from agent_core.kernel.errors import EntryUnknown, ForkRefused, SessionBusy
+from agent_core.kernel.shield import uncancelled
+from agent_core.messages import UserMessage, text_of
+from agent_core.providers.thinking import LEVELS
+from agent_core.session.compaction_told import AskedAgain
+from agent_core.session.drafts import (
+    LEAF,
+    Draft,
+    branch_summary_entry,
+    label_before_entry,
+    label_entry,
+    leaf_entry,
+)
+from agent_core.session.offspring import labels_of, offspring_entries
+from agent_core.session.parts import Parts
+from agent_core.session.restore import restore
+from agent_core.session.runs import Activity, Runs
+from agent_core.session.tree_nodes import kind_of, role_of, shown_from
+from agent_core.storage.held import begins_session
+from agent_core.transcript import build_context
+from agent_core.transcript.entries import (
+    AnyEntry,
+    CustomEntry,
+    CustomMessageEntry,
+    Header,
+    MessageEntry,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forked:
+    """A new session, made from a part of this one. It is kept and closed: whoever wants it opens it."""
+
+    session: SessionId | None
+    """None: nothing was said before the entry, so there is nothing to keep; begin a new session."""
+    text: str
+    """The words of the user's message before which it ends, for the editor; empty after `clone`."""
+    location: str | None
+    """The new session's file; None in memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Navigated:
+    """Where the conversation goes on now."""
+
+    leaf: EntryId | None
+    """As the tree shows it; None: at the very beginning."""
+    editor_text: str | None
+    """The words of the message that was gone to: they can be said anew in another way."""
+    summary: str | None
+    """What was written of the branch that was left."""
+    cancelled: bool = False
+    """The summary was stopped, so nothing moved."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryWish:
+    """How the branch that is left is to be summarised."""
+
+    instructions: str | None = None
+    replaces: bool = False
+    """The instructions stand in the place of the usual ones."""
+
+
+class Branches:
+    """Moves the leaf while nothing else goes on, and copies branches."""
+
+    def __init__(self, parts: Parts, runs: Runs, *, go_on: Callable[[], None]) -> None:
+        self._parts = parts
+        self._runs = runs
+        self._go_on = go_on
+
+    @property
+    def leaf(self) -> EntryId | None:
+        """The last entry of the present branch that the tree shows."""
+        transcript = self._parts.recorder.transcript
+        return shown_from(transcript, transcript.leaf)
+
+    def known(self, entry: EntryId) -> AnyEntry:
+        """Give an entry.
+
+        Raises:
+            EntryUnknown: There is none of that id.
+        """
+        found = self._parts.recorder.transcript.get(entry)
+        if found is None:
+            message = f"the session has no entry {entry!r}; look at its tree for those that it has"
+            raise EntryUnknown(message)
+        return found
+
+    async def fork(self, target: EntryId) -> Forked:
+        """Make a session of everything before a message of the user."""
+        self._check_idle("forked")
+        entry = self.known(target)
+        if role_of(entry) != "user":
+            message = (
+                f"a session is forked at a message of the user, and entry {target!r} is "
+                f"{_called(entry)}; choose the message before it, or clone the whole branch"
+            )
+            raise ForkRefused(message)
+        parent = self._parent_of(entry)
+        path = () if parent is None else self._parts.recorder.transcript.path(parent)
+        return await self._offspring(path, text=await self._text_of(entry) or "")
+
+    async def clone(self) -> Forked:
+        """Make a session of the present branch."""
+        self._check_idle("cloned")
+        path = self._parts.recorder.path()
+        if not any(role_of(entry) in {"user", "assistant"} for entry in path):
+            message = "nothing has been said on this branch, so there is nothing to clone"
+            raise ForkRefused(message)
+        return await self._offspring(path, text="")
+
+    async def navigate(
+        self, target: EntryId, *, wish: SummaryWish | None, label: str | None
+    ) -> Navigated:
+        """Go on from another entry; the session is held until that is done."""
+        entry = self.known(target)
+        self._check_idle("moved to another branch")
+        if target in {self._parts.recorder.transcript.leaf, self.leaf}:
+            return self._stayed()
+        if wish is not None:
+            _ = self._parts.models.required()
+        activity = self._runs.reserve("compaction", None)
+        ended: list[Navigated] = []
+
+        async def work() -> None:
+            text = await self._text_of(entry)
+            place = target if text is None else self._parent_of(entry)
+            summary = None if wish is None else await self._summary(activity, entry, wish)
+            if not activity.fenced:
+                step = self._arrive(place, summary=summary, target=target, label=label)
+                await uncancelled(step)
+                words = None if summary is None else summary.summary
+                ended.append(Navigated(leaf=self.leaf, editor_text=text, summary=words))
+
+        try:
+            await self._runs.carry(activity, work, self._go_on)
+        except BaseException:
+            # Words that were prompted meanwhile are said also when the move came to nothing.
+            self._go_on()
+            raise
+        return ended[0] if ended else self._stayed(cancelled=True)
+
+    async def _summary(
+        self, activity: Activity, target: AnyEntry, wish: SummaryWish
+    ) -> BranchSummary | None:
+        """Have the entries between the leaf and the common ancestor summarised; None: they say nothing."""
+        parts = self._parts
+        path = parts.recorder.path()
+        model = parts.models.required()
+        prepared = prepare_branch(
+            path,
+            shared=shared_length(path, parts.recorder.transcript.path(target.id)),
+            context_window=model.facts.context_window,
+            reserve_tokens=parts.options.compaction.branch_reserve_tokens,
+        )
+        if prepared is None:
+            return None
+        scribe = Scribe(
+            model,
+            thinking=parts.models.thinking if model.facts.reasoning else "off",
+            patience=AskedAgain(parts, activity),
+        )
+        parts.voice.say_state("compacting")
+        try:
+            notes = await scribe.notes(
+                prepared.messages,
+                lambda text: branch_prompt(
+                    text, instructions=wish.instructions, replaces=wish.replaces
+                ),
+            )
+        finally:
+            if not activity.fenced:
+                parts.voice.say_state("idle")
+        return branch_summary(notes, prepared, usage=scribe.usage)
+
+    async def _arrive(
+        self,
+        place: EntryId | None,
+        *,
+        summary: BranchSummary | None,
+        target: EntryId,
+        label: str | None,
+    ) -> None:
+        """Move, write where to, and tell it; when it cannot be written, everything is as before."""
+        recorder = self._parts.recorder
+        left, shown = recorder.transcript.leaf, self.leaf
+        stays = summary is None and self._rests_at(place)
+        drafts = () if stays else (_arrival(summary, left),)
+        if label is not None:
+            mark = label_entry(target, label) if summary is None else label_before_entry(label)
+            drafts = (*drafts, mark)
+        if not stays:
+            await recorder.move(place)
+        try:
+            if drafts:
+                _ = await recorder.accept(*drafts)
+        except BaseException:
+            await recorder.move(left)
+            raise
+        if not stays:
+            self._tell(shown, summary)
+
+    def _rests_at(self, place: EntryId | None) -> bool:
+        transcript = self._parts.recorder.transcript
+        if transcript.leaf == place:
+            return True
+        last = None if transcript.leaf is None else transcript.get(transcript.leaf)
+        return isinstance(last, CustomEntry) and last.custom_type == LEAF and last.parent == place
+
+    def _tell(self, left: EntryId | None, summary: BranchSummary | None) -> None:
+        parts = self._parts
+        if summary is not None and summary.usage is not None:
+            parts.tally.spent(summary.usage)
+        _ = parts.voice.say(LeafMoved(leaf=self.leaf, from_=left))
+        self._take_up_choice()
+        parts.tally.moved(restore(parts.recorder.path()).context_used)
+        usage = parts.tally.of_session(parts.models.context_window)
+        _ = parts.voice.say(SessionUsage(usage=usage))
+
+    def _take_up_choice(self) -> None:
+        """Let the model and thinking level of the branch be in force, as far as they can be."""
+        parts, models = self._parts, self._parts.models
+        before = (models.ref, models.thinking)
+        context = build_context(parts.recorder.path())
+        if context.model not in {None, models.ref} and not models.take_up(context.model or ""):
+            text = f"this branch was with {context.model}, which cannot be used now; {models.ref} goes on"
+            _ = parts.voice.say(Notice(level="warning", text=text))
+        models.thinking = _known_level(context.thinking) or models.thinking
+        if before != (models.ref, models.thinking):
+            told = ModelChanged(model=models.ref or "", thinking=models.thinking, source="restore")
+            _ = parts.voice.say(told)
+            _ = parts.voice.say(SessionConfigured(config=parts.config()))
+
+    async def _offspring(self, path: Sequence[AnyEntry], *, text: str) -> Forked:
+        parts = self._parts
+        whole = await parts.recorder.load(path)
+        labels = labels_of(parts.recorder.transcript.entries)
+        entries = await to_thread.run_sync(partial(offspring_entries, whole, labels=labels))
+        if not begins_session(entries):
+            return Forked(session=None, text=text, location=None)
+        header = Header(
+            id=SessionId(parts.new_id()),
+            at_ms=parts.clock.now_ms(),
+            cwd=str(parts.place.workspace.root),
+            parent_session=parts.recorder.location or parts.session,
+        )
+        location = await parts.offspring(header, entries)
+        return Forked(session=header.id, text=text, location=location)
+
+    async def _text_of(self, entry: AnyEntry) -> str | None:
+        """Give the words that go back to the editor; None: the entry is none that people or programs said."""
+        if role_of(entry) != "user" and kind_of(entry) != "custom_message":
+            return None
+        (whole,) = await self._parts.recorder.load((entry,))
+        match whole:
+            case (
+                MessageEntry(message=UserMessage(content=content))
+                | CustomMessageEntry(content=content)
+            ):
+                return text_of(content)
+            case _:
+                return None
+
+    def _parent_of(self, entry: AnyEntry) -> EntryId | None:
+        path = self._parts.recorder.transcript.path(entry.id)
+        return path[-2].id if len(path) > 1 else None
+
+    def _check_idle(self, done: str) -> None:
+        current = self._runs.current
+        if current is not None:
+            what = "a run" if current.kind == "run" else "a compaction or a move in the tree"
+            message = f"{what} is going on; the session can be {done} when it is over, or cancel it"
+            raise SessionBusy(message)
+
+    def _stayed(self, *, cancelled: bool = False) -> Navigated:
+        return Navigated(leaf=self.leaf, editor_text=None, summary=None, cancelled=cancelled)
+
+
+def _known_level(level: str | None) -> ThinkingLevel | None:
+    """A session of a later version may have a level that this one has not."""
+    return next((one for one in LEVELS if one == level), None)
+
+
+def _arrival(summary: BranchSummary | None, left: EntryId | None) -> Draft:
+    return leaf_entry(left) if summary is None else branch_summary_entry(summary, left=left)
+
+
+def _called(entry: AnyEntry) -> str:
+    names = {
+        "assistant": "an answer of the model",
+        "toolResult": "the result of a tool",
+        "bashExecution": "a command that the user ran",
+        "custom_message": "a message of a program",
+        "compaction": "a summary of older messages",
+        "branch_summary": "a summary of another branch",
+    }
+    return names.get(role_of(entry) or kind_of(entry) or "", "none of the conversation")

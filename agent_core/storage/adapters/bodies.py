@@ -1,0 +1,74 @@
+"""Lets the bodies of entries stay in their file, and reads them back."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from agent_core.kernel import EntryId
+from agent_core.kernel.errors import StorageUnavailable
+from agent_core.storage.adapters.recovery import parse_line
+from agent_core.transcript.codec import decode_entry
+from agent_core.transcript.context import context_entries
+from agent_core.transcript.cooling import cooled
+from agent_core.transcript.entries import AnyEntry, ColdEntry, Place, WholeEntry
+from agent_core.transcript.tree import path_to
+
+
+def cool(entries: Sequence[AnyEntry], places: Mapping[EntryId, Place]) -> tuple[AnyEntry, ...]:
+    """Give what is held of entries; those that are in no file stay whole."""
+    return tuple(_cool(entry, places.get(entry.id)) for entry in entries)
+
+
+def load(
+    entries: Sequence[ColdEntry], *, read: Callable[[Place], bytes], path: Path
+) -> tuple[WholeEntry, ...]:
+    """Read bodies back.
+
+    Raises:
+        StorageUnavailable: Something else is in their places.
+        OSError: The file cannot be read.
+    """
+    return tuple(_load(entry, read(entry.place), path) for entry in entries)
+
+
+def settle(
+    entries: dict[EntryId, AnyEntry],
+    places: Mapping[EntryId, Place],
+    *,
+    read: Callable[[Place], bytes],
+    path: Path,
+) -> None:
+    """Leave those entries whole that the context of the last one is made of, and let the others go.
+
+    Raises:
+        StorageUnavailable, OSError: A body that is needed cannot be read back.
+    """
+    if not entries:
+        return
+    needed = {one.id for one in context_entries(path_to(next(reversed(entries)), entries))}
+    missing = [one for one in map(entries.__getitem__, needed) if isinstance(one, ColdEntry)]
+    for entry in load(missing, read=read, path=path):
+        entries[entry.id] = entry
+    if len(needed) < len(entries):
+        for entry in [one for one in entries.values() if one.id not in needed]:
+            entries[entry.id] = _cool(entry, places.get(entry.id))
+
+
+def _cool(entry: AnyEntry, place: Place | None) -> AnyEntry:
+    return entry if place is None or isinstance(entry, ColdEntry) else cooled(entry, place)
+
+
+def _load(cold: ColdEntry, line: bytes, path: Path) -> WholeEntry:
+    raw = parse_line(line)
+    try:
+        entry = None if raw is None else decode_entry(raw)
+    except ValueError:
+        entry = None
+    if entry is None or entry.id != cold.id:
+        message = (
+            f"the session file {str(path)!r} was changed: the entry {cold.id!r} is no longer where it was; "
+            "close the session and open it again"
+        )
+        raise StorageUnavailable(message)
+    # Where a line before it was lost, the entry hangs from another than its line says.
+    return entry if entry.parent == cold.parent else replace(entry, parent=cold.parent)

@@ -1,0 +1,62 @@
+"""The port of the index: finds sessions by what was said in them."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from agent_core.kernel import EntryId
+from agent_core.storage.port import SessionSummary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A session in which something was found, and the place that shows it best."""
+
+    summary: SessionSummary
+    entry: EntryId | None
+    """The entry of that place; None: the title, or an entry of a format that had no ids."""
+    snippet: str
+    """A piece of the text around the place, on one line."""
+    marks: tuple[tuple[int, int], ...]
+    """Where in the snippet the words are: from, to (not included), in order."""
+
+
+class SessionIndex(Protocol):
+    """A cache over the session files; what is in no file is not in it.
+
+    Every call looks at the files first, so what it gives is as new as they are. Any of them may raise
+    `IndexUnavailable`: there is no index to be had on this system.
+    """
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with the index, in one sentence; None: nothing, as far as it was used."""
+        ...
+
+    async def refresh(self) -> None:
+        """Read what is new in the files; of one that has grown, only what was added.
+
+        Cancelled, it stops after the piece that it is at; the next call goes on from there.
+        """
+        ...
+
+    async def list(self, cwd: str | None = None) -> tuple[SessionSummary, ...]:
+        """Give the sessions, newest first; of all folders when none is named."""
+        ...
+
+    async def search(
+        self, query: str, *, cwd: str | None = None, limit: int = 50, offset: int = 0
+    ) -> tuple[Hit, ...]:
+        """Find sessions that hold all the words, best first: by how well they fit and how new they are.
+
+        Args:
+            query: Words, and phrases in double quotes. The last word may be the beginning of one. Whatever else is in
+                it separates words; a query without words finds nothing.
+            cwd: Only sessions of this folder.
+            limit: How many at most.
+            offset: How many of the best to leave out.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of the index's file. Idempotent; never raises."""
+        ...

@@ -1,0 +1,190 @@
+"""Runs one command with bash in the workspace: starts it, watches it, and ends it with everything that it started."""
+
+import signal
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+import anyio
+
+from agent_core.kernel import JsonValue
+from agent_core.kernel.errors import FileMissing
+from agent_core.kernel.truncation import Truncation, format_size
+from agent_core.tools.arguments import MAX_SECONDS
+from agent_core.tools.command_output import LiveOutput, OutputCapture
+from agent_core.workspace import Killed, Process, ProcessEnd, Workspace
+
+DEFAULT_TIMEOUT_S = 600.0
+KILL_GRACE_S = 0.15
+END_BOUND_S = 6.0
+"""How long cleaning up may take, whatever happens."""
+IDLE_S = 0.1
+"""Once the shell has ended, its background children are not waited for longer than this silence …"""
+LINGER_S = 1.0
+"""… nor, if they go on writing, longer than this."""
+SHELLS = ("/bin/bash", "bash")
+DISARMED: Mapping[str, str] = {
+    "EDITOR": "true",
+    "VISUAL": "true",
+    "GIT_EDITOR": "true",
+    "GIT_SEQUENCE_EDITOR": "true",
+    "GIT_PAGER": "cat",
+    "PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0",
+}
+"""Nobody sits at a terminal: what would wait for a person goes on or fails at once."""
+SIGNALLED = 128
+
+
+class Command:
+    """One command, its output, and how it ended. What it has written can be read also after a cancellation."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        *,
+        options: Mapping[str, JsonValue],
+        scratch: str,
+        show: Callable[[str], None],
+    ) -> None:
+        self.end: ProcessEnd | None = None
+        """None: it was ended before it was over."""
+        self.timed_out = False
+        self.killed: Killed | None = None
+        """What was ended with it; None: nobody can say."""
+        self._workspace = workspace
+        self._options = options
+        self._timeout_s = DEFAULT_TIMEOUT_S
+        self._live = LiveOutput(show)
+        self._capture = OutputCapture(folder=scratch, live=self._live)
+
+    async def run(self, text: str, *, timeout_s: float | None = None) -> None:
+        """Run it to its end. Cancelled, it leaves no process behind.
+
+        Args:
+            text: The command; the settings may put a prefix before it.
+            timeout_s: After this it is ended; None: as the settings say.
+
+        Raises:
+            FileMissing: There is no such shell.
+            AccessRefused: It cannot be started.
+        """
+        self._timeout_s = timeout_s or _timeout_s(self._options)
+        process = await self._start(text)
+        try:
+            await self._watch(process)
+        finally:
+            with anyio.move_on_after(END_BOUND_S, shield=True):
+                self.killed = await process.end(grace_s=KILL_GRACE_S)
+                while rest := await process.read():
+                    await self._capture.add(rest)
+                await self._capture.close()
+
+    @property
+    def full_output(self) -> str | None:
+        """The file with all of the output, once that is longer than what `tail` gives."""
+        return self._capture.file.path
+
+    def tail(self) -> Truncation:
+        """Give the end of the output with the counts of all of it."""
+        return self._capture.tail()
+
+    def about_cut(self, tail: Truncation) -> str:
+        """Say what part of the output a cut tail is, and where the rest is."""
+        last, limit = tail.total_lines, format_size(tail.max_bytes)
+        file = self._capture.file
+        where = f"Full output: {file.path}" if file.path else "The full output was not kept"
+        if file.problem:
+            where += f", cut: {file.problem}" if file.path else f": {file.problem}"
+        if tail.last_line_partial:
+            size, whole = (
+                format_size(tail.output_bytes),
+                format_size(self._capture.last_line_bytes()),
+            )
+            return f"[Showing last {size} of line {last} (line is {whole}). {where}]"
+        first = last - tail.output_lines + 1
+        why = f" ({limit} limit)" if tail.truncated_by == "bytes" else ""
+        return f"[Showing lines {first}-{last} of {last}{why}. {where}]"
+
+    def about_end(self) -> str:
+        """Say how it ended; empty when it ended well."""
+        if self.timed_out or self.end is None:
+            return f"Command timed out after {self._timeout_s:g} seconds"
+        if self.end.signal is not None:
+            name = _signal_name(self.end.signal)
+            return f"Command exited with code {SIGNALLED + self.end.signal} (killed by {name})"
+        return f"Command exited with code {self.end.exit_code}" if self.end.exit_code else ""
+
+    def notes(self) -> tuple[str, ...]:
+        """Tell what nobody could know from the output."""
+        killed = self.killed
+        if killed is None:
+            return ("It could not be made sure that everything it started has ended.",)
+        notes: list[str] = []
+        if killed.pids and self.end is not None:
+            notes.append(
+                f"{_processes(len(killed.pids))} left running in the background when the command ended, and ended with it. What must go on for longer has to be used in the same command."
+            )
+        if killed.survivors:
+            pids = ", ".join(str(pid) for pid in killed.survivors)
+            notes.append(f"These processes could not be ended: {pids}")
+        return tuple(notes)
+
+    async def _start(self, text: str) -> Process:
+        prefix, shell = self._options.get("prefix"), self._options.get("shellPath")
+        script = f"{prefix}\n{text}" if isinstance(prefix, str) and prefix else text
+        shells = (shell,) if isinstance(shell, str) and shell else SHELLS
+        processes, root = self._workspace.processes, self._workspace.root
+        env = {**self._workspace.env, **DISARMED}
+        for shell in shells[:-1]:
+            with suppress(FileMissing):
+                return await processes.start((shell, "-c", script), cwd=root, env=env)
+        return await processes.start((shells[-1], "-c", script), cwd=root, env=env)
+
+    async def _watch(self, process: Process) -> None:
+        """Read until the command is over: its shell has ended and nothing more is coming."""
+        closed = anyio.Event()
+
+        async def pump() -> None:
+            if data := await process.read():
+                group.start_soon(self._live.run)
+            while data:
+                await self._capture.add(data)
+                data = await process.read()
+            closed.set()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(pump)
+            with anyio.move_on_after(self._timeout_s) as time:
+                self.end = await process.wait()
+                if not closed.is_set():
+                    await self._silence(closed)
+            self.timed_out = time.cancelled_caught and self.end is None
+            if self._capture.total_bytes or not closed.is_set():
+                group.cancel_scope.cancel()  # somebody is still at work
+
+    async def _silence(self, closed: anyio.Event) -> None:
+        """Wait until every writer is gone, or nothing has come for a moment, or background children just go on."""
+        with anyio.move_on_after(LINGER_S):
+            while not closed.is_set():
+                seen = self._capture.total_bytes
+                with anyio.move_on_after(IDLE_S):
+                    await closed.wait()
+                if self._capture.total_bytes == seen:
+                    return
+
+
+def _timeout_s(options: Mapping[str, JsonValue]) -> float:
+    given = options.get("timeoutS")
+    if isinstance(given, int | float) and 0 < given <= MAX_SECONDS:
+        return float(given)
+    return DEFAULT_TIMEOUT_S
+
+
+def _signal_name(number: int) -> str:
+    with suppress(ValueError):
+        return signal.Signals(number).name
+    return f"signal {number}"
+
+
+def _processes(count: int) -> str:
+    return "1 process was" if count == 1 else f"{count} processes were"

@@ -1,0 +1,138 @@
+"""Which entries leave their bodies in the file, and what stays of them in memory: pure."""
+
+import sys
+from collections.abc import Mapping, Sequence
+
+from agent_core.kernel.quick import quick
+from agent_core.messages import (
+    AssistantMessage,
+    BashMessage,
+    Text,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+)
+from agent_core.messages.block_codec import NOTHING
+from agent_core.messages.values import AssistantContent, UserContent
+from agent_core.transcript.entries import (
+    AnyEntry,
+    BranchSummaryEntry,
+    ColdEntry,
+    CompactionEntry,
+    CustomEntry,
+    CustomMessageEntry,
+    MessageEntry,
+    Place,
+    StoredMessage,
+    UnknownEntry,
+)
+
+PREVIEW_CHARS = 80
+OWN_PREFIX = "tiller."
+"""How the types of our own data begin; that is small and read at every opening."""
+_NEW_COLD = quick(ColdEntry)
+
+
+def preview_of(entry: AnyEntry) -> str:
+    """Give the first words of an entry, on one line; empty when it says nothing."""
+    match entry:
+        case ColdEntry():
+            return entry.preview
+        case MessageEntry(message=message):
+            return _words_of(message)
+        case CompactionEntry() | BranchSummaryEntry():
+            return _first_words(entry.summary)
+        case CustomMessageEntry():
+            return _text_of(entry.content)
+        case _:
+            return ""
+
+
+def cooled(entry: AnyEntry, place: Place) -> AnyEntry:
+    """Give what stays in memory of an entry whose line lies there; the entry itself when it is small."""
+    match entry:
+        case MessageEntry(message=message):
+            return _cold_message(entry, message, place)
+        case CompactionEntry() | BranchSummaryEntry():
+            compacts = isinstance(entry, CompactionEntry)
+            return _NEW_COLD(
+                id=entry.id,
+                parent=entry.parent,
+                at_ms=entry.at_ms,
+                line_extra=NOTHING,
+                kind="compaction" if compacts else "branch_summary",
+                preview=preview_of(entry),
+                usage=entry.usage,
+                first_kept=entry.first_kept if compacts else None,
+                place=place,
+            )
+        case CustomMessageEntry():
+            return _cold(entry, kind="custom_message", place=place)
+        case CustomEntry() if not entry.custom_type.startswith(OWN_PREFIX):
+            return _cold(entry, kind="custom", place=place)
+        case UnknownEntry():
+            return _cold(entry, kind=str(entry.raw.get("type")), place=place)
+        case _:
+            return entry
+
+
+def _cold(entry: AnyEntry, *, kind: str, place: Place) -> ColdEntry:
+    return _NEW_COLD(
+        id=entry.id,
+        parent=entry.parent,
+        at_ms=entry.at_ms,
+        line_extra=NOTHING,
+        kind=kind,
+        preview=preview_of(entry),
+        place=place,
+    )
+
+
+def _cold_message(entry: MessageEntry, message: StoredMessage, place: Place) -> ColdEntry:
+    said = message if isinstance(message, AssistantMessage) else None
+    return _NEW_COLD(
+        id=entry.id,
+        parent=entry.parent,
+        at_ms=entry.at_ms,
+        line_extra=NOTHING,
+        kind="message",
+        role=_ROLES[type(message)],
+        preview=_words_of(message),
+        model=_model_of(message),
+        usage=None if said is None else said.usage,
+        stop_reason=None if said is None else said.stop_reason,
+        tool_calls=() if said is None else tuple(sys.intern(call.name) for call in said.tool_calls),
+        place=place,
+    )
+
+
+def _model_of(message: StoredMessage) -> str | None:
+    if not isinstance(message, AssistantMessage) or not (message.provider and message.model):
+        return None
+    return sys.intern(f"{message.provider}/{message.model}")  # the same few in all entries
+
+
+_ROLES: Mapping[type[StoredMessage], str] = {
+    UserMessage: "user",
+    AssistantMessage: "assistant",
+    ToolResultMessage: "toolResult",
+    BashMessage: "bashExecution",
+}
+
+
+def _words_of(message: StoredMessage) -> str:
+    if isinstance(message, BashMessage):
+        return _first_words(message.command)
+    return _text_of(message.content)
+
+
+def _text_of(content: Sequence[UserContent | AssistantContent]) -> str:
+    for part in content:
+        if isinstance(part, Text) and part.text.strip():
+            return _first_words(part.text)
+    return _first_words(", ".join(part.name for part in content if isinstance(part, ToolCall)))
+
+
+def _first_words(text: str) -> str:
+    # Blank space in front may be long; behind it a few characters more than shown are enough.
+    return " ".join(text.lstrip()[: PREVIEW_CHARS * 2].split())[:PREVIEW_CHARS]

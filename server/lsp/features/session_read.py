@@ -1,0 +1,80 @@
+"""`agent/session/read`: what was said in a session, page by page, without attaching to it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from agent_core.kernel import SessionId
+from agent_core.kernel.errors import TillerError
+from agent_core.transcript import AnyEntry, Transcript
+from server.lsp.failures import rpc_error
+from server.lsp.front import Front, bad
+from server.lsp.history import Placed, items, of_run, ranged, shortened
+from server.lsp.wire import SessionReadParams, parse
+
+PAGE = 100
+MOST = 1_000
+END = "end"
+"""The cursor behind the newest item."""
+
+
+async def run(front: Front, params: dict[str, Any]) -> object:
+    """Give a page of items, oldest first: the newest ones unless a cursor says otherwise."""
+    asked = parse(SessionReadParams, params, method="agent/session/read")
+    try:
+        entries = await _entries(front, asked.session)
+    except TillerError as error:
+        raise rpc_error(error, session=asked.session) from error
+    placed = list(items(entries if asked.run is None else of_run(entries, asked.run)))
+    if asked.item is not None:
+        return {"items": [_one(placed, asked)]}
+    start, end = _page(placed, asked)
+    answer: dict[str, Any] = {
+        "items": [shortened(one.item, part=asked.part) for one in placed[start:end]]
+    }
+    if start > 0:
+        answer["prev"] = _name(placed[start])
+    return {**answer, "next": _name(placed[end - 1])} if 0 < end < len(placed) else answer
+
+
+async def _entries(front: Front, session: str | None) -> Sequence[AnyEntry]:
+    """Give all entries of a session's present branch; one that is named is not attached to."""
+    if session is None:
+        info = (await front.hosted()).session.info
+        # Nothing was said yet, or the disk fails: then only memory knows.
+        if not info.is_stored:
+            entries: Sequence[AnyEntry] = info.entries
+            return entries
+        session = (await front.hosted()).session.id
+    library = await front.host.library()
+    stored = await library.read(SessionId(str(session)))
+    whole = {entry.id: entry for entry in stored.entries}
+    return [whole[entry.id] for entry in Transcript(stored.entries).path()]
+
+
+def _one(placed: Sequence[Placed], asked: SessionReadParams) -> object:
+    place = _place(placed, str(asked.item))
+    item = placed[place].item
+    if asked.range is not None:
+        return ranged(item, start=asked.range.start, end=asked.range.end)
+    return shortened(item, part=asked.part)
+
+
+def _page(placed: Sequence[Placed], asked: SessionReadParams) -> tuple[int, int]:
+    size = min(asked.limit or PAGE, MOST)
+    if asked.after is not None:
+        start = _place(placed, asked.after) + 1
+        return start, min(start + size, len(placed))
+    end = len(placed) if asked.before in {None, END} else _place(placed, str(asked.before))
+    return max(0, end - size), end
+
+
+def _place(placed: Sequence[Placed], name: str) -> int:
+    for place, one in enumerate(placed):
+        if _name(one) == name:
+            return place
+    message = f"agent/session/read: there is no item {name!r} on the present branch; read without a cursor first"
+    raise bad(message)
+
+
+def _name(one: Placed) -> str:
+    return str(one.item["item"])

@@ -1,0 +1,82 @@
+"""Sessions that `tiller run` left behind, as `tiller sessions` shows them in a shell and on a terminal."""
+
+import json
+
+import pytest
+
+from tests.support.server import Ground, calls, says
+from tests.support.terminal import in_terminal, shell, tiller
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
+
+
+def test_what_was_run_is_listed_found_shown_copied_and_removed(ground: Ground) -> None:
+    ground.provider.script(
+        [calls(("bash", {"command": "echo 会话"}), text="I look."), says("The parser is whole.")]
+    )
+    assert tiller(ground, "run", "Fix the parser").code == 0
+    ground.provider.script([says("Nothing to do.")])
+    assert tiller(ground, "run", "Say hello").code == 0
+
+    listed = tiller(ground, "sessions")
+    assert [line.rsplit("  ", 1)[1].strip() for line in listed.out.splitlines()] == [
+        "Say hello",
+        "Fix the parser",
+    ]
+    short = listed.out.splitlines()[1].split()[0]
+
+    found = tiller(ground, "sessions", "search", "会话", "pars")
+    assert found.out.splitlines()[0].startswith(short)
+
+    shown = tiller(ground, "sessions", "show", short)
+    assert shown.out.splitlines()[2:] == [
+        "",
+        "> Fix the parser",
+        "",
+        "I look.",
+        "▸ bash echo 会话",
+        "",
+        "The parser is whole.",
+    ]
+    drawn = tiller(ground, "sessions", "tree", short)
+    assert drawn.out.splitlines()[-1].endswith("The parser is whole. ← here")
+
+    copied = shell(
+        ground,
+        f"$TILLER sessions export {short} --format jsonl > copy.jsonl && $TILLER sessions import copy.jsonl",
+    )
+    assert copied.code == 0
+    assert len(ground.sessions()) == 3
+    removed = tiller(ground, "sessions", "rm", "--yes", short)
+    assert removed.out.endswith(" was removed\n")
+    left = json.loads(tiller(ground, "sessions", "list", "--json").out)["sessions"]
+    assert sorted(one["preview"] for one in left) == ["Fix the parser", "Say hello"]
+
+
+def test_colours_are_for_terminals_that_want_them(ground: Ground) -> None:
+    ground.provider.script([says("Done.")])
+    assert tiller(ground, "run", "Fix it").code == 0
+    plain = {"TERM": "xterm", "NO_COLOR": "1"}
+    assert "\x1b" not in in_terminal(ground, "sessions", env=plain)
+    assert "\x1b[36m" in in_terminal(ground, "sessions", env={"TERM": "xterm"})
+    assert "\x1b" not in tiller(ground, "sessions", "search", "fix").out
+
+
+def test_a_closed_pipe_and_wrong_words_end_quietly(ground: Ground) -> None:
+    ground.provider.script([says("Done. " * 5000)])
+    assert tiller(ground, "run", "Fix it").code == 0
+    ended = shell(ground, "$TILLER sessions | head -0; true")
+    assert "Traceback" not in ended.err
+    wrong = tiller(ground, "sessions", "shew")
+    assert wrong.code == 2
+    assert "invalid choice: 'shew'" in wrong.err
+    unknown = tiller(ground, "sessions", "show", "zz")
+    assert unknown.code == 2
+    assert unknown.complaint.startswith("tiller sessions: no session's id begins with 'zz'")
+
+
+@pytest.mark.parametrize("verb", ["list", "show", "tree", "search", "export", "import", "rm"])
+def test_every_verb_has_help_with_an_example(ground: Ground, verb: str) -> None:
+    told = tiller(ground, "sessions", verb, "--help")
+    assert told.code == 0
+    assert f"example: tiller sessions {verb} " in told.out
