@@ -9,7 +9,7 @@ from typing import Literal
 import anyio
 from anyio import to_thread
 
-from agent_core.kernel import Clock, SessionId
+from agent_core.kernel import Clock, SessionId, uuid7
 from agent_core.kernel.errors import (
     IndexUnavailable,
     SessionNotFound,
@@ -24,6 +24,7 @@ from agent_core.storage.index import Hit, SessionIndex
 from agent_core.storage.port import Stored
 from agent_core.transcript import Transcript
 from agent_core.transcript.codec import encode_entry, encode_header
+from agent_core.transcript.entries import AnyEntry, Header
 
 ExportFormat = Literal["jsonl", "md", "html"]
 LIMIT = 50
@@ -195,6 +196,28 @@ class SessionLibrary:
         """
         return await import_session(source, store=self._store, cwd=cwd, clock=self._clock)
 
+    async def copy(self, session: SessionId, cwd: str) -> SessionId:
+        """Make a session of another's present branch, also while that is being written; what waits in it stays there.
+
+        Args:
+            session: The one to copy.
+            cwd: The folder that the copy belongs to.
+
+        Raises:
+            SessionNotFound: There is no such session.
+            SessionDamaged: It is no session file.
+            StorageUnavailable: It cannot be read, or the copy cannot be written.
+        """
+        from agent_core.assembly.build import offspring_in  # noqa: PLC0415 - brings all of a session along
+
+        stored = await self._store.read(session)
+        now_ms = self._clock.now_ms()
+        parent = str(stored.location) if stored.location else session
+        header = Header(id=SessionId(uuid7(now_ms)), at_ms=now_ms, cwd=cwd, parent_session=parent)
+        entries = await to_thread.run_sync(_branch_of, stored)
+        _ = await offspring_in(self._store)(header, entries)
+        return header.id
+
     async def close(self) -> None:
         """Let go of the index. Idempotent."""
         if self._index is not None:
@@ -232,6 +255,14 @@ async def open_library(paths: AppPaths, *, clock: Clock) -> AsyncGenerator[Sessi
             await library.close()
     if failure is not None:
         raise failure
+
+
+def _branch_of(stored: Stored) -> tuple[AnyEntry, ...]:
+    from agent_core.session.offspring import labels_of, offspring_entries  # noqa: PLC0415 - as above
+
+    whole = {entry.id: entry for entry in stored.entries}
+    path = [whole[entry.id] for entry in Transcript(stored.entries).path()]
+    return offspring_entries(path, labels=labels_of(stored.entries))
 
 
 def _document(stored: Stored, how: ExportFormat) -> bytes:

@@ -41,6 +41,8 @@ Anything else that goes up is a bug: it is logged with its run and ends that run
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from agent_core.kernel.ids import SessionId
+
 ProviderErrorKind = Literal[
     "auth",
     "rate_limit",
@@ -130,10 +132,15 @@ class SessionNotFound(SessionError):
 
 
 class SessionLocked(SessionError):
-    """Another living process writes this session."""
+    """Another living process writes this session; it can be read all the same."""
 
     kind = "SessionBusy"
     retryable = True
+
+    def __init__(self, message: str, *, session: SessionId | None = None) -> None:
+        super().__init__(message)
+        self.session = session
+        """Which one, where whoever met the lock knows."""
 
 
 class RunMismatch(SessionError):

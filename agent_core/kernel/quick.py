@@ -13,8 +13,9 @@ _ABSENT = object()
 def quick(cls: Callable[P, T]) -> Callable[P, T]:
     """Give a function that does what the constructor of a frozen, slotted, keyword-only dataclass does.
 
-    Such a constructor sets each field by its name through `object.__setattr__`; setting its slots takes less than
-    half of the time. `__post_init__` is not called.
+    Such a constructor sets each field by its name through `object.__setattr__`. Here the fields of a twin with the
+    same slots, which is not frozen, are set, and then it becomes what it is to be: that takes a quarter of the time.
+    `__post_init__` is not called.
 
     Raises:
         TypeError: The class is none of that kind.
@@ -22,18 +23,35 @@ def quick(cls: Callable[P, T]) -> Callable[P, T]:
     if not (isinstance(cls, type) and is_dataclass(cls) and hasattr(cls, "__slots__")):
         message = f"{cls!r} is no slotted dataclass"
         raise TypeError(message)
-    known: dict[str, object] = {"cls": cls, "new": object.__new__, "absent": _ABSENT}
+    known: dict[str, object] = {
+        "cls": cls,
+        "twin": _twin(cls),
+        "new": object.__new__,
+        "absent": _ABSENT,
+    }
     for one in fields(cls):
-        known[f"set_{one.name}"] = cast("object", getattr(cls, one.name).__set__)
         known[f"make_{one.name}"] = one.default_factory
         known[f"default_{one.name}"] = (
             _ABSENT if one.default is MISSING else cast("object", one.default)
         )
     parameters = ", ".join(_parameter(one) for one in fields(cls))
-    settings = "".join(f"    set_{one.name}(made, {_value(one)})\n" for one in fields(cls))
-    source = f"def make(*, {parameters}):\n    made = new(cls)\n{settings}    return made\n"
+    settings = "".join(f"    made.{one.name} = {_value(one)}\n" for one in fields(cls))
+    source = (
+        f"def make(*, {parameters}):\n    made = new(twin)\n{settings}"
+        "    made.__class__ = cls\n    return made\n"
+    )
     exec(source, known)  # noqa: S102 - as dataclasses makes its constructors: from the names of fields alone
     return cast("Callable[P, T]", known["make"])
+
+
+def _twin(cls: type) -> type:
+    """Make a class with the same layout whose fields can be set."""
+    own = {
+        "__slots__": cls.__dict__["__slots__"],
+        "__setattr__": object.__setattr__,
+        "__delattr__": object.__delattr__,
+    }
+    return type(f"_{cls.__name__}", cls.__bases__, own)
 
 
 def _parameter(one: Field[object]) -> str:

@@ -13,7 +13,7 @@ import anyio
 import psutil
 from anyio.abc import TaskGroup, TaskStatus
 
-from agent_core.assembly import SessionRequest, open_session
+from agent_core.assembly import SessionRequest
 from agent_core.events import Reader, RunEnded, RunResult
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import TillerError, UsageError
@@ -29,6 +29,7 @@ from server.cli.exits import (
     complain,
 )
 from server.cli.render import JsonView, TextView, View
+from server.cli.run_session import open_or_copy
 from server.cli.standard import Output, OutputLost, abandon, speak_json
 
 EXAMPLE = 'example: tiller run --model openai/gpt-5.1 "The tests fail. Please repair them."'
@@ -97,7 +98,7 @@ async def _run(options: argparse.Namespace, environment: Environment, prompt: st
     ending = Ending()
     result: RunResult | None = None
     failure: TillerError | None = None
-    async with open_session(_request(options, environment)) as session:
+    async with open_or_copy(_request(options, environment)) as session:
         view = _view(options, environment, session)
         async with anyio.create_task_group() as group:
             await group.start(_watch_signals, session, ending, group)

@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from anyio import to_thread
 
 from tests.support.lsp_client import RawClient
 from tests.support.lsp_connection import ClientError
 from tests.support.lsp_profiles import PANEL
 from tests.support.server import Ground, calls, prompt, says
+from tests.support.terminal import tiller
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]
 
@@ -239,3 +241,20 @@ async def test_a_fork_before_the_first_words_is_a_new_session(ground: Ground) ->
         await say(client, "a better question")
         items = (await client.request("agent/session/read", {}))["items"]
         assert items[0]["content"] == [{"type": "text", "text": "a better question"}]
+
+
+async def test_the_terminal_goes_on_in_a_copy_of_what_the_editor_has_open(ground: Ground) -> None:
+    ground.provider.script([says("one"), says("two"), says("three")])
+    async with ground.client() as client:
+        await say(client, "first question")
+        ran = await to_thread.run_sync(tiller, ground, "run", "--continue", "and in the terminal?")
+        assert (ran.code, ran.out.strip()) == (0, "two")
+        assert "goes on in a copy" in ran.err
+        asked = ground.provider.requests[-1]["body"]["messages"]
+        assert [one["content"] for one in asked if one["role"] == "user"] == [
+            "first question",
+            "and in the terminal?",
+        ]
+        here = (await client.request("agent/session/read", {}))["items"]
+        assert len(here) == 2
+        assert len(ground.sessions()) == 2

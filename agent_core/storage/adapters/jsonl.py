@@ -11,7 +11,12 @@ import anyio
 from anyio import CapacityLimiter, to_thread
 
 from agent_core.kernel import Clock, EntryId, SessionId, new_entry_id
-from agent_core.kernel.errors import SessionClosed, SessionDamaged, StorageUnavailable
+from agent_core.kernel.errors import (
+    SessionClosed,
+    SessionDamaged,
+    SessionLocked,
+    StorageUnavailable,
+)
 from agent_core.storage.adapters import bodies, scan
 from agent_core.storage.adapters.durable import flush
 from agent_core.storage.adapters.gathering import Cool, whole
@@ -189,7 +194,10 @@ class JsonlStore:
         return await to_thread.run_sync(scan.summaries, self._folder, cwd, abandon_on_cancel=True)
 
     def _open(self, session: SessionId) -> Opened:
-        file = SessionFile.opened(scan.find(self._folder, session))
+        try:
+            file = SessionFile.opened(scan.find(self._folder, session))
+        except SessionLocked as locked:
+            raise SessionLocked(str(locked), session=session) from locked
         try:
             return self._read(file)
         except OSError as error:

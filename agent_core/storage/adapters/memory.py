@@ -132,7 +132,7 @@ class MemoryStore:
         kept = self._begun(session)
         if kept.is_open:
             message = f"the session {session!r} is open already: close it there first"
-            raise SessionLocked(message)
+            raise SessionLocked(message, session=session)
         return kept
 
 

@@ -1,0 +1,192 @@
+"""The course of retries: how long is waited, what is counted, told and written, and where it ends."""
+
+from typing import Any
+
+import pytest
+
+from agent_core.compaction import CompactionSettings
+from agent_core.events import (
+    CompactionEnded,
+    RetryEnded,
+    RetryStarted,
+    RunEnded,
+    ToolRunning,
+)
+from agent_core.kernel import SessionId
+from agent_core.kernel.errors import ProviderError
+from agent_core.messages import AssistantMessage
+from agent_core.providers import ModelFacts, TextDelta
+from agent_core.session.aftercare import Failed, RetryAfter, RetrySettings, decide
+from agent_core.session.parts import SessionOptions
+from agent_core.storage.adapters.memory import MemoryStore
+from agent_core.transcript import AnyEntry, CompactionEntry, ContextEditEntry, MessageEntry
+from tests.support.clock import FakeClock
+from tests.support.scripted_model import Gate, ScriptedModel, call, say
+from tests.support.sessions import Bench, bench, words
+from tests.support.tools import echo
+
+SMALL = ModelFacts(
+    provider="scripted",
+    id="model-1",
+    api="embedded",
+    name="Small",
+    context_window=8_000,
+    max_tokens=1_000,
+)
+LONG = "word " * 1_900
+DOWN = ProviderError("the provider is down", reason="server", provider="scripted", status=529)
+FULL = ProviderError("prompt is too long", reason="context_overflow", provider="p", status=400)
+UNKNOWN = ProviderError("no such model", reason="not_found", provider="p", status=404)
+
+
+async def talk(b: Bench, *prompts: str) -> None:
+    for text in prompts:
+        await b.session.prompt(text)
+        await b.idle()
+
+
+def told(b: Bench, *kinds: type) -> list[Any]:
+    return [event for event in b.seen() if isinstance(event, kinds)]
+
+
+def test_the_waits_double_from_two_seconds_to_a_minute() -> None:
+    patient = RetrySettings(max_retries=10)
+    waits: list[float] = []
+    for tries in range(7):
+        step = decide(
+            Failed(error=DOWN), tries=tries, compacted=False, auto_compact=True, settings=patient
+        )
+        assert isinstance(step, RetryAfter)
+        waits.append(step.delay_s)
+    assert waits == [2, 4, 8, 16, 32, 60, 60]
+
+
+def test_unless_set_otherwise_there_are_three() -> None:
+    assert RetrySettings() == RetrySettings(
+        enabled=True, max_retries=3, base_delay_ms=2_000, max_delay_ms=60_000
+    )
+
+
+async def test_the_count_begins_anew_with_each_answer() -> None:
+    model = ScriptedModel([DOWN, call("echo", {"text": "x"}), DOWN, DOWN, say("done")])
+    async with bench(model, tools=[echo()]) as b:
+        await talk(b, "go")
+        course = [
+            (type(event), getattr(event, "attempt", None))
+            for event in told(b, RetryStarted, RetryEnded, ToolRunning, RunEnded)
+        ]
+        assert course == [
+            (RetryStarted, 1),
+            (RetryEnded, 1),
+            (ToolRunning, None),
+            (RetryStarted, 1),
+            (RetryStarted, 2),
+            (RetryEnded, 2),
+            (RunEnded, None),
+        ]
+        assert all(event.success for event in told(b, RetryEnded))
+
+
+async def test_each_retry_says_what_failed_how_long_is_waited_and_how_many_there_are() -> None:
+    async with bench(ScriptedModel([DOWN, say("done")])) as b:
+        await talk(b, "go")
+        (started,) = told(b, RetryStarted)
+        assert (started.attempt, started.max_attempts) == (1, 3)
+        assert started.error.message == "the provider is down"
+        assert started.delay_ms == round(b.slept[0] * 1_000)
+
+
+async def test_when_all_failed_the_last_error_is_told() -> None:
+    async with bench(ScriptedModel([DOWN] * 4)) as b:
+        await talk(b, "go")
+        (ended,) = told(b, RetryEnded)
+        assert (ended.success, ended.attempt) == (False, 3)
+        assert ended.error.message == "the provider is down"
+        assert b.names()[-3:] == ["retry.ended", "run.ended", "session.state"]
+
+
+class Watching(FakeClock):
+    """Looks at the entries whenever somebody waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bench: Bench | None = None
+        self.seen: list[tuple[AnyEntry, ...]] = []
+
+    async def sleep(self, seconds: float) -> None:
+        assert self.bench is not None
+        self.seen.append(tuple(self.bench.session.info.entries))
+        await super().sleep(seconds)
+
+
+async def test_the_attempt_is_left_out_before_the_wait_begins() -> None:
+    clock = Watching()
+    async with bench(ScriptedModel([DOWN, say("done")]), clock=clock) as b:
+        clock.bench = b
+        await talk(b, "go")
+    ((*_, attempt, edit),) = clock.seen
+    assert isinstance(attempt, MessageEntry)
+    assert isinstance(attempt.message, AssistantMessage)
+    assert isinstance(edit, ContextEditEntry)
+    assert (edit.target, edit.replacement) == (attempt.id, None)
+
+
+async def test_an_overflow_without_a_summary_leaves_the_attempt_out_and_the_session_usable() -> (
+    None
+):
+    store = MemoryStore()
+    model = ScriptedModel([say(LONG), say(LONG), FULL, UNKNOWN, say("on we go")], facts=SMALL)
+    options = SessionOptions(compaction=CompactionSettings(reserve_tokens=0))
+    async with bench(model, store=store, options=options) as b:
+        await talk(b, "one", "two", "three")
+        (ended,) = told(b, CompactionEnded)
+        assert (ended.reason, ended.summary, ended.will_retry) == ("overflow", None, False)
+        assert told(b, RunEnded)[-1].status == "failed"
+        await talk(b, "four")
+        sent = [words(message) for message in model.requests[-1].messages]
+        assert sent == ["one", LONG, "two", LONG, "three", "four"]
+    entries = (await store.open(SessionId("s-1"))).entries
+    assert not any(isinstance(one, CompactionEntry) for one in entries)
+    assert len([one for one in entries if isinstance(one, ContextEditEntry)]) == 1
+
+
+async def test_words_that_wait_are_said_although_no_room_could_be_made() -> None:
+    gate = Gate()
+    full = say("noted", stop_reason="length")
+    model = ScriptedModel([say(LONG), (gate, *full), UNKNOWN, say("on we go")], facts=SMALL)
+    async with bench(model) as b:
+        await talk(b, "one")
+        await b.session.prompt("two " * 3_000)
+        await gate.reached.wait()
+        await b.session.follow_up("three")
+        gate.release()
+        await b.idle()
+        assert [event.will_retry for event in told(b, CompactionEnded)] == [False]
+        assert [words(message) for message in b.messages[-2:]] == ["three", "on we go"]
+
+
+async def test_after_an_aborted_answer_room_is_made_before_the_next_prompt_only() -> None:
+    gate = Gate()
+    model = ScriptedModel(
+        [say(LONG), say(LONG), (TextDelta(text=LONG), gate), say("## Goal\nx"), say("on")],
+        facts=SMALL,
+    )
+    async with bench(model) as b:
+        await talk(b, "one", "two")
+        await b.session.prompt("three " * 500)
+        await gate.reached.wait()
+        await b.session.abort()
+        assert told(b, CompactionEnded) == []
+        await talk(b, "four")
+        assert [event.reason for event in told(b, CompactionEnded)] == ["threshold"]
+        assert words(model.requests[-1].messages[-1]) == "four"
+
+
+@pytest.mark.parametrize("kind", ["auth", "quota", "context_overflow", "refused"])
+async def test_what_waiting_does_not_cure_is_told_without_a_retry(kind: Any) -> None:
+    refused = ProviderError("no", reason=kind, provider="scripted")
+    async with bench(ScriptedModel([refused])) as b:
+        await talk(b, "go")
+        assert told(b, RetryStarted, RetryEnded) == []
+        assert b.slept == []
+        assert told(b, RunEnded)[-1].status == "failed"
