@@ -16,6 +16,7 @@ from agent_core.kernel.errors import (
     StorageUnavailable,
     UsageError,
 )
+from agent_core.messages import UserMessage
 from agent_core.resources.paths import AppPaths
 from agent_core.storage import SessionStore, SessionSummary
 from agent_core.storage.adapters.jsonl import JsonlStore
@@ -24,7 +25,8 @@ from agent_core.storage.index import Hit, SessionIndex
 from agent_core.storage.port import Stored
 from agent_core.transcript import Transcript
 from agent_core.transcript.codec import encode_entry, encode_header
-from agent_core.transcript.entries import AnyEntry, Header
+from agent_core.transcript.cooling import preview_of
+from agent_core.transcript.entries import AnyEntry, Header, MessageEntry
 
 ExportFormat = Literal["jsonl", "md", "html"]
 LIMIT = 50
@@ -273,13 +275,24 @@ def _document(stored: Stored, how: ExportFormat) -> bytes:
     if how == "jsonl":
         return _lines(stored)
     transcript = Transcript(stored.entries)
+    title = transcript.title or _first_words(stored)
     if how == "md":
         whole = {entry.id: entry for entry in stored.entries}
         path = [whole[entry.id] for entry in transcript.path()]
-        text = markdown(stored.header, path, title=transcript.title)
+        text = markdown(stored.header, path, title=title)
     else:
-        text = html(stored.header, stored.entries, transcript.leaf, title=transcript.title)
+        text = html(stored.header, stored.entries, transcript.leaf, title=title)
     return text.encode("utf-8", "replace")
+
+
+def _first_words(stored: Stored) -> str | None:
+    """Give what the user said first: what people know a session by that has no title."""
+    said = (
+        preview_of(entry)
+        for entry in stored.entries
+        if isinstance(entry, MessageEntry) and isinstance(entry.message, UserMessage)
+    )
+    return next((words for words in said if words), None)
 
 
 def _lines(stored: Stored) -> bytes:

@@ -27,7 +27,7 @@ from agent_core.transcript import (
     CompactionEntry,
     ContextEditEntry,
     MessageEntry,
-    build_context,
+    context_messages,
 )
 
 UNITS_PER_TOKEN = 4
@@ -64,7 +64,7 @@ def estimate_message(message: Message) -> int:
 
 def estimate_messages(messages: Iterable[Message]) -> int:
     """Estimate the tokens of messages; 0 for none."""
-    return sum(estimate_message(message) for message in messages)
+    return sum(map(estimate_message, messages))
 
 
 def context_tokens(path: Sequence[AnyEntry], *, overhead: int = 0) -> int:
@@ -89,10 +89,10 @@ def context_tokens(path: Sequence[AnyEntry], *, overhead: int = 0) -> int:
                 # An attempt that failed after the count and was left out was never in the count.
                 if not edited <= {entry.id for entry in newer}:
                     break
-                return said.usage.total + estimate_messages(build_context(newer).messages)
+                return said.usage.total + estimate_messages(context_messages(newer))
             case _:
                 pass
-    return overhead + estimate_messages(build_context(path).messages)
+    return overhead + estimate_messages(context_messages(path))
 
 
 def _counted(said: AssistantMessage) -> bool:
@@ -102,7 +102,7 @@ def _counted(said: AssistantMessage) -> bool:
 def _message_units(message: Message) -> int:
     match message:
         case UserMessage() | AssistantMessage() | ToolResultMessage() | CustomMessage():
-            return sum(_part_units(part) for part in message.content)
+            return sum(map(_part_units, message.content))
         case BashMessage():
             return _units(message.command) + _units(message.output)
         case BranchSummaryMessage() | CompactionSummaryMessage():
@@ -125,11 +125,15 @@ def _part_units(part: UserContent | AssistantContent) -> int:
 
 def _units(text: str) -> int:
     # Counting by deletion runs at the speed of memory; a loop over characters would hold up the event loop.
+    # Most of a text is letters: each step has only what the one before it left.
     plain = text.encode("ascii", "ignore")
-    letters = len(plain) - len(plain.translate(None, _LETTERS))
-    digits = len(plain) - len(plain.translate(None, _DIGITS))
-    ends = len(plain) - len(plain.translate(None, _LINE_ENDS))
-    marks = len(plain) - letters - digits - ends - plain.count(b" ")
+    no_letters = plain.translate(None, _LETTERS)
+    no_digits = no_letters.translate(None, _DIGITS)
+    no_ends = no_digits.translate(None, _LINE_ENDS)
+    letters = len(plain) - len(no_letters)
+    digits = len(no_letters) - len(no_digits)
+    ends = len(no_digits) - len(no_ends)
+    marks = len(no_ends) - no_ends.count(b" ")
     units = letters * LETTER + digits * DIGIT + ends * LINE_END + marks * MARK
     beyond = len(text) - len(plain)
     if not beyond:

@@ -1,6 +1,8 @@
-"""Makes frozen values faster than their own constructors do, for places where whole files are read."""
+"""Makes many values fast, for places where whole files are read."""
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import ParamSpec, TypeVar, cast
 
@@ -42,6 +44,22 @@ def quick(cls: Callable[P, T]) -> Callable[P, T]:
     )
     exec(source, known)  # noqa: S102 - as dataclasses makes its constructors: from the names of fields alone
     return cast("Callable[P, T]", known["make"])
+
+
+@contextmanager
+def uncollected() -> Generator[None]:
+    """Put off the search for circles of garbage, in the whole process, while many values are made that all stay.
+
+    It would walk over them again and again: up to a fifth of the time. Several threads may do this at once; the
+    search goes on when the first of those that found it on is done.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _twin(cls: type) -> type:

@@ -22,6 +22,9 @@ _TEXT_KEYS = frozenset({"type", "text", "textSignature"})
 _IMAGE_KEYS = frozenset({"type", "data", "mimeType"})
 _THINKING_KEYS = frozenset({"type", "thinking", "thinkingSignature", "redacted"})
 _CALL_KEYS = frozenset({"type", "id", "name", "arguments", "argumentsError", "thoughtSignature"})
+_LEAST = 2
+"""Fields of a block that holds its type and what it is about."""
+_PLAIN_CALL = 4
 _NEW_TEXT = quick(Text)
 _NEW_CALL = quick(ToolCall)
 
@@ -32,6 +35,9 @@ def decode_user_content(value: JsonValue) -> tuple[tuple[UserContent, ...], bool
     Returns:
         The content, and whether it shows all that the JSON holds.
     """
+    words = _words_alone(value)
+    if words is not None:
+        return words, True
     blocks, whole = decode_blocks(value)
     content = tuple([part for part in blocks if isinstance(part, (Text, Image))])
     return content, whole and len(content) == len(blocks)
@@ -43,6 +49,9 @@ def decode_assistant_content(value: JsonValue) -> tuple[tuple[AssistantContent, 
     Returns:
         The content, and whether it shows all that the JSON holds.
     """
+    words = _words_alone(value)
+    if words is not None:
+        return words, True
     blocks, whole = decode_blocks(value)
     content = tuple([part for part in blocks if not isinstance(part, Image)])
     return content, whole and len(content) == len(blocks)
@@ -79,6 +88,17 @@ def put_text(out: dict[str, JsonValue], key: str, value: str | None) -> dict[str
     return out
 
 
+def _words_alone(value: JsonValue) -> tuple[Text] | None:
+    """Read a single block of words, as most content is; None when it is anything else."""
+    if not isinstance(value, list) or len(value) != 1:
+        return None
+    raw = value[0]
+    if not isinstance(raw, dict) or len(raw) != _LEAST or raw.get("type") != "text":
+        return None
+    text = raw.get("text")
+    return (_NEW_TEXT(text=text),) if isinstance(text, str) else None
+
+
 def _block(raw: JsonValue) -> tuple[Block | None, bool]:
     """Read one block; None when it is not one that we know or lacks what it is about."""
     if not isinstance(raw, dict):
@@ -101,7 +121,7 @@ def _words(raw: JsonObject) -> tuple[Text | None, bool]:
     text = raw.get("text")
     if not isinstance(text, str):
         return None, False
-    if len(raw) == 2:  # noqa: PLR2004 - its type and its text: nearly all are
+    if len(raw) == _LEAST:
         return _NEW_TEXT(text=text), True
     signature = raw.get("textSignature")
     if isinstance(signature, str):
@@ -123,10 +143,12 @@ def _thought(raw: JsonObject) -> tuple[Thinking | None, bool]:
 
 def _tool_call(raw: JsonObject) -> tuple[ToolCall | None, bool]:
     call_id, name, arguments = raw.get("id"), raw.get("name"), raw.get("arguments")
-    error, signature = raw.get("argumentsError"), raw.get("thoughtSignature")
     if not isinstance(call_id, str) or not isinstance(name, str):
         return None, False
-    part = _NEW_CALL(
+    if len(raw) == _PLAIN_CALL and isinstance(arguments, dict):
+        return _NEW_CALL(id=ToolCallId(call_id), name=name, arguments=arguments), True
+    error, signature = raw.get("argumentsError"), raw.get("thoughtSignature")
+    part = ToolCall(
         id=ToolCallId(call_id),
         name=name,
         arguments=arguments if isinstance(arguments, dict) else NOTHING,

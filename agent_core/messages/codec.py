@@ -4,10 +4,9 @@ Reading never loses anything: what a value cannot show (an unknown block, an unk
 it as `extra`, and writing the value with its `extra` gives it back.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from agent_core.kernel import JsonObject, JsonValue, ToolCallId
-from agent_core.kernel.quick import quick
 from agent_core.messages.block_codec import (
     NOTHING,
     decode_assistant_content,
@@ -15,26 +14,19 @@ from agent_core.messages.block_codec import (
     encode_blocks,
     put_text,
 )
+from agent_core.messages.plain_codec import decode_plain
+from agent_core.messages.stop_codec import STOP_NAMES, STOP_REASONS
 from agent_core.messages.usage_codec import count, decode_usage, encode_usage, whole_number
 from agent_core.messages.values import (
     AssistantMessage,
     BashMessage,
     CustomMessage,
-    StopReason,
     ToolResultMessage,
     UserContent,
     UserMessage,
 )
 
 StorableMessage = UserMessage | AssistantMessage | ToolResultMessage | BashMessage | CustomMessage
-_STOP_REASONS: Mapping[str, StopReason] = {
-    "stop": "stop",
-    "length": "length",
-    "toolUse": "tool_use",
-    "error": "error",
-    "aborted": "aborted",
-}
-_STOP_NAMES: Mapping[StopReason, str] = {value: key for key, value in _STOP_REASONS.items()}
 
 _USER_KEYS = frozenset({"role", "content", "timestamp"})
 _ASSISTANT_KEYS = _USER_KEYS | {
@@ -53,9 +45,6 @@ _BASH_KEYS = frozenset(
     | {"fullOutputPath", "excludeFromContext"}
 )
 _CUSTOM_KEYS = _USER_KEYS | {"customType", "display", "details"}
-_NEW_USER = quick(UserMessage)
-_NEW_ASSISTANT = quick(AssistantMessage)
-_NEW_RESULT = quick(ToolResultMessage)
 
 
 DecodedMessage = tuple[StorableMessage, JsonObject]
@@ -72,10 +61,16 @@ def decode_message(raw: JsonObject, *, at_ms: int) -> DecodedMessage | None:
     Raises:
         ValueError: A field that the message cannot do without is missing or has the wrong type.
     """
+    plain = decode_plain(raw)
+    return decode_odd(raw, at_ms=at_ms) if plain is None else (plain, NOTHING)
+
+
+def decode_odd(raw: JsonObject, *, at_ms: int) -> DecodedMessage | None:
+    """Do as `decode_message` does, field by field: whatever is odd about the message is kept."""
     match raw.get("role"):
         case "user":
             content, extra = _user_content(raw, known=_USER_KEYS)
-            message = _NEW_USER(content=content, at_ms=_time(raw, at_ms))
+            return UserMessage(content=content, at_ms=_time(raw, at_ms)), extra
         case "assistant":
             return _assistant(raw, at_ms=at_ms)
         case "toolResult":
@@ -86,7 +81,6 @@ def decode_message(raw: JsonObject, *, at_ms: int) -> DecodedMessage | None:
             return _custom(raw, at_ms=at_ms)
         case _:
             return None
-    return message, extra
 
 
 def encode_message(
@@ -118,12 +112,12 @@ def _assistant(raw: JsonObject, *, at_ms: int) -> DecodedMessage:
     content, content_whole = decode_assistant_content(raw.get("content"))
     usage, usage_whole = decode_usage(raw.get("usage"))
     stop = _text_or_none(raw, "stopReason")
-    message = _NEW_ASSISTANT(
+    message = AssistantMessage(
         content=content,
         api=_text(raw, "api"),
         provider=_text(raw, "provider"),
         model=_text(raw, "model"),
-        stop_reason=_STOP_REASONS.get(stop or "", "stop"),
+        stop_reason=STOP_REASONS.get(stop or "", "stop"),
         usage=usage,
         error=_text_or_none(raw, "errorMessage"),
         raw_stop_reason=_text_or_none(raw, "rawStopReason"),
@@ -135,7 +129,7 @@ def _assistant(raw: JsonObject, *, at_ms: int) -> DecodedMessage:
         odd.append("content")
     if not usage_whole:
         odd.append("usage")
-    if stop is not None and stop not in _STOP_REASONS:
+    if stop is not None and stop not in STOP_REASONS:
         odd.append("stopReason")
     return message, _extra(raw, known=_ASSISTANT_KEYS, odd=odd)
 
@@ -143,7 +137,7 @@ def _assistant(raw: JsonObject, *, at_ms: int) -> DecodedMessage:
 def _tool_result(raw: JsonObject, *, at_ms: int) -> DecodedMessage:
     content, extra = _user_content(raw, known=_RESULT_KEYS)
     duration = raw.get("durationMs")
-    message = _NEW_RESULT(
+    message = ToolResultMessage(
         call_id=ToolCallId(_needed(raw, "toolCallId")),
         tool_name=_text(raw, "toolName"),
         content=content,
@@ -205,7 +199,7 @@ def _encode_assistant(message: AssistantMessage) -> dict[str, JsonValue]:
     out["provider"] = message.provider
     out["model"] = message.model
     out["usage"] = encode_usage(message.usage)
-    out["stopReason"] = _STOP_NAMES[message.stop_reason]
+    out["stopReason"] = STOP_NAMES[message.stop_reason]
     put_text(out, "errorMessage", message.error)
     put_text(out, "rawStopReason", message.raw_stop_reason)
     return put_text(out, "responseId", message.response_id)

@@ -2,7 +2,7 @@
 
 import math
 
-from agent_core.kernel import JsonValue
+from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.quick import quick
 from agent_core.messages.values import Cost, Usage
 
@@ -19,6 +19,8 @@ _USAGE_KEYS = frozenset(
         "costUnknown",
     }
 )
+_PLAIN_COUNTS = 3
+_PLAIN_PRICES = 5
 _NEW_USAGE = quick(Usage)
 _NEW_COST = quick(Cost)
 
@@ -31,8 +33,11 @@ def decode_usage(value: JsonValue) -> tuple[Usage, bool]:
     """
     if not isinstance(value, dict):
         return Usage(), value is None
-    cost, cost_is_whole = _cost(value.get("cost"))
+    plain = _plain_usage(value)
+    if plain is not None:
+        return plain, True
     get = value.get
+    cost, cost_is_whole = _cost(get("cost"))
     usage = _NEW_USAGE(
         input=count(get("input")),
         output=count(get("output")),
@@ -87,9 +92,53 @@ def count(value: JsonValue) -> int:
     return max(0, whole_number(value))
 
 
+def _plain_usage(raw: JsonObject) -> Usage | None:
+    """Read counts as most are written; None when there is more or less, or anything else."""
+    try:
+        fresh, out, total = raw["input"], raw["output"], raw["totalTokens"]
+    except KeyError:
+        return None
+    read, written, money = raw.get("cacheRead"), raw.get("cacheWrite"), raw.get("cost")
+    found = _PLAIN_COUNTS + (read is not None) + (written is not None) + (money is not None)
+    read, written = 0 if read is None else read, 0 if written is None else written
+    # One by one: true is an int that is none, and what is below zero counts as none.
+    if len(raw) != found or type(fresh) is not int or type(out) is not int or fresh < 0 or out < 0:
+        return None
+    if type(read) is not int or type(written) is not int or read < 0 or written < 0:
+        return None
+    cost = _plain_cost(money) if isinstance(money, dict) else None
+    if total != fresh + out + read + written or (cost is None and money is not None):
+        return None
+    return _NEW_USAGE(
+        input=fresh, output=out, cache_read=read, cache_write=written, reasoning=0, cost=cost
+    )
+
+
+def _plain_cost(raw: JsonObject) -> Cost | None:
+    """Read money as we write it; None when there is more or less, or anything else."""
+    try:
+        fresh, out, read, written = raw["input"], raw["output"], raw["cacheRead"], raw["cacheWrite"]
+        total = raw["total"]
+    except KeyError:
+        return None
+    if len(raw) != _PLAIN_PRICES or type(total) is not float:
+        return None
+    if type(fresh) is not float or type(out) is not float:
+        return None
+    if type(read) is not float or type(written) is not float:
+        return None
+    # A sum that is finite has no part that is not.
+    if fresh + out + read + written != total or not math.isfinite(total):
+        return None
+    return _NEW_COST(input=fresh, output=out, cache_read=read, cache_write=written)
+
+
 def _cost(raw: JsonValue) -> tuple[Cost | None, bool]:
     if not isinstance(raw, dict):
         return None, raw is None
+    plain = _plain_cost(raw)
+    if plain is not None:
+        return plain, True
     cost = _NEW_COST(
         input=_money(raw.get("input")),
         output=_money(raw.get("output")),

@@ -61,11 +61,13 @@ def acceptable(
             continue
         own = not without_thoughts and _is_own(answer, facts)
         sent = _with_content(answer, _content_for(answer, own=own))
-        results = [other for other in others if isinstance(other, ToolResultMessage)]
-        sent, answered = ids.pair(sent, results)
-        if sent.content:
+        if ToolCall in map(type, sent.content):
+            results = [other for other in others if isinstance(other, ToolResultMessage)]
+            sent, answered = ids.pair(sent, results)
             turns.append(sent)
-        turns.extend(_visible(result, facts) for result in answered)
+            turns.extend([_visible(result, facts) for result in answered])
+        elif sent.content:
+            turns.append(sent)
         turns.extend(_said(others, facts))
     return tuple(turns)
 
@@ -126,8 +128,6 @@ class _CallIds:
         self, answer: AssistantMessage, results: Sequence[ToolResultMessage]
     ) -> tuple[AssistantMessage, list[ToolResultMessage]]:
         """Give the answer with its calls' new ids, and one result for each call in source order."""
-        if not any(isinstance(part, ToolCall) for part in answer.content):
-            return answer, []
         waiting: dict[str, deque[ToolResultMessage]] = {}
         for result in results:
             waiting.setdefault(result.call_id, deque()).append(result)
@@ -172,14 +172,16 @@ def _by_answer(
     yield answer, others
 
 
-def _said(others: Sequence[Message], facts: ModelFacts) -> Iterable[UserMessage]:
+def _said(others: Sequence[Message], facts: ModelFacts) -> list[UserMessage]:
+    said: list[UserMessage] = []
     for other in others:
-        said = as_user(other)
-        if said is None:
+        words = as_user(other)
+        if words is None:
             continue
-        if not facts.images and _has_images(said.content):
-            said = replace(said, content=without_images(said.content, IMAGE_OMITTED))
-        yield said
+        if not facts.images and _has_images(words.content):
+            words = replace(words, content=without_images(words.content, IMAGE_OMITTED))
+        said.append(words)
+    return said
 
 
 def _visible(result: ToolResultMessage, facts: ModelFacts) -> ToolResultMessage:
@@ -189,7 +191,7 @@ def _visible(result: ToolResultMessage, facts: ModelFacts) -> ToolResultMessage:
 
 
 def _has_images(content: Sequence[UserContent]) -> bool:
-    return any(isinstance(part, Image) for part in content)
+    return Image in map(type, content)
 
 
 def _with_content(
@@ -200,12 +202,13 @@ def _with_content(
 
 
 def _is_own(answer: AssistantMessage, facts: ModelFacts) -> bool:
-    return (answer.provider, answer.api, answer.model) == (facts.provider, facts.api, facts.id)
+    same_server = answer.provider == facts.provider and answer.api == facts.api
+    return same_server and answer.model == facts.id
 
 
 def _content_for(answer: AssistantMessage, *, own: bool) -> tuple[AssistantContent, ...]:
-    kept = (_own(part) if own else _foreign(part) for part in answer.content)
-    return tuple(part for part in kept if part is not None)
+    kept = [_own(part) if own else _foreign(part) for part in answer.content]
+    return tuple([part for part in kept if part is not None])
 
 
 def _own(part: AssistantContent) -> AssistantContent | None:

@@ -1,6 +1,9 @@
 """The attempts of one run: how each ended, and what is done before the next."""
 
 from collections.abc import Callable
+from dataclasses import replace
+
+import anyio
 
 from agent_core.compaction import NothingToCompact
 from agent_core.events import Event, Failure, RetryEnded, RetryStarted
@@ -68,23 +71,31 @@ class Attempts:
         )
 
     async def again(self, step: PlainThenGoOn | RetryAfter) -> None:
-        """Get ready for another try: at once without the thoughts that were refused, or after a wait."""
+        """Get ready for another try: at once without the thoughts that were refused, or after a wait.
+
+        Cancelled in the wait, the retry is told to be over before the cancellation goes up.
+        """
         await self._port.leave_out()
         if isinstance(step, PlainThenGoOn):
             self.plain = True
             return
         self._port.tries += 1
+        failure = failure_of(step.error)
         self._say(
             RetryStarted(
                 run=self._run,
                 attempt=self._port.tries,
                 max_attempts=self._parts.options.retry.max_retries,
                 delay_ms=round(step.delay_s * 1000),
-                error=failure_of(step.error),
+                error=failure,
             )
         )
         self._parts.voice.say_state("retrying")
-        await self._parts.clock.sleep(step.delay_s)
+        try:
+            await self._parts.clock.sleep(step.delay_s)
+        except anyio.get_cancelled_exc_class():
+            self._say_failed(replace(failure, message="Retry cancelled"))
+            raise
         self._parts.voice.say_state("running")
 
     async def recover(self, step: CompactThenGoOn) -> bool:
@@ -110,10 +121,11 @@ class Attempts:
             return None
         failure = failure_of(error)
         if self._port.tries:
-            self._say(
-                RetryEnded(run=self._run, success=False, attempt=self._port.tries, error=failure)
-            )
+            self._say_failed(failure)
         return failure
+
+    def _say_failed(self, failure: Failure) -> None:
+        self._say(RetryEnded(run=self._run, success=False, attempt=self._port.tries, error=failure))
 
     async def _turns(self, loop: Loop) -> Outcome:
         inbox = self._parts.inbox

@@ -12,7 +12,7 @@ from agent_core.messages import Message
 from agent_core.session.drafts import Draft
 from agent_core.storage import SessionLog
 from agent_core.transcript import Transcript
-from agent_core.transcript.context import build_context, context_entries
+from agent_core.transcript.context import context_entries, context_messages
 from agent_core.transcript.entries import AnyEntry, ColdEntry, CompactionEntry, WholeEntry
 
 Durability = Literal["entry", "run"]
@@ -74,7 +74,7 @@ class Recorder:
 
     def context(self) -> tuple[Message, ...]:
         """Give the messages of the current branch as the model should see them."""
-        return build_context(self._transcript.path()).messages
+        return context_messages(self._transcript.path())
 
     def path(self) -> tuple[AnyEntry, ...]:
         """Give the entries of the current branch."""

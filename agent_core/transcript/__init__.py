@@ -1,6 +1,6 @@
 """The entries of a session, the tree they form, and what the model is shown of it."""
 
-from agent_core.transcript.context import Context, Placed, build_context, project
+from agent_core.transcript.context import Context, Placed, build_context, context_messages, project
 from agent_core.transcript.entries import (
     AnyEntry,
     BranchSummaryEntry,
@@ -48,5 +48,6 @@ __all__ = [
     "UsageEntry",
     "WholeEntry",
     "build_context",
+    "context_messages",
     "project",
 ]

@@ -23,7 +23,7 @@ from agent_core.transcript.entries import (
     UsageEntry,
     WholeEntry,
 )
-from agent_core.transcript.reading import READERS, Line
+from agent_core.transcript.reading import READERS, Line, read_plain_message
 
 HEADER_TYPE = "session"
 
@@ -84,6 +84,9 @@ def decode_entry(raw: JsonObject) -> WholeEntry:
     Raises:
         ValueError: It has no id or type, so nothing can refer to it.
     """
+    plain = read_plain_message(raw)
+    if plain is not None:
+        return plain
     kind, entry_id = raw.get("type"), raw.get("id")
     if not isinstance(kind, str) or not isinstance(entry_id, str) or not entry_id:
         message = (

@@ -1,6 +1,6 @@
 """From a path of entries to what the model is shown: pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -73,21 +73,29 @@ def build_context(path: Sequence[AnyEntry]) -> Context:
                 thinking = entry.level
             case _:
                 pass
-    messages = tuple(placed.message for placed in project(path) if placed.message is not None)
-    return Context(messages=messages, model=model, thinking=thinking)
+    return Context(messages=context_messages(path), model=model, thinking=thinking)
+
+
+def context_messages(path: Sequence[AnyEntry]) -> tuple[Message, ...]:
+    """Give the messages of `build_context` alone, for those who know the rest: every request begins with this."""
+    shown = _shown(context_entries(path))
+    return tuple([message for _, message in shown if message is not None])
 
 
 def project(path: Sequence[AnyEntry]) -> tuple[Placed, ...]:
     """Give the entries that the latest compaction leaves, in the model's order, with their messages."""
-    chosen = context_entries(path)
+    shown = _shown(context_entries(path))
+    return tuple([Placed(entry=entry, message=message) for entry, message in shown])
+
+
+def _shown(chosen: Sequence[AnyEntry]) -> Iterator[tuple[AnyEntry, Message | None]]:
     edits = {entry.target: entry for entry in chosen if isinstance(entry, ContextEditEntry)}
-    placed: list[Placed] = []
-    for place, entry in enumerate(chosen):
+    latest = chosen[0] if chosen else None
+    for entry in chosen:
         # An older compaction inside the part that was kept says nothing that the latest does not.
-        hidden = isinstance(entry, CompactionEntry) and place > 0
-        message = None if hidden else _edited(_message_of(entry), edits.get(entry.id))
-        placed.append(Placed(entry=entry, message=message))
-    return tuple(placed)
+        hidden = isinstance(entry, CompactionEntry) and entry is not latest
+        message = None if hidden else _message_of(entry)
+        yield entry, _edited(message, edits[entry.id]) if entry.id in edits else message
 
 
 def context_entries(path: Sequence[AnyEntry]) -> Sequence[AnyEntry]:
@@ -125,10 +133,9 @@ def _place_of(entry_id: EntryId, path: Sequence[AnyEntry]) -> int:
 
 def _message_of(entry: AnyEntry) -> Message | None:
     match entry:
-        case MessageEntry(message=BashMessage(exclude_from_context=True)):
-            return None
-        case MessageEntry():
-            return entry.message
+        case MessageEntry(message=message):
+            excluded = isinstance(message, BashMessage) and message.exclude_from_context
+            return None if excluded else message
         case CustomMessageEntry():
             return CustomMessage(
                 custom_type=entry.custom_type,
@@ -173,9 +180,9 @@ def _silent(
             assert_never(entry)
 
 
-def _edited(message: Message | None, edit: ContextEditEntry | None) -> Message | None:
-    if message is None or edit is None:
-        return message
+def _edited(message: Message | None, edit: ContextEditEntry) -> Message | None:
+    if message is None:
+        return None
     if isinstance(message, StoredMessage | CustomMessage) and not isinstance(message, BashMessage):
         return _replaced(message, edit.replacement)
     return message

@@ -28,6 +28,7 @@ from agent_core.transcript.entries import (
 )
 
 PREVIEW_CHARS = 80
+_LOOKED_AT = 2 * PREVIEW_CHARS
 OWN_PREFIX = "tiller."
 """How the types of our own data begin; that is small and read at every opening."""
 _NEW_COLD = quick(ColdEntry)
@@ -41,7 +42,7 @@ def preview_of(entry: AnyEntry) -> str:
         case MessageEntry(message=message):
             return _words_of(message)
         case CompactionEntry() | BranchSummaryEntry():
-            return _first_words(entry.summary)
+            return first_words(entry.summary)
         case CustomMessageEntry():
             return _text_of(entry.content)
         case _:
@@ -50,9 +51,10 @@ def preview_of(entry: AnyEntry) -> str:
 
 def cooled(entry: AnyEntry, place: Place) -> AnyEntry:
     """Give what stays in memory of an entry whose line lies there; the entry itself when it is small."""
+    # Nearly all are messages, and whole files pass through here.
+    if isinstance(entry, MessageEntry):
+        return _cold_message(entry, entry.message, place)
     match entry:
-        case MessageEntry(message=message):
-            return _cold_message(entry, message, place)
         case CompactionEntry() | BranchSummaryEntry():
             compacts = isinstance(entry, CompactionEntry)
             return _NEW_COLD(
@@ -89,7 +91,8 @@ def _cold(entry: AnyEntry, *, kind: str, place: Place) -> ColdEntry:
 
 
 def _cold_message(entry: MessageEntry, message: StoredMessage, place: Place) -> ColdEntry:
-    said = message if isinstance(message, AssistantMessage) else None
+    if isinstance(message, AssistantMessage):
+        return _cold_answer(entry, message, place)
     return _NEW_COLD(
         id=entry.id,
         parent=entry.parent,
@@ -98,18 +101,28 @@ def _cold_message(entry: MessageEntry, message: StoredMessage, place: Place) -> 
         kind="message",
         role=_ROLES[type(message)],
         preview=_words_of(message),
-        model=_model_of(message),
-        usage=None if said is None else said.usage,
-        stop_reason=None if said is None else said.stop_reason,
-        tool_calls=() if said is None else tuple(sys.intern(call.name) for call in said.tool_calls),
         place=place,
     )
 
 
-def _model_of(message: StoredMessage) -> str | None:
-    if not isinstance(message, AssistantMessage) or not (message.provider and message.model):
-        return None
-    return sys.intern(f"{message.provider}/{message.model}")  # the same few in all entries
+def _cold_answer(entry: MessageEntry, said: AssistantMessage, place: Place) -> ColdEntry:
+    # The names of models and tools are the same few in all entries.
+    called = [sys.intern(part.name) for part in said.content if isinstance(part, ToolCall)]
+    model = sys.intern(f"{said.provider}/{said.model}") if said.provider and said.model else None
+    return _NEW_COLD(
+        id=entry.id,
+        parent=entry.parent,
+        at_ms=entry.at_ms,
+        line_extra=NOTHING,
+        kind="message",
+        role="assistant",
+        preview=_text_of(said.content),
+        model=model,
+        usage=said.usage,
+        stop_reason=said.stop_reason,
+        tool_calls=tuple(called),
+        place=place,
+    )
 
 
 _ROLES: Mapping[type[StoredMessage], str] = {
@@ -122,17 +135,21 @@ _ROLES: Mapping[type[StoredMessage], str] = {
 
 def _words_of(message: StoredMessage) -> str:
     if isinstance(message, BashMessage):
-        return _first_words(message.command)
+        return first_words(message.command)
     return _text_of(message.content)
 
 
 def _text_of(content: Sequence[UserContent | AssistantContent]) -> str:
     for part in content:
-        if isinstance(part, Text) and part.text.strip():
-            return _first_words(part.text)
-    return _first_words(", ".join(part.name for part in content if isinstance(part, ToolCall)))
+        if isinstance(part, Text) and (words := first_words(part.text)):
+            return words
+    return first_words(", ".join(part.name for part in content if isinstance(part, ToolCall)))
 
 
-def _first_words(text: str) -> str:
+def first_words(text: str) -> str:
+    """Give how a text begins, on one line."""
     # Blank space in front may be long; behind it a few characters more than shown are enough.
-    return " ".join(text.lstrip()[: PREVIEW_CHARS * 2].split())[:PREVIEW_CHARS]
+    begun = text[:_LOOKED_AT] if text[:1].isalnum() else text.lstrip()[:_LOOKED_AT]
+    if begun.isprintable() and "  " not in begun:
+        return begun.rstrip()[:PREVIEW_CHARS]
+    return " ".join(begun.split())[:PREVIEW_CHARS]

@@ -7,6 +7,7 @@ from agent_core.kernel.quick import quick
 from agent_core.messages import CustomMessage, Usage
 from agent_core.messages.block_codec import NOTHING, decode_user_content
 from agent_core.messages.codec import decode_message
+from agent_core.messages.plain_codec import decode_plain
 from agent_core.messages.usage_codec import decode_usage, whole_number
 from agent_core.transcript.entries import (
     BranchSummaryEntry,
@@ -39,6 +40,7 @@ _FIELDS: Mapping[str, frozenset[str]] = {
     "context_edit": _LINE | {"targetId", "replacement"},
     "usage": _LINE | {"kind", "provider", "model", "usage", "note"},
 }
+_PLAIN_FIELDS = 5
 _NEW_MESSAGE_ENTRY = quick(MessageEntry)
 
 
@@ -81,6 +83,39 @@ class Line:
         return {key: value for key, value in raw.items() if key not in known or key in kept}
 
 
+def read_plain_message(raw: JsonObject) -> MessageEntry | None:
+    """Read a line as nearly all are: a message, and nothing to be kept beside it; None for any other."""
+    try:
+        if raw["type"] != "message" or len(raw) != _PLAIN_FIELDS:
+            return None
+        entry_id, parent, stamp = raw["id"], raw["parentId"], raw["timestamp"]
+        inner = raw["message"]
+    except KeyError:
+        return None
+    if not isinstance(entry_id, str) or not entry_id or not isinstance(inner, dict):
+        return None
+    if not isinstance(stamp, str) or not (parent is None or isinstance(parent, str)):
+        return None
+    message, at_ms = decode_plain(inner), _plain_time(stamp)
+    if message is None or not at_ms:
+        return None
+    return _NEW_MESSAGE_ENTRY(
+        id=EntryId(entry_id),
+        parent=None if parent is None else EntryId(parent),
+        at_ms=at_ms,
+        line_extra=NOTHING,
+        message=message,
+        extra=NOTHING,
+    )
+
+
+def _plain_time(stamp: str) -> int:
+    try:
+        return parse_rfc3339(stamp)
+    except (ValueError, OverflowError):
+        return 0
+
+
 def _read_message(line: Line) -> KnownEntry | None:
     inner = line.raw.get("message")
     decoded = decode_message(inner, at_ms=line.at_ms) if isinstance(inner, dict) else None
@@ -88,7 +123,7 @@ def _read_message(line: Line) -> KnownEntry | None:
         return None
     message, extra = decoded
     if not isinstance(message, CustomMessage):
-        return _NEW_MESSAGE_ENTRY(
+        return MessageEntry(
             id=line.id,
             parent=line.parent,
             at_ms=line.at_ms,

@@ -15,6 +15,8 @@ from tests.support.shared import ROOT
 NODE_ID = re.compile(r"(?P<file>tests/[\w./-]+\.py)::(?P<names>[\w:]+)(?P<parameters>\[.+\])?")
 SEED_ID = re.compile(r"[A-Z]\.\d+ \d+\.\d+[a-z]?|[A-Z]+-\d{3}|pi \d+(\.\d+)? \S.*\S")
 
+IN_A_CLASS = "tests/storage/test_memory.py::TestMemoryStore"
+
 SUITE = """
 import pytest
 
@@ -65,6 +67,8 @@ def test_what_does_not_apply_without_a_reason_is_refused(tmp_path: Path, reason:
     [
         ("tests/architecture/test_seed_ids.py::test_every_listed_test_exists", None),
         ("tests/architecture/test_seed_ids.py::test_nothing_of_the_kind", "has no such test"),
+        (f"{IN_A_CLASS}::test_an_unknown_session_is_not_found", None),
+        (f"{IN_A_CLASS}::test_nothing_of_the_kind", "has no such test"),
         ("tests/architecture/test_seed_ids.py::test_every_listed_test_exists[a]", "no parameters"),
         ("tests/architecture/test_nowhere.py::test_x", "no such file"),
         ("tests/architecture/test_seed_ids.py", "not a node id"),
@@ -139,12 +143,7 @@ def _missing(
     decorators: list[str] = []
     scope: ast.AST = tree
     for name in names.split("::"):
-        found = [
-            node
-            for node in ast.iter_child_nodes(scope)
-            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-            and node.name == name
-        ]
+        found = _named(scope, name) or list(_inherited(tree, scope, name))
         if not found:
             yield f"{node_id}: the file has no such test"
             return
@@ -152,3 +151,31 @@ def _missing(
         decorators.extend(ast.unparse(decorator) for decorator in found[0].decorator_list)
     if parameters and not any("parametrize" in decorator for decorator in decorators):
         yield f"{node_id}: the test has no parameters"
+
+
+def _named(
+    scope: ast.AST, name: str
+) -> list[ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
+    return [
+        node
+        for node in ast.iter_child_nodes(scope)
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name == name
+    ]
+
+
+def _inherited(
+    tree: ast.Module, scope: ast.AST, name: str
+) -> Iterator[ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Give a test that a class has from a class of another file, as the conformance suites do."""
+    bases = (
+        {ast.unparse(base) for base in scope.bases} if isinstance(scope, ast.ClassDef) else set()
+    )
+    for node in tree.body:
+        if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("tests."):
+            continue
+        file = ROOT / f"{(node.module or '').replace('.', '/')}.py"
+        for base in bases & {alias.name for alias in node.names}:
+            there = ast.parse(file.read_text(encoding="utf-8"))
+            for suite in _named(there, base):
+                yield from _named(suite, name)

@@ -2,7 +2,9 @@
 
 from typing import Any
 
+import anyio
 import pytest
+from typing_extensions import override
 
 from agent_core.compaction import CompactionSettings
 from agent_core.events import (
@@ -14,7 +16,7 @@ from agent_core.events import (
 )
 from agent_core.kernel import SessionId
 from agent_core.kernel.errors import ProviderError
-from agent_core.messages import AssistantMessage
+from agent_core.messages import AssistantMessage, Usage
 from agent_core.providers import ModelFacts, TextDelta
 from agent_core.session.aftercare import Failed, RetryAfter, RetrySettings, decide
 from agent_core.session.parts import SessionOptions
@@ -105,6 +107,32 @@ async def test_when_all_failed_the_last_error_is_told() -> None:
         assert b.names()[-3:] == ["retry.ended", "run.ended", "session.state"]
 
 
+class Endless(FakeClock):
+    """Every wait lasts until it is cancelled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting = anyio.Event()
+
+    @override
+    async def sleep(self, seconds: float) -> None:
+        self.waiting.set()
+        await anyio.sleep_forever()
+
+
+async def test_a_wait_that_is_cancelled_ends_the_retry() -> None:
+    clock = Endless()
+    async with bench(ScriptedModel([DOWN]), clock=clock) as b:
+        await b.session.prompt("go")
+        with anyio.fail_after(5):
+            await clock.waiting.wait()
+        await b.session.abort()
+        (ended,) = told(b, RetryEnded)
+        assert (ended.success, ended.attempt, ended.error.message) == (False, 1, "Retry cancelled")
+        assert told(b, RunEnded)[-1].status == "cancelled"
+        assert b.names()[-3:] == ["retry.ended", "run.ended", "session.state"]
+
+
 class Watching(FakeClock):
     """Looks at the entries whenever somebody waits."""
 
@@ -113,6 +141,7 @@ class Watching(FakeClock):
         self.bench: Bench | None = None
         self.seen: list[tuple[AnyEntry, ...]] = []
 
+    @override
     async def sleep(self, seconds: float) -> None:
         assert self.bench is not None
         self.seen.append(tuple(self.bench.session.info.entries))
@@ -152,8 +181,8 @@ async def test_an_overflow_without_a_summary_leaves_the_attempt_out_and_the_sess
 
 async def test_words_that_wait_are_said_although_no_room_could_be_made() -> None:
     gate = Gate()
-    full = say("noted", stop_reason="length")
-    model = ScriptedModel([say(LONG), (gate, *full), UNKNOWN, say("on we go")], facts=SMALL)
+    full = say("noted", stop_reason="length", usage=Usage(input=7_000, output=500))
+    model = ScriptedModel([say(LONG), full, (gate, UNKNOWN), say("on we go")], facts=SMALL)
     async with bench(model) as b:
         await talk(b, "one")
         await b.session.prompt("two " * 3_000)
@@ -161,8 +190,10 @@ async def test_words_that_wait_are_said_although_no_room_could_be_made() -> None
         await b.session.follow_up("three")
         gate.release()
         await b.idle()
-        assert [event.will_retry for event in told(b, CompactionEnded)] == [False]
+        ends = told(b, CompactionEnded)
+        assert [(event.reason, event.will_retry) for event in ends] == [("length", False)]
         assert [words(message) for message in b.messages[-2:]] == ["three", "on we go"]
+        assert [event.status for event in told(b, RunEnded)] == ["completed"] * 2
 
 
 async def test_after_an_aborted_answer_room_is_made_before_the_next_prompt_only() -> None:

@@ -1,6 +1,6 @@
 """Lets the bodies of entries stay in their file, and reads them back."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from agent_core.storage.adapters.recovery import parse_line
 from agent_core.transcript.codec import decode_entry
 from agent_core.transcript.context import context_entries
 from agent_core.transcript.cooling import cooled
-from agent_core.transcript.entries import AnyEntry, ColdEntry, Place, WholeEntry
+from agent_core.transcript.entries import AnyEntry, ColdEntry, CompactionEntry, Place, WholeEntry
 from agent_core.transcript.tree import path_to
 
 
@@ -43,7 +43,7 @@ def settle(
     Raises:
         StorageUnavailable, OSError: A body that is needed cannot be read back.
     """
-    if not entries:
+    if not entries or _is_whole_path(entries.values()):
         return
     needed = {one.id for one in context_entries(path_to(next(reversed(entries)), entries))}
     missing = [one for one in map(entries.__getitem__, needed) if isinstance(one, ColdEntry)]
@@ -52,6 +52,16 @@ def settle(
     if len(needed) < len(entries):
         for entry in [one for one in entries.values() if one.id not in needed]:
             entries[entry.id] = _cool(entry, places.get(entry.id))
+
+
+def _is_whole_path(entries: Iterable[AnyEntry]) -> bool:
+    """Tell whether each entry follows the one before it and none replaces others: then all are needed."""
+    last: EntryId | None = None
+    for entry in entries:
+        if entry.parent != last or isinstance(entry, (CompactionEntry, ColdEntry)):
+            return False
+        last = entry.id
+    return True
 
 
 def _cool(entry: AnyEntry, place: Place | None) -> AnyEntry:

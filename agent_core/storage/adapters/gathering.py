@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from agent_core.kernel import EntryId, JsonObject
 from agent_core.transcript.codec import HEADER_TYPE, decode_entry
-from agent_core.transcript.entries import AnyEntry, CompactionEntry, Place, WholeEntry
+from agent_core.transcript.cold_reading import read_cold
+from agent_core.transcript.entries import AnyEntry, ColdEntry, CompactionEntry, Place, WholeEntry
 
 SALVAGE_BYTES = 4_096
 """How far into a damaged line its ids are looked for."""
@@ -55,11 +56,12 @@ class Losses:
 class Gathering:
     """Entries by id in the order of the file; bodies that a later compaction has replaced are let go on the way."""
 
-    def __init__(self, losses: Losses, *, cool: Cool) -> None:
+    def __init__(self, losses: Losses, *, cool: Cool, replaced_until: int) -> None:
         self.entries: dict[EntryId, AnyEntry] = {}
         self.places: dict[EntryId, Place] = {}
         self._losses = losses
         self._cool = cool
+        self._replaced_until = replaced_until
         self._lines: list[int] = []
         """The number of each entry's line."""
         self._held: dict[EntryId, WholeEntry] = {}
@@ -70,23 +72,34 @@ class Gathering:
 
     def take(self, raw: JsonObject, *, line: int, text: bytes, place: Place | None) -> None:
         """Read an entry; one without an id, or with an id that was there, is lost."""
-        try:
-            entry = None if raw.get("type") == HEADER_TYPE else decode_entry(raw)
-        except ValueError:
-            entry = None
-        if entry is None or entry.id in self.entries:
+        entry = self._read(raw, place)
+        entries = self.entries
+        if entry is None or entry.id in entries:
             self._losses.add(line, text)
             return
-        if entry.parent is not None and entry.parent not in self.entries:
-            self._doubtful.append(entry.id)
-        self.entries[entry.id] = entry
+        entry_id, parent = entry.id, entry.parent
+        if parent is not None and parent not in entries:
+            self._doubtful.append(entry_id)
+        entries[entry_id] = entry
         self._lines.append(line)
         if place is None:
             return
-        self.places[entry.id] = place
-        self._held[entry.id] = entry
+        self.places[entry_id] = place
+        if isinstance(entry, ColdEntry):
+            return
+        self._held[entry_id] = entry
         if isinstance(entry, CompactionEntry) and len(self._held) > self._most_held:
             self._let_go(entry)
+
+    def _read(self, raw: JsonObject, place: Place | None) -> AnyEntry | None:
+        if place is not None and place.offset < self._replaced_until:
+            cold = read_cold(raw, place)
+            if cold is not None:
+                return cold
+        try:
+            return None if raw.get("type") == HEADER_TYPE else decode_entry(raw)
+        except ValueError:
+            return None
 
     def mend(self) -> None:
         """Tie entries that name a lost line as their parent to what came before it."""

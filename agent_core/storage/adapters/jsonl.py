@@ -28,7 +28,7 @@ from agent_core.storage.adapters.paths import (
     file_name,
     slug,
 )
-from agent_core.storage.adapters.recovery import Recovered, Tail, recover_lines
+from agent_core.storage.adapters.recovery import Recovered, Tail, recover_lines, replaced_until
 from agent_core.storage.adapters.removal import remove
 from agent_core.storage.adapters.session_file import SessionFile, blocks_of, unavailable
 from agent_core.storage.held import begins_session
@@ -208,7 +208,8 @@ class JsonlStore:
             raise
 
     def _read(self, file: SessionFile) -> Opened:
-        found = read = self._recovered(file.path, file.blocks(), cool=cooled)
+        until = replaced_until(file.blocks())
+        found = read = self._recovered(file.path, file.blocks(), cool=cooled, replaced_until=until)
         damaged = None
         if found.header.version > FORMAT_VERSION:
             message = (
@@ -245,8 +246,16 @@ class JsonlStore:
             location=path,
         )
 
-    def _recovered(self, path: Path, blocks: Iterable[bytes], *, cool: Cool) -> Recovered:
-        return recover_lines(lines_of(blocks), name=str(path), new_id=self._new_id, cool=cool)
+    def _recovered(
+        self, path: Path, blocks: Iterable[bytes], *, cool: Cool, replaced_until: int = 0
+    ) -> Recovered:
+        return recover_lines(
+            lines_of(blocks),
+            name=str(path),
+            new_id=self._new_id,
+            cool=cool,
+            replaced_until=replaced_until,
+        )
 
     def _new_id(self, taken: Container[object]) -> str:
         return new_entry_id(taken, at_ms=self._clock.now_ms())

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from agent_core.kernel import EntryId, JsonObject, json
 from agent_core.kernel.errors import SessionDamaged
-from agent_core.kernel.quick import quick
+from agent_core.kernel.json import decode_sound
+from agent_core.kernel.quick import quick, uncollected
 from agent_core.storage.adapters.gathering import Cool, Gathering, Losses, whole
 from agent_core.storage.adapters.lines import RawLine, lines_of
 from agent_core.transcript.codec import decode_header, encode_header
@@ -21,11 +22,14 @@ GLUED_TRIES = 3
 
 _PADDING = b"\0 \t\r\v\f"
 _BOM = b"\xef\xbb\xbf"
+_EVEN = rb"(?<!\\)(?:\\\\)*"
 _HALF = re.compile(
-    rb"(?<!\\)(?:\\\\)*"
-    rb"(?:\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F])"
+    _EVEN
+    + rb"(?:\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F])"
 )
 """An escaped half of a character without its other half."""
+_COMPACTIONS = (b'"type":"compaction"', b'"type": "compaction"')
+_LONGEST = max(map(len, _COMPACTIONS))
 _NEW_PLACE = quick(Place)
 
 
@@ -85,6 +89,7 @@ def recover_lines(
     name: str,
     new_id: Callable[[Container[object]], str],
     cool: Cool,
+    replaced_until: int = 0,
 ) -> Recovered:
     """Read a session file.
 
@@ -93,14 +98,26 @@ def recover_lines(
         name: What to call it in errors.
         new_id: Draws ids for entries of versions that had none.
         cool: Called with entries that a later compaction has replaced in the context.
+        replaced_until: Messages before this offset are read without their bodies; `replaced_until` tells a good one.
 
     Raises:
         SessionDamaged: It does not begin with a session header.
     """
-    notes = _Notes()
-    parsed = _parsed(lines, notes)
+    with uncollected():
+        notes = _Notes()
+        gathering = Gathering(notes.losses, cool=cool, replaced_until=replaced_until)
+        return _recovered(_parsed(lines, notes), notes, gathering, name=name, new_id=new_id)
+
+
+def _recovered(
+    parsed: Iterator[_Parsed],
+    notes: _Notes,
+    gathering: Gathering,
+    *,
+    name: str,
+    new_id: Callable[[Container[object]], str],
+) -> Recovered:
     header = _header(next(parsed, None), name=name)
-    gathering = Gathering(notes.losses, cool=cool)
     is_old = header.version < FORMAT_VERSION
     if is_old:
         header = _take_migrated(gathering, header, list(parsed), new_id=new_id)
@@ -129,6 +146,23 @@ def recover(data: bytes, *, name: str, new_id: Callable[[Container[object]], str
         SessionDamaged: It does not begin with a session header.
     """
     return recover_lines(lines_of([data]), name=name, new_id=new_id, cool=whole)
+
+
+def replaced_until(blocks: Iterable[bytes]) -> int:
+    """Say where the last line that looks like a compaction is: what lies before it is seldom needed whole.
+
+    A guess from the bytes alone. Where it is wrong, what is needed is read back.
+    """
+    start = found = 0
+    carried = b""
+    for block in blocks:
+        text = carried + block
+        place = max(map(text.rfind, _COMPACTIONS))
+        if place >= 0:
+            found = start + place
+        carried = text[-_LONGEST:]
+        start += len(text) - len(carried)
+    return found
 
 
 def parse_line(line: bytes) -> JsonObject | None:
@@ -190,14 +224,22 @@ def _parsed(lines: Iterable[RawLine], notes: _Notes) -> Iterator[_Parsed]:
                 return
         if not line or line.isspace():
             continue
-        value = parse_line(line)
-        if value is None:
+        try:
+            value = decode_sound(line)
+        except ValueError:
+            value = _mended(line, number, notes)
+        if isinstance(value, dict):
+            yield number, start, line, value
+        else:
             notes.losses.add(number, line)
-            continue
-        # A cheap look first: nearly no line has any of them, whole or half.
-        if (b"\\ud" in line or b"\\uD" in line) and _HALF.search(line):
-            notes.patched.append(number)
-        yield number, start, line, value
+
+
+def _mended(line: bytes, number: int, notes: _Notes) -> JsonObject | None:
+    """Read a line that is not sound; halves of characters are only to be found in such."""
+    value = parse_line(line)
+    if value is not None and _HALF.search(line):
+        notes.patched.append(number)
+    return value
 
 
 def _tail(last: bytes, *, size: int) -> Tail:

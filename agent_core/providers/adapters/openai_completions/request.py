@@ -116,9 +116,13 @@ def _messages(
 
 
 def _user_content(content: Sequence[UserContent]) -> JsonValue:
-    if all(isinstance(part, Text) for part in content):
-        return text_of(tuple(content))
-    return [_part(part) for part in content]
+    match content:
+        case [Text(text=text)]:
+            return text
+        case _ if all(isinstance(part, Text) for part in content):
+            return text_of(tuple(content))
+        case _:
+            return [_part(part) for part in content]
 
 
 def _part(part: UserContent) -> JsonValue:
@@ -130,14 +134,24 @@ def _part(part: UserContent) -> JsonValue:
 
 
 def _assistant(turn: AssistantMessage, compat: Compat) -> JsonObject | None:
-    text = turn.text
-    calls: list[JsonValue] = [_call(call) for call in turn.tool_calls]
-    if not text and not calls:
-        return None
-    said: _Json = {"role": "assistant", "content": text or None}
+    words: list[str] = []
+    calls: list[JsonValue] = []
+    thoughts: list[Thinking] = []
+    for part in turn.content:
+        match part:
+            case Text(text=text):
+                words.append(text)
+            case ToolCall():
+                calls.append(_call(part))
+            case Thinking():
+                thoughts.append(part)
+    said: _Json = {"role": "assistant", "content": "".join(words) or None}
     if calls:
         said["tool_calls"] = calls
-    said.update(replayed(part for part in turn.content if isinstance(part, Thinking)))
+    elif said["content"] is None:
+        return None
+    if thoughts:
+        said.update(replayed(thoughts))
     if compat.reasoning_on_answers:
         said.setdefault("reasoning_content", "")
     return said
