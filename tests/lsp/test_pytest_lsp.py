@@ -14,15 +14,30 @@ pytestmark = [pytest.mark.e2e, pytest.mark.asyncio, pytest.mark.timeout(60)]
 
 EDITORS = ["visual-studio-code", "neovim", "emacs"]
 METHODS = {
-    "agent/session/open",
-    "agent/subscribe",
-    "agent/prompt",
-    "agent/steer",
-    "agent/followUp",
-    "agent/run/cancel",
+    "agent/bash",
     "agent/compact",
+    "agent/followUp",
+    "agent/model/cycle",
+    "agent/model/list",
+    "agent/prompt",
+    "agent/run/cancel",
+    "agent/session/close",
     "agent/session/configure",
+    "agent/session/delete",
+    "agent/session/export",
+    "agent/session/fork",
+    "agent/session/label",
+    "agent/session/list",
+    "agent/session/navigate",
+    "agent/session/open",
+    "agent/session/read",
+    "agent/session/rename",
+    "agent/session/stats",
+    "agent/session/tree",
     "agent/status",
+    "agent/steer",
+    "agent/subscribe",
+    "agent/thinking/cycle",
 }
 
 
