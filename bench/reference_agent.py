@@ -25,9 +25,10 @@ AT_MS = 1_767_225_600_000
 PEER = f"pi-coding-agent {VERSION}"
 
 _OURS = """
-import asyncio, sys, time
+import sys, time
 sys.path.insert(0, {root!r})
 from pathlib import Path
+import anyio
 from agent_core.kernel import SessionId, SystemClock
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.transcript import Transcript, build_context
@@ -41,7 +42,7 @@ async def main():
     print(took * 1000, len(context.messages))
     await opened.log.close()
 
-asyncio.run(main())
+anyio.run(main)
 """
 _THEIRS = """
 import {{ SessionManager }} from {module!r};

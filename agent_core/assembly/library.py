@@ -1,7 +1,7 @@
 """The stored sessions as front ends see them: listed, searched, read, removed, copied out and in."""
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -9,6 +9,7 @@ from typing import Literal
 import anyio
 from anyio import to_thread
 
+from agent_core.assembly.outputs import outputs_of, remove_outputs
 from agent_core.kernel import Clock, SessionId, uuid7
 from agent_core.kernel.errors import (
     IndexUnavailable,
@@ -54,17 +55,26 @@ class Found:
 class SessionLibrary:
     """What can be done with stored sessions without opening them for work."""
 
-    def __init__(self, store: SessionStore, *, index: SessionIndex | None, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: SessionStore,
+        *,
+        index: SessionIndex | None,
+        clock: Clock,
+        outputs: Path | None = None,
+    ) -> None:
         """Take the parts; the index is closed by `close`.
 
         Args:
             store: Where the sessions are.
             index: None: lists come from the store, and nothing can be searched.
             clock: Gives imported sessions their time.
+            outputs: Where whole outputs of tools are kept, in a folder per session; None: nowhere.
         """
         self._store = store
         self._index = index
         self._clock = clock
+        self._outputs = outputs
         self._problem: str | None = None
 
     @property
@@ -144,6 +154,8 @@ class SessionLibrary:
 
         Raises:
             SessionNotFound: None does, or several do.
+            SessionDamaged: What has the name of its file is no session.
+            StorageUnavailable: Its file cannot be read.
         """
         every = await self._all(None)
         found = [one for one in every if beginning and one.session.startswith(beginning)]
@@ -151,6 +163,7 @@ class SessionLibrary:
         if len(exact or found) == 1:
             return (exact or found)[0]
         if not found:
+            await self._check_readable(SessionId(beginning))
             message = f"no session's id begins with {beginning!r}: list the sessions to see which there are"
             raise SessionNotFound(message)
         names = ", ".join(one.session for one in found[:3])
@@ -169,14 +182,16 @@ class SessionLibrary:
         return await self._store.read(session)
 
     async def delete(self, session: SessionId) -> None:
-        """Remove a session for good.
+        """Remove a session for good, and with it the whole outputs of its tools.
 
         Raises:
             SessionNotFound: There is no such session.
             SessionLocked: A living process writes it.
-            StorageUnavailable: It cannot be removed.
+            StorageUnavailable: It cannot be removed, or its outputs cannot.
         """
         await self._store.delete(session)
+        if self._outputs is not None:
+            await to_thread.run_sync(remove_outputs, outputs_of(self._outputs, session))
 
     async def export(self, session: SessionId, how: ExportFormat) -> bytes:
         """Give a session as a document: the lines of its file, Markdown of its present branch, or HTML of all of it.
@@ -225,6 +240,11 @@ class SessionLibrary:
         if self._index is not None:
             await self._index.close()
 
+    async def _check_readable(self, session: SessionId) -> None:
+        """Tell a session that cannot be read from one that is not there: lists leave out both."""
+        with suppress(SessionNotFound):
+            _ = await self._store.read(session)
+
     async def _all(self, cwd: str | None) -> Sequence[SessionSummary]:
         if self._index is None:
             found = await self._store.list(cwd)
@@ -244,7 +264,9 @@ async def open_library(paths: AppPaths, *, clock: Clock) -> AsyncGenerator[Sessi
     from agent_core.storage.adapters.index_sqlite import SqliteIndex  # noqa: PLC0415 - see above
 
     index = SqliteIndex(paths.sessions, paths.index)
-    library = SessionLibrary(JsonlStore(paths.sessions, clock), index=index, clock=clock)
+    library = SessionLibrary(
+        JsonlStore(paths.sessions, clock), index=index, clock=clock, outputs=paths.outputs
+    )
     failure: Exception | None = None
     async with anyio.create_task_group() as group:
         group.start_soon(library.refresh)

@@ -28,6 +28,7 @@ def session_options(values: SettingsValues, *, scratch: Path) -> SessionOptions:
             reserve_tokens=values.compaction.reserve_tokens,
             keep_recent_tokens=values.compaction.keep_recent_tokens,
             branch_reserve_tokens=values.branch_summary.reserve_tokens,
+            offer_branch_summary=not values.branch_summary.skip_prompt,
             by_model={
                 ref: ModelFigures(
                     reserve_tokens=own.reserve_tokens, keep_recent_tokens=own.keep_recent_tokens

@@ -12,7 +12,9 @@ import anyio
 from agent_core.assembly.build import Ingredients, build_session, offspring_in
 from agent_core.assembly.models import ModelSet, load_models
 from agent_core.assembly.options import session_options
+from agent_core.assembly.outputs import outputs_of
 from agent_core.assembly.start import Wishes, choose_start
+from agent_core.assembly.start_tools import choose_tools
 from agent_core.events import PermissionMode, ThinkingLevel
 from agent_core.hooks import HookTable
 from agent_core.kernel import Clock, JsonObject, SessionId, SystemClock, uuid7
@@ -21,7 +23,6 @@ from agent_core.providers.http import HttpPool, StreamLimits
 from agent_core.resources.context_files import load_context_files
 from agent_core.resources.paths import AppPaths, app_paths
 from agent_core.resources.settings import Layer, LayerName, Settings, load_settings
-from agent_core.resources.settings_values import SettingsValues
 from agent_core.resources.system_prompt import ToolWords, build_system_prompt
 from agent_core.session import AgentSession
 from agent_core.session.parts import Place, SystemPrompt
@@ -60,7 +61,7 @@ class SessionRequest:
     model: str | None = None
     thinking: ThinkingLevel | None = None
     tools: str | Sequence[str] | None = None
-    """Active tools: a preset, or names; None: as the settings say."""
+    """Active tools, for as long as this has the session open: a preset, or names; None: as the session or the settings say."""
     custom_tools: Sequence[Tool] = ()
     store: StoreKind | SessionStore = "files"
     hooks: HookTable = field(default_factory=HookTable)
@@ -160,7 +161,7 @@ def create_session(
         model: `provider/id`, an id, a pattern or a part of it, with a thinking level behind a colon if you like; None:
             the session's, the settings', or the first with credentials.
         thinking: How hard the model thinks; None: as `model`, the session or the settings say.
-        tools: Active tools, by preset or name.
+        tools: Active tools, by preset or name; None: as the session or the settings say.
         custom_tools: Tools besides the built-in ones; they are active.
         store: Keep the session in the user's data folder, in memory, or in a store of your own.
         settings: Settings above the user's settings.json, with its keys.
@@ -238,14 +239,22 @@ def _ingredients(
     request: SessionRequest, ground: _Ground, models: ModelSet, opened: Opened
 ) -> Ingredients:
     values, paths = ground.settings.values, ground.paths
-    context = build_context(Transcript(opened.entries).path())
+    path = Transcript(opened.entries).path()
+    context = build_context(path)
+    tools = choose_tools(
+        request.tools,
+        own=request.custom_tools,
+        built_in=builtin_tools(),
+        settings=values.default_tools,
+        path=path,
+    )
     start = choose_start(
         Wishes(model=request.model, thinking=request.thinking),
         values=values,
         registry=models.registry,
         context=context,
     )
-    scratch = paths.data / "outputs" / opened.log.header.id
+    scratch = outputs_of(paths.outputs, opened.log.header.id)
     workspace = _workspace(request, ground, scratch, models)
     return Ingredients(
         clock=request.clock,
@@ -261,7 +270,7 @@ def _ingredients(
         asked_for=start.asked_for,
         scoped_models=values.scoped_models,
         tools=(*builtin_tools(), *request.custom_tools),
-        active_tools=_active(request, values),
+        active_tools=tools.active,
         hooks=request.hooks,
         system_prompt=_system_prompt(ground.root, paths),
         steering=values.steering_mode,
@@ -270,6 +279,7 @@ def _ingredients(
         notices=(
             *_notices(ground.settings, models, opened),
             *start.notices,
+            *tools.notices,
             *ground.left_out,
         ),
     )
@@ -288,12 +298,6 @@ def _workspace(
         processes=request.processes(DiskProcesses()),
         env=_without_keys(request.env, models),
     )
-
-
-def _active(request: SessionRequest, values: SettingsValues) -> Sequence[str]:
-    chosen: str | Sequence[str] = values.default_tools if request.tools is None else request.tools
-    words = (chosen,) if isinstance(chosen, str) else tuple(chosen)
-    return (*words, *(tool.spec.name for tool in request.custom_tools))
 
 
 def _notices(settings: Settings, models: ModelSet, opened: Opened) -> tuple[str, ...]:

@@ -29,6 +29,8 @@ class CompactionSettings:
     """How much of the newest conversation is kept word for word."""
     branch_reserve_tokens: int = RESERVE_TOKENS
     """Room that stays free beside a branch that is summarised."""
+    offer_branch_summary: bool = True
+    """Front ends ask whether a branch that is left shall be summarised; nothing here does."""
     by_model: Mapping[str, ModelFigures] = field(default_factory=dict[str, ModelFigures])
     """By full name, `provider/id`."""
 

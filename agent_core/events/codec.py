@@ -13,6 +13,7 @@ from agent_core.events.session_events import (
     BashEnded,
     BashOutput,
     BashStarted,
+    EntryLabelled,
     ErrorRaised,
     ExtensionError,
     LeafMoved,
@@ -85,6 +86,7 @@ NAMES: Mapping[type[Event], str] = {
     RetryEnded: "retry.ended",
     ModelChanged: "model.changed",
     LeafMoved: "leaf.moved",
+    EntryLabelled: "entry.labelled",
     BashStarted: "bash.started",
     BashOutput: "bash.output",
     BashEnded: "bash.ended",
@@ -96,7 +98,7 @@ NAMES: Mapping[type[Event], str] = {
 CURRENCY = "USD"
 STOP_REASONS: Mapping[str, str] = {"tool_use": "toolUse"}
 """Stop reasons that JSON spells otherwise."""
-KEPT_NULL = frozenset({"details", "model", "title", "leaf", "from", "exitCode"})
+KEPT_NULL = frozenset({"details", "model", "title", "leaf", "from", "label", "exitCode"})
 """Fields where null says something; any other None is left out."""
 
 

@@ -59,6 +59,14 @@ class LeafMoved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EntryLabelled:
+    """An entry of the tree has a label, or with None has none any more."""
+
+    entry: EntryId
+    label: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BashStarted:
     """The user runs a command."""
 

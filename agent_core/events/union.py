@@ -11,6 +11,7 @@ from agent_core.events.session_events import (
     BashEnded,
     BashOutput,
     BashStarted,
+    EntryLabelled,
     ErrorRaised,
     ExtensionError,
     LeafMoved,
@@ -338,6 +339,7 @@ Event = (
     | RetryEnded
     | ModelChanged
     | LeafMoved
+    | EntryLabelled
     | BashStarted
     | BashOutput
     | BashEnded

@@ -54,6 +54,8 @@ class SessionConfig:
     steering: QueueMode
     follow_up: QueueMode
     tools: tuple[str, ...]
+    offer_branch_summary: bool = True
+    """For front ends: whether to ask, before a branch is left, if it shall be summed up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,7 +49,7 @@ def decode_sound(text: bytes | str) -> JsonValue:
     Raises:
         ValueError: The text is not JSON, or holds half of a character.
     """
-    return _typed(pydantic_core.from_json(text, allow_inf_nan=False))  # pyright: ignore[reportAny] - a parser gives Any
+    return pydantic_core.from_json(text, allow_inf_nan=False)  # pyright: ignore[reportAny] - a parser gives Any
 
 
 def decode_partial(text: bytes | str) -> JsonValue:

@@ -28,7 +28,6 @@ def quick(cls: Callable[P, T]) -> Callable[P, T]:
     known: dict[str, object] = {
         "cls": cls,
         "twin": _twin(cls),
-        "new": object.__new__,
         "absent": _ABSENT,
     }
     for one in fields(cls):
@@ -39,7 +38,7 @@ def quick(cls: Callable[P, T]) -> Callable[P, T]:
     parameters = ", ".join(_parameter(one) for one in fields(cls))
     settings = "".join(f"    made.{one.name} = {_value(one)}\n" for one in fields(cls))
     source = (
-        f"def make(*, {parameters}):\n    made = new(twin)\n{settings}"
+        f"def make(*, {parameters}):\n    made = twin()\n{settings}"
         "    made.__class__ = cls\n    return made\n"
     )
     exec(source, known)  # noqa: S102 - as dataclasses makes its constructors: from the names of fields alone
@@ -51,7 +50,8 @@ def uncollected() -> Generator[None]:
     """Put off the search for circles of garbage, in the whole process, while many values are made that all stay.
 
     It would walk over them again and again: up to a fifth of the time. Several threads may do this at once; the
-    search goes on when the first of those that found it on is done.
+    search goes on when the first of those that found it on is done. What was made then counts as old: it is walked
+    over when all is, not at once.
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -59,6 +59,10 @@ def uncollected() -> Generator[None]:
         yield
     finally:
         if was_on:
+            if not gc.get_freeze_count():
+                # Frozen and unfrozen, all that there is belongs to the oldest generation.
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 
@@ -68,6 +72,7 @@ def _twin(cls: type) -> type:
         "__slots__": cls.__dict__["__slots__"],
         "__setattr__": object.__setattr__,
         "__delattr__": object.__delattr__,
+        "__init__": object.__init__,
     }
     return type(f"_{cls.__name__}", cls.__bases__, own)
 

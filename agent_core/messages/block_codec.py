@@ -35,9 +35,9 @@ def decode_user_content(value: JsonValue) -> tuple[tuple[UserContent, ...], bool
     Returns:
         The content, and whether it shows all that the JSON holds.
     """
-    words = _words_alone(value)
-    if words is not None:
-        return words, True
+    alone = one_alone(value)
+    if alone is not None and isinstance(alone[0], Text):
+        return (alone[0],), True
     blocks, whole = decode_blocks(value)
     content = tuple([part for part in blocks if isinstance(part, (Text, Image))])
     return content, whole and len(content) == len(blocks)
@@ -49,12 +49,31 @@ def decode_assistant_content(value: JsonValue) -> tuple[tuple[AssistantContent, 
     Returns:
         The content, and whether it shows all that the JSON holds.
     """
-    words = _words_alone(value)
-    if words is not None:
-        return words, True
+    alone = one_alone(value)
+    if alone is not None:
+        return alone, True
     blocks, whole = decode_blocks(value)
     content = tuple([part for part in blocks if not isinstance(part, Image)])
     return content, whole and len(content) == len(blocks)
+
+
+def one_alone(value: JsonValue) -> tuple[Text | ToolCall] | None:
+    """Read a single plain block of words or a single plain call, as most content is; None for anything else."""
+    if not isinstance(value, list) or len(value) != 1:
+        return None
+    raw = value[0]
+    if not isinstance(raw, dict):
+        return None
+    kind = raw.get("type")
+    if kind == "text" and len(raw) == _LEAST:
+        text = raw.get("text")
+        return (_NEW_TEXT(text=text),) if isinstance(text, str) else None
+    if kind != "toolCall" or len(raw) != _PLAIN_CALL:
+        return None
+    call_id, name, arguments = raw.get("id"), raw.get("name"), raw.get("arguments")
+    if not (isinstance(call_id, str) and isinstance(name, str) and isinstance(arguments, dict)):
+        return None
+    return (_NEW_CALL(id=ToolCallId(call_id), name=name, arguments=arguments),)
 
 
 def decode_blocks(value: JsonValue) -> tuple[tuple[Block, ...], bool]:
@@ -86,17 +105,6 @@ def put_text(out: dict[str, JsonValue], key: str, value: str | None) -> dict[str
     if value is not None:
         out[key] = value
     return out
-
-
-def _words_alone(value: JsonValue) -> tuple[Text] | None:
-    """Read a single block of words, as most content is; None when it is anything else."""
-    if not isinstance(value, list) or len(value) != 1:
-        return None
-    raw = value[0]
-    if not isinstance(raw, dict) or len(raw) != _LEAST or raw.get("type") != "text":
-        return None
-    text = raw.get("text")
-    return (_NEW_TEXT(text=text),) if isinstance(text, str) else None
 
 
 def _block(raw: JsonValue) -> tuple[Block | None, bool]:

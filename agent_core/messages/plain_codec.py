@@ -6,10 +6,21 @@ types that we write, and nothing that its value would not show: so nothing is to
 
 from agent_core.kernel import JsonObject, JsonValue, ToolCallId
 from agent_core.kernel.quick import quick
-from agent_core.messages.block_codec import decode_assistant_content, decode_user_content
+from agent_core.messages.block_codec import (
+    decode_assistant_content,
+    decode_user_content,
+    one_alone,
+)
 from agent_core.messages.stop_codec import STOP_REASONS
-from agent_core.messages.usage_codec import decode_usage
-from agent_core.messages.values import AssistantMessage, ToolResultMessage, UserMessage
+from agent_core.messages.usage_codec import decode_usage, plain_usage
+from agent_core.messages.values import (
+    AssistantContent,
+    AssistantMessage,
+    Text,
+    ToolResultMessage,
+    UserContent,
+    UserMessage,
+)
 
 PlainMessage = UserMessage | AssistantMessage | ToolResultMessage
 _NEW_USER = quick(UserMessage)
@@ -34,8 +45,8 @@ def decode_plain(raw: JsonObject) -> PlainMessage | None:
         return None
     if role != "user" or len(raw) != _USER_FIELDS:
         return None
-    parts, whole = decode_user_content(content)
-    return _NEW_USER(content=parts, at_ms=at_ms) if whole else None
+    parts = _users_parts(content)
+    return None if parts is None else _NEW_USER(content=parts, at_ms=at_ms)
 
 
 def _answer(raw: JsonObject, content: JsonValue, at_ms: int) -> AssistantMessage | None:
@@ -52,8 +63,13 @@ def _answer(raw: JsonObject, content: JsonValue, at_ms: int) -> AssistantMessage
     if not (response is None or isinstance(response, str)):
         return None
     reason = STOP_REASONS.get(stop) if isinstance(stop, str) else None
-    parts, parts_whole = decode_assistant_content(content)
-    usage, usage_whole = decode_usage(counted)
+    parts: tuple[AssistantContent, ...] | None = one_alone(content)
+    usage = plain_usage(counted) if isinstance(counted, dict) else None
+    parts_whole = usage_whole = True
+    if parts is None:
+        parts, parts_whole = decode_assistant_content(content)
+    if usage is None:
+        usage, usage_whole = decode_usage(counted)
     if reason is None or not parts_whole or not usage_whole:
         return None
     return _NEW_ASSISTANT(
@@ -79,8 +95,8 @@ def _result(raw: JsonObject, content: JsonValue, at_ms: int) -> ToolResultMessag
         return None
     if duration is not None and (type(duration) is not int or duration < 0):
         return None
-    parts, whole = decode_user_content(content)
-    if not whole:
+    parts = _users_parts(content)
+    if parts is None:
         return None
     return _NEW_RESULT(
         call_id=ToolCallId(call_id),
@@ -91,3 +107,13 @@ def _result(raw: JsonObject, content: JsonValue, at_ms: int) -> ToolResultMessag
         duration_ms=duration,
         at_ms=at_ms,
     )
+
+
+def _users_parts(content: JsonValue) -> tuple[UserContent, ...] | None:
+    """Read words and pictures; None when the value would not show all that there is."""
+    alone = one_alone(content)
+    if alone is not None:
+        part = alone[0]
+        return (part,) if isinstance(part, Text) else None
+    parts, whole = decode_user_content(content)
+    return parts if whole else None

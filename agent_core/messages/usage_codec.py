@@ -33,7 +33,7 @@ def decode_usage(value: JsonValue) -> tuple[Usage, bool]:
     """
     if not isinstance(value, dict):
         return Usage(), value is None
-    plain = _plain_usage(value)
+    plain = plain_usage(value)
     if plain is not None:
         return plain, True
     get = value.get
@@ -92,7 +92,7 @@ def count(value: JsonValue) -> int:
     return max(0, whole_number(value))
 
 
-def _plain_usage(raw: JsonObject) -> Usage | None:
+def plain_usage(raw: JsonObject) -> Usage | None:
     """Read counts as most are written; None when there is more or less, or anything else."""
     try:
         fresh, out, total = raw["input"], raw["output"], raw["totalTokens"]

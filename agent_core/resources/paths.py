@@ -46,6 +46,11 @@ class AppPaths:
         return self.data / "index.sqlite3"
 
     @property
+    def outputs(self) -> Path:
+        """Outputs of tools that were too long to be shown, in a folder per session."""
+        return self.data / "outputs"
+
+    @property
     def logs(self) -> Path:
         """What went on, for people who look for a fault."""
         return self.data / "logs"

@@ -119,7 +119,7 @@ def decide(
 
     Args:
         outcome: How the turns ended.
-        tries: Retries made so far since the last answer.
+        tries: Retries made so far for this prompt.
         compacted: This prompt's overflow was already answered by a compaction; there is only one.
         plain: Thoughts and signatures are left out already; that is tried once for each prompt.
         auto_compact: Compaction may run unasked.

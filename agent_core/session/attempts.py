@@ -62,7 +62,7 @@ class Attempts:
         options = self._parts.options
         return decide(
             await self._turns(loop),
-            tries=self._port.tries,
+            tries=self._port.retries.made,
             compacted=self._port.recovered,
             plain=self.plain,
             auto_compact=options.auto_compact,
@@ -79,12 +79,14 @@ class Attempts:
         if isinstance(step, PlainThenGoOn):
             self.plain = True
             return
-        self._port.tries += 1
+        retries = self._port.retries
+        retries.made += 1
+        retries.going_on = retries.made
         failure = failure_of(step.error)
         self._say(
             RetryStarted(
                 run=self._run,
-                attempt=self._port.tries,
+                attempt=retries.made,
                 max_attempts=self._parts.options.retry.max_retries,
                 delay_ms=round(step.delay_s * 1000),
                 error=failure,
@@ -115,17 +117,15 @@ class Attempts:
         """Compact for the next prompt."""
         _ = await self._compaction.compact(self._activity, step.reason)
 
-    def give_up(self, error: ProviderError | None) -> Failure | None:
-        """End the retries, if there were any, and describe why the run fails."""
-        if error is None:
-            return None
-        failure = failure_of(error)
-        if self._port.tries:
-            self._say_failed(failure)
-        return failure
+    def give_up(self, error: ProviderError | None) -> ProviderError | None:
+        """End the retry that goes on, if one does; gives the error back, by which the run ends."""
+        if error is not None and self._port.retries.going_on:
+            self._say_failed(failure_of(error))
+        return error
 
     def _say_failed(self, failure: Failure) -> None:
-        self._say(RetryEnded(run=self._run, success=False, attempt=self._port.tries, error=failure))
+        attempt = self._port.retries.going_on
+        self._say(RetryEnded(run=self._run, success=False, attempt=attempt, error=failure))
 
     async def _turns(self, loop: Loop) -> Outcome:
         inbox = self._parts.inbox

@@ -15,6 +15,7 @@ from agent_core.compaction.branch_summary import (
 )
 from agent_core.compaction.compactor import Scribe
 from agent_core.events import (
+    EntryLabelled,
     LeafMoved,
     ModelChanged,
     Notice,
@@ -38,7 +39,7 @@ from agent_core.session.drafts import (
 )
 from agent_core.session.offspring import labels_of, offspring_entries
 from agent_core.session.parts import Parts
-from agent_core.session.restore import restore
+from agent_core.session.restore import restore, tools_of
 from agent_core.session.runs import Activity, Runs
 from agent_core.session.tree_nodes import kind_of, role_of, shown_from
 from agent_core.storage.held import begins_session
@@ -219,13 +220,15 @@ class Branches:
         if not stays:
             await recorder.move(place)
         try:
-            if drafts:
-                _ = await recorder.accept(*drafts)
+            written = await recorder.accept(*drafts) if drafts else target
         except BaseException:
             await recorder.move(left)
             raise
         if not stays:
             self._tell(shown, summary)
+        if label is not None:
+            entry = target if summary is None else written
+            _ = self._parts.voice.say(EntryLabelled(entry=entry, label=label))
 
     def _rests_at(self, place: EntryId | None) -> bool:
         transcript = self._parts.recorder.transcript
@@ -245,17 +248,22 @@ class Branches:
         _ = parts.voice.say(SessionUsage(usage=usage))
 
     def _take_up_choice(self) -> None:
-        """Let the model and thinking level of the branch be in force, as far as they can be."""
+        """Let the model, thinking level and tools of the branch be in force, as far as they can be."""
         parts, models = self._parts, self._parts.models
-        before = (models.ref, models.thinking)
+        before, tools = (models.ref, models.thinking), parts.toolbox.active_names
         context = build_context(parts.recorder.path())
         if context.model not in {None, models.ref} and not models.take_up(context.model or ""):
             text = f"this branch was with {context.model}, which cannot be used now; {models.ref} goes on"
             _ = parts.voice.say(Notice(level="warning", text=text))
         models.thinking = _known_level(context.thinking) or models.thinking
+        missing = parts.toolbox.take_up(tools_of(parts.recorder.path()))
+        if missing:
+            text = f"this branch was with tools that are not there now: {', '.join(missing)}"
+            _ = parts.voice.say(Notice(level="warning", text=text))
         if before != (models.ref, models.thinking):
             told = ModelChanged(model=models.ref or "", thinking=models.thinking, source="restore")
             _ = parts.voice.say(told)
+        if (*before, tools) != (models.ref, models.thinking, parts.toolbox.active_names):
             _ = parts.voice.say(SessionConfigured(config=parts.config()))
 
     async def _offspring(self, path: Sequence[AnyEntry], *, text: str) -> Forked:

@@ -17,7 +17,7 @@ from agent_core.events import (
 )
 from agent_core.hooks import RunPreparing
 from agent_core.kernel import EntryId, ItemId, MessageId, RunId
-from agent_core.kernel.errors import TillerError
+from agent_core.kernel.errors import ProviderError, TillerError
 from agent_core.loop import Demand, Loop, TurnCount, Words, say
 from agent_core.messages import ToolCall
 from agent_core.providers.cache_retention import told_retention
@@ -38,7 +38,7 @@ from agent_core.session.drafts import (
     run_ended_entry,
     run_started_entry,
 )
-from agent_core.session.parts import Parts, failure_of, tool_options
+from agent_core.session.parts import Parts, failure_of, status_of, tool_options
 from agent_core.session.processes import TrackedProcesses
 from agent_core.session.runs import Activity, Runs
 from agent_core.session.turn_port import TurnPort
@@ -95,13 +95,14 @@ class Conductor:
         status: RunStatus = "failed"
         failure: Failure | None = None
         try:
-            failure = await self._work(openings)
-            status = "failed" if failure else "completed"
+            error = await self._work(openings)
+            status = "completed" if error is None else status_of(error)
+            failure = None if error is None else failure_of(error)
         except anyio.get_cancelled_exc_class():
             status = "cancelled"
             raise
         except TillerError as error:
-            failure = failure_of(error)
+            status, failure = status_of(error), failure_of(error)
         except Exception as error:
             # A bug of ours: it ends this run, not the daemon with its other sessions.
             log.exception("run %s failed unexpectedly", self._run)
@@ -143,8 +144,8 @@ class Conductor:
         )
         parts.voice.say_state("idle")
 
-    async def _work(self, openings: Sequence[Opening]) -> Failure | None:
-        """Take the words in, then take turns until nothing follows."""
+    async def _work(self, openings: Sequence[Opening]) -> ProviderError | None:
+        """Take the words in, then take turns until nothing follows; gives what the run ends by, if it fails."""
         loop = self._loop()
         if not await self._open(loop, openings):
             return None

@@ -31,6 +31,7 @@ LEAF = "tiller.leaf"
 ROOT = "root"
 """Stands for the leaf that was left when there was none."""
 ASIDE = "tiller.aside"
+TOOLS = "tiller.tools"
 
 Draft = Callable[[EntryId, EntryId | None, int], AnyEntry]
 """Makes an entry from its id, its parent and its time in Unix milliseconds."""
@@ -137,6 +138,11 @@ def thinking_entry(level: str) -> Draft:
     return lambda entry, parent, at_ms: ThinkingChange(
         id=entry, parent=parent, at_ms=at_ms, level=level
     )
+
+
+def tools_entry(names: Sequence[str]) -> Draft:
+    """Write the choice of the active tools."""
+    return _custom(TOOLS, {"tools": list(names)})
 
 
 def compaction_entry(result: Compacted) -> Draft:

@@ -11,6 +11,7 @@ from agent_core.events import (
     Feed,
     PermissionMode,
     Reader,
+    RunStatus,
     SessionConfig,
     SessionState,
     Stamped,
@@ -146,6 +147,7 @@ class Parts:
             steering=self.inbox.steering_mode,
             follow_up=self.inbox.follow_up_mode,
             tools=self.toolbox.active_names,
+            offer_branch_summary=self.options.compaction.offer_branch_summary,
         )
 
 
@@ -161,6 +163,12 @@ def failure_of(error: TillerError) -> Failure:
             retry_after_ms=None if wait_s is None else round(wait_s * 1000),
         )
     return Failure(kind=error.kind, message=str(error), retryable=error.retryable)
+
+
+def status_of(error: TillerError) -> RunStatus:
+    """Say how a run ended that an error ended: the model's own no is told from what went wrong."""
+    refused = isinstance(error, ProviderError) and error.reason == "refused"
+    return "refused" if refused else "failed"
 
 
 def tool_options(options: SessionOptions, name: str) -> JsonObject:

@@ -17,7 +17,7 @@ from agent_core.messages import (
 from agent_core.messages.block_codec import decode_user_content
 from agent_core.messages.codec import decode_message
 from agent_core.session.aside import Laid, Until
-from agent_core.session.drafts import ASIDE, LEAF, QUEUE, RUN
+from agent_core.session.drafts import ASIDE, LEAF, QUEUE, RUN, TOOLS
 from agent_core.transcript.entries import (
     AnyEntry,
     BranchSummaryEntry,
@@ -85,6 +85,19 @@ def restore(entries: Sequence[AnyEntry], *, path: Sequence[AnyEntry] | None = No
     for entry in entries if path is None else path:
         _follow(restored, entry)
     return restored
+
+
+def tools_of(path: Sequence[AnyEntry]) -> tuple[str, ...] | None:
+    """Give the active tools that were chosen last on a branch, by name; None: they were never chosen.
+
+    What whoever opens a session asks for is no choice of the session: it holds while that has it open.
+    """
+    for entry in reversed(path):
+        if isinstance(entry, CustomEntry) and entry.custom_type == TOOLS:
+            names = as_object(entry.data).get("tools")
+            if isinstance(names, Sequence) and not isinstance(names, str):
+                return tuple(name for name in names if isinstance(name, str))
+    return None
 
 
 def _follow(restored: Restored, entry: AnyEntry) -> None:

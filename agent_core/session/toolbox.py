@@ -14,6 +14,7 @@ class Toolbox:
     def __init__(self, tools: Sequence[Tool], *, active: str | Sequence[str]) -> None:
         self._registry: dict[str, Tool] = {tool.spec.name: tool for tool in tools}
         self._active = effective_set(active, tuple(self._registry))
+        self._at_first = self._active
 
     @property
     def active_names(self) -> tuple[str, ...]:
@@ -37,6 +38,17 @@ class Toolbox:
         """
         self._active = effective_set(names, tuple(self._registry))
 
+    def take_up(self, names: Sequence[str] | None) -> tuple[str, ...]:
+        """Let the tools be active that a branch was with, as far as they are there; gives those that are not.
+
+        Args:
+            names: None: the branch never chose any, and those of the beginning are active.
+        """
+        chosen = self._at_first if names is None else names
+        there = tuple(name for name in self._registry if name in chosen)
+        self._active = there or self._at_first
+        return tuple(name for name in chosen if name not in self._registry)
+
     def register(self, tool: Tool) -> None:
         """Add a tool and activate it.
 
@@ -49,6 +61,7 @@ class Toolbox:
             raise ToolSetInvalid(message)
         self._registry[name] = tool
         self._active = (*self._active, name)
+        self._at_first = (*self._at_first, name)
 
     def declarations(self) -> tuple[ToolDeclaration, ...]:
         """Give the active tools as a model sees them."""

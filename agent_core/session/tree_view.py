@@ -1,6 +1,6 @@
 """`session.tree`: the branches of a session."""
 
-from agent_core.events import SessionTitle
+from agent_core.events import EntryLabelled, SessionTitle
 from agent_core.kernel import EntryId
 from agent_core.kernel.errors import SessionClosed
 from agent_core.session.branches import Branches, Forked, Navigated, SummaryWish
@@ -113,6 +113,7 @@ class TreeView:
         there = labels_of(self._parts.recorder.transcript.entries).get(entry)
         if words != (None if there is None else there.label):
             _ = await self._parts.recorder.accept(label_entry(entry, words))
+            _ = self._parts.voice.say(EntryLabelled(entry=entry, label=words))
 
     async def rename(self, title: str | None) -> None:
         """Name the session; an empty title or None takes the name off.

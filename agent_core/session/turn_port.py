@@ -1,6 +1,7 @@
 """What the loop asks of a run: its words taken in, its transcript kept, room made between turns."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from anyio.lowlevel import checkpoint
 
@@ -13,6 +14,16 @@ from agent_core.session.compacting import Compaction
 from agent_core.session.drafts import message_entry, replaced_entry, said_entries
 from agent_core.session.parts import Parts
 from agent_core.session.runs import Activity
+
+
+@dataclass(slots=True, kw_only=True)
+class Retries:
+    """How often a prompt's model calls were made again."""
+
+    made: int = 0
+    """Since the user's last words; an answer between them does not begin the count anew."""
+    going_on: int = 0
+    """The number of the one that goes on; 0: none does."""
 
 
 class TurnPort:
@@ -29,8 +40,7 @@ class TurnPort:
     ) -> None:
         self.text = ""
         """The last words of the model."""
-        self.tries = 0
-        """Retries since the last answer."""
+        self.retries = Retries()
         self.handled = False
         """A hook dealt with the user's words."""
         self.recovered = False
@@ -97,6 +107,9 @@ class TurnPort:
         """Keep words that enter the conversation."""
         self.recovered = False
         self._attempt = None
+        if words.custom is None:
+            # What a program adds is no prompt: one that adds words at every turn would retry without end.
+            self.retries.made = 0
         return await self._parts.recorder.keep(*said_entries(words))
 
     async def answered(self, message: AssistantMessage) -> EntryId:
@@ -110,9 +123,9 @@ class TurnPort:
         self.text = message.text or self.text
         if message.stop_reason in {"error", "aborted"}:
             return entry
-        if self.tries:
-            self._say(RetryEnded(run=self._run, success=True, attempt=self.tries))
-            self.tries = 0
+        if self.retries.going_on:
+            attempt, self.retries.going_on = self.retries.going_on, 0
+            self._say(RetryEnded(run=self._run, success=True, attempt=attempt))
         self._say(SessionUsage(usage=parts.tally.of_session(parts.models.context_window)))
         return entry
 

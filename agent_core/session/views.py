@@ -16,7 +16,7 @@ from agent_core.messages import AssistantMessage, Message
 from agent_core.providers import Model, ModelFacts
 from agent_core.providers.model_refs import Named
 from agent_core.session.changes import FileChange, Ledger
-from agent_core.session.drafts import model_entry, thinking_entry
+from agent_core.session.drafts import model_entry, thinking_entry, tools_entry
 from agent_core.session.model_choice import Direction
 from agent_core.session.parts import Parts
 from agent_core.session.runs import Runs
@@ -130,13 +130,18 @@ class ToolView:
         """Names of all tools there are."""
         return self._parts.toolbox.all_names
 
-    def activate(self, names: str | Sequence[str]) -> None:
+    async def activate(self, names: str | Sequence[str]) -> None:
         """Choose the active tools: a preset, names, or `+name` and `-name`.
+
+        The session has them again when it is opened the next time, as far as they are there then.
 
         Raises:
             ToolSetInvalid: Empty or unknown; the set stays.
         """
+        before = self.active
         self._parts.toolbox.activate(names)
+        if self.active != before:
+            _ = await self._parts.recorder.keep(tools_entry(self.active))
         self._tell()
 
     def register(self, tool: Tool) -> None:

@@ -136,6 +136,7 @@ class SessionStore(Protocol):
             SessionNotFound: No such session.
             SessionLocked: Another living process has it.
             SessionDamaged: It is no session file, or one of a later version than ours; it stays as it is.
+            StorageUnavailable: It cannot be read or written.
         """
         ...
 

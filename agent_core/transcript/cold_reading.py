@@ -6,7 +6,7 @@ from agent_core.kernel import EntryId, JsonObject, JsonValue, parse_rfc3339
 from agent_core.kernel.quick import quick
 from agent_core.messages.block_codec import NOTHING
 from agent_core.messages.stop_codec import STOP_REASONS
-from agent_core.messages.usage_codec import decode_usage
+from agent_core.messages.usage_codec import decode_usage, plain_usage
 from agent_core.transcript.cooling import first_words
 from agent_core.transcript.entries import ColdEntry, Place
 
@@ -71,6 +71,8 @@ def _answer(
     if not _may_be_text(raw.get("responseId")):
         return None
     words, called = found
+    counted = raw["usage"]
+    usage = plain_usage(counted) if isinstance(counted, dict) else None
     return _NEW_COLD(
         id=entry_id,
         parent=parent,
@@ -81,7 +83,7 @@ def _answer(
         preview=words or first_words(", ".join(called)),
         # The names of models and tools are the same few in all entries.
         model=sys.intern(f"{provider}/{model}") if provider and model else None,
-        usage=decode_usage(raw["usage"])[0],
+        usage=decode_usage(counted)[0] if usage is None else usage,
         stop_reason=STOP_REASONS[stop],
         tool_calls=tuple(map(sys.intern, called)) if called else (),
         place=place,

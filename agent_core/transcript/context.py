@@ -59,21 +59,11 @@ def build_context(path: Sequence[AnyEntry]) -> Context:
 
     The latest compaction on the path hides what it summarised; model and thinking level come from the whole path.
     """
-    model: str | None = None
-    thinking: str | None = None
-    for entry in path:
-        match entry:
-            case ModelChange():
-                model = f"{entry.provider}/{entry.model}"
-            case MessageEntry(message=AssistantMessage() as said) if said.provider and said.model:
-                model = f"{said.provider}/{said.model}"
-            case ColdEntry(model=str(heard)):
-                model = heard
-            case ThinkingChange():
-                thinking = entry.level
-            case _:
-                pass
-    return Context(messages=context_messages(path), model=model, thinking=thinking)
+    models = (model for model in map(_model_of, reversed(path)) if model is not None)
+    levels = (entry.level for entry in reversed(path) if isinstance(entry, ThinkingChange))
+    return Context(
+        messages=context_messages(path), model=next(models, None), thinking=next(levels, None)
+    )
 
 
 def context_messages(path: Sequence[AnyEntry]) -> tuple[Message, ...]:
@@ -88,6 +78,19 @@ def project(path: Sequence[AnyEntry]) -> tuple[Placed, ...]:
     return tuple([Placed(entry=entry, message=message) for entry, message in shown])
 
 
+def _model_of(entry: AnyEntry) -> str | None:
+    """Give the model that an entry sets or was heard of."""
+    match entry:
+        case ModelChange():
+            return f"{entry.provider}/{entry.model}"
+        case MessageEntry(message=AssistantMessage() as said) if said.provider and said.model:
+            return f"{said.provider}/{said.model}"
+        case ColdEntry():
+            return entry.model
+        case _:
+            return None
+
+
 def _shown(chosen: Sequence[AnyEntry]) -> Iterator[tuple[AnyEntry, Message | None]]:
     edits = {entry.target: entry for entry in chosen if isinstance(entry, ContextEditEntry)}
     latest = chosen[0] if chosen else None
@@ -95,7 +98,9 @@ def _shown(chosen: Sequence[AnyEntry]) -> Iterator[tuple[AnyEntry, Message | Non
         # An older compaction inside the part that was kept says nothing that the latest does not.
         hidden = isinstance(entry, CompactionEntry) and entry is not latest
         message = None if hidden else _message_of(entry)
-        yield entry, _edited(message, edits[entry.id]) if entry.id in edits else message
+        if edits and entry.id in edits:
+            message = _edited(message, edits[entry.id])
+        yield entry, message
 
 
 def context_entries(path: Sequence[AnyEntry]) -> Sequence[AnyEntry]:
@@ -110,7 +115,7 @@ def context_entries(path: Sequence[AnyEntry]) -> Sequence[AnyEntry]:
     kept = place
     match compaction:
         case CompactionEntry(first_kept=first) | ColdEntry(first_kept=str(first)):
-            kept = _place_of(first, path[:place])
+            kept = _place_of(first, path, before=place)
         case _:
             pass
     return [compaction, *path[kept:place], *path[place + 1 :]]
@@ -127,8 +132,10 @@ def latest_compaction(path: Sequence[AnyEntry]) -> int | None:
     return None
 
 
-def _place_of(entry_id: EntryId, path: Sequence[AnyEntry]) -> int:
-    return next((place for place, entry in enumerate(path) if entry.id == entry_id), len(path))
+def _place_of(entry_id: EntryId, path: Sequence[AnyEntry], *, before: int) -> int:
+    """Find an entry, backwards: what was kept is near; `before` when it is not there."""
+    places = range(before - 1, -1, -1)
+    return next((place for place in places if path[place].id == entry_id), before)
 
 
 def _message_of(entry: AnyEntry) -> Message | None:

@@ -148,6 +148,10 @@ def _text_of(content: Sequence[UserContent | AssistantContent]) -> str:
 
 def first_words(text: str) -> str:
     """Give how a text begins, on one line."""
+    head = text[:PREVIEW_CHARS]
+    # Nearly all texts begin with words on one line: nothing behind them changes what is shown.
+    if head[:1].isalnum() and head[-1] != " " and "  " not in head and head.isprintable():
+        return head
     # Blank space in front may be long; behind it a few characters more than shown are enough.
     begun = text[:_LOOKED_AT] if text[:1].isalnum() else text.lstrip()[:_LOOKED_AT]
     if begun.isprintable() and "  " not in begun:

@@ -90,13 +90,13 @@ def read_plain_message(raw: JsonObject) -> MessageEntry | None:
             return None
         entry_id, parent, stamp = raw["id"], raw["parentId"], raw["timestamp"]
         inner = raw["message"]
-    except KeyError:
+        if not isinstance(entry_id, str) or not entry_id or not isinstance(inner, dict):
+            return None
+        if not isinstance(stamp, str) or not (parent is None or isinstance(parent, str)):
+            return None
+        message, at_ms = decode_plain(inner), parse_rfc3339(stamp)
+    except (KeyError, ValueError, OverflowError):
         return None
-    if not isinstance(entry_id, str) or not entry_id or not isinstance(inner, dict):
-        return None
-    if not isinstance(stamp, str) or not (parent is None or isinstance(parent, str)):
-        return None
-    message, at_ms = decode_plain(inner), _plain_time(stamp)
     if message is None or not at_ms:
         return None
     return _NEW_MESSAGE_ENTRY(
@@ -107,13 +107,6 @@ def read_plain_message(raw: JsonObject) -> MessageEntry | None:
         message=message,
         extra=NOTHING,
     )
-
-
-def _plain_time(stamp: str) -> int:
-    try:
-        return parse_rfc3339(stamp)
-    except (ValueError, OverflowError):
-        return 0
 
 
 def _read_message(line: Line) -> KnownEntry | None:

@@ -18,8 +18,7 @@ class Transcript:
         self._leaf: EntryId | None = None
         self._path: list[AnyEntry] | None = []
         """The path to the leaf; None when it must be walked anew."""
-        for entry in entries:
-            self.add(entry)
+        self._begin(entries)
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -62,6 +61,20 @@ class Transcript:
         else:
             self._path = None
         self._leaf = entry.id
+
+    def _begin(self, entries: Iterable[AnyEntry]) -> None:
+        """Take in whole sessions; as `add` does, one by one, when they are not one after the other."""
+        by_id, path = self._by_id, list(entries)
+        last: EntryId | None = None
+        for place, entry in enumerate(path):
+            if entry.parent != last or entry.id in by_id:
+                self._leaf, self._path = last, path[:place]
+                for one in path[place:]:
+                    self.add(one)
+                return
+            last = entry.id
+            by_id[last] = entry
+        self._leaf, self._path = last, path
 
     def swap(self, entries: Iterable[AnyEntry]) -> None:
         """Put entries in the place of those with their ids: the same ones, with or without their bodies.
@@ -123,9 +136,13 @@ class Transcript:
 
 def path_to(leaf: EntryId, by_id: Mapping[EntryId, AnyEntry]) -> list[AnyEntry]:
     """Give the entries from the root to an entry; a circle is walked once."""
-    found: dict[EntryId, AnyEntry] = {}
+    found: list[AnyEntry] = []
     entry = by_id.get(leaf)
-    while entry is not None and entry.id not in found:
-        found[entry.id] = entry
+    # A path that is longer than all entries goes round: to count costs less than to note each.
+    while entry is not None and len(found) <= len(by_id):
+        found.append(entry)
         entry = None if entry.parent is None else by_id.get(entry.parent)
-    return list(reversed(found.values()))
+    if len(found) > len(by_id):
+        found = list({one.id: one for one in found}.values())
+    found.reverse()
+    return found

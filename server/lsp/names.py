@@ -74,6 +74,7 @@ EVENTS: Final[tuple[str, ...]] = (
     "retry.ended",
     "model.changed",
     "leaf.moved",
+    "entry.labelled",
     "bash.started",
     "bash.output",
     "bash.ended",

@@ -207,6 +207,40 @@ async def test_tools_of_the_settings_hold_unless_the_call_names_some(folder: Fol
         assert session.tools.active == ("read", "grep", "find", "ls")
 
 
+async def test_tools_that_were_chosen_in_a_session_are_there_when_it_is_opened_again(
+    folder: Folder,
+) -> None:
+    folder.settings(defaultTools="minimal")
+    async with folder.open(tools="readonly", custom_tools=[echo("mine")]) as session:
+        await ask(session, "hi")
+        kept = session.id
+    async with folder.open(session=kept) as session:
+        # What its first opener asked for held for the time that it was open.
+        assert session.tools.active == ("read", "write", "edit", "bash")
+        await session.tools.activate(["read", "grep"])
+    async with folder.open(session=kept) as session:
+        assert session.tools.active == ("read", "grep")
+    async with folder.open(session=kept, custom_tools=[echo("mine")]) as session:
+        assert session.tools.active == ("read", "grep", "mine")
+        await session.tools.activate("mine")
+    async with folder.open(session=kept, tools="readonly") as session:
+        assert session.tools.active == ("read", "grep", "find", "ls")
+    async with folder.open(session=kept) as session:
+        assert session.tools.active == ("read", "write", "edit", "bash")
+        told = "the session was with tools that are not there now: mine"
+        assert told in notices(session)
+
+
+@pytest.mark.parametrize("skips", [False, True])
+async def test_front_ends_are_told_whether_to_offer_a_summary(
+    folder: Folder, *, skips: bool
+) -> None:
+    folder.settings(branchSummary={"skipPrompt": skips})
+    async with folder.open() as session:
+        assert session.info.config.offer_branch_summary is not skips
+        assert session.info.snapshot().config.offer_branch_summary is not skips
+
+
 async def test_tools_of_ones_own_are_active_whatever_else_is_chosen(folder: Folder) -> None:
     async with folder.open(tools="readonly", custom_tools=[echo("mine")]) as session:
         assert session.tools.active == ("read", "grep", "find", "ls", "mine")

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from agent_core.assembly.library import SessionLibrary, open_library
-from agent_core.kernel import SystemClock
+from agent_core.kernel import SessionId, SystemClock
 from agent_core.kernel.errors import (
     IndexUnavailable,
     SessionLocked,
     SessionNotFound,
+    StorageUnavailable,
     UsageError,
 )
 from agent_core.resources.paths import AppPaths
@@ -151,3 +152,58 @@ async def test_sessions_in_memory_are_listed_and_exported_and_say_that_they_have
         await library.search("hi")
     await library.refresh()
     await library.close()
+
+
+async def test_the_outputs_of_its_tools_go_with_a_session(
+    paths: AppPaths, store: JsonlStore, library: SessionLibrary
+) -> None:
+    for name in ("s1", "s2", "s3"):
+        await say(store, name, "hi")
+    elsewhere = paths.data / "elsewhere"
+    for folder in (paths.outputs / "s1" / "deep", paths.outputs / "s2", elsewhere):
+        folder.mkdir(parents=True)
+        (folder / "bash.log").write_text("the whole output", encoding="utf-8")
+    (paths.outputs / "s3").symlink_to(elsewhere)
+    await library.delete(header("s1").id)
+    assert sorted(one.name for one in paths.outputs.iterdir()) == ["s2", "s3"]
+    await library.delete(header("s3").id)
+    assert [one.name for one in paths.outputs.iterdir()] == ["s2"]
+    assert (elsewhere / "bash.log").exists()
+
+
+async def test_the_outputs_of_a_session_that_stays_are_left_alone(
+    paths: AppPaths, store: JsonlStore, library: SessionLibrary
+) -> None:
+    await say(store, "s1", "hi")
+    (paths.outputs / "s1").mkdir(parents=True)
+    opened = await store.open(header("s1").id)
+    with pytest.raises(SessionLocked):
+        await library.delete(header("s1").id)
+    await opened.log.close()
+    assert (paths.outputs / "s1").is_dir()
+
+
+async def test_an_id_that_leads_out_of_the_folder_removes_nothing_there(
+    paths: AppPaths, library: SessionLibrary
+) -> None:
+    placed = paths.sessions / "placed.jsonl"
+    placed.parent.mkdir(parents=True)
+    placed.write_text(
+        '{"type":"session","version":3,"id":"..","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/w"}\n',
+        encoding="utf-8",
+    )
+    paths.outputs.mkdir()
+    await library.delete(SessionId(".."))
+    assert not placed.exists()
+    assert paths.outputs.is_dir()
+
+
+async def test_outputs_that_cannot_be_removed_are_named(
+    paths: AppPaths, store: JsonlStore, library: SessionLibrary
+) -> None:
+    await say(store, "s1", "hi")
+    paths.outputs.mkdir(parents=True)
+    (paths.outputs / "s1").write_text("no folder", encoding="utf-8")
+    with pytest.raises(StorageUnavailable, match=r"the session was removed, .*outputs/s1' could"):
+        await library.delete(header("s1").id)
+    assert (await library.list()).sessions == ()

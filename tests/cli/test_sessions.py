@@ -244,6 +244,7 @@ def test_an_import_is_a_new_session_of_this_folder(tmp_path: Path, capsys: Captu
 def test_rm_removes_all_or_none_and_needs_an_answer(tmp_path: Path, capsys: Capture) -> None:
     for name in ("a1", "a2", "b1"):
         keep(tmp_path, name, chain(user("hi")))
+        (tmp_path / "d" / "outputs" / name).mkdir(parents=True)
     assert run(tmp_path, "rm", "a1", "nope", "--yes") == 2
     assert run(tmp_path, "rm", "a1") == 2
     assert "add --yes" in capsys.readouterr().err
@@ -251,6 +252,7 @@ def test_rm_removes_all_or_none_and_needs_an_answer(tmp_path: Path, capsys: Capt
     assert lines(capsys) == ["a1 was removed", "b1 was removed"]
     assert run(tmp_path, "list", "--all") == 0
     assert [line.split()[0] for line in lines(capsys)] == ["a2"]
+    assert [one.name for one in (tmp_path / "d" / "outputs").iterdir()] == ["a2"]
 
 
 @pytest.mark.parametrize(
@@ -272,6 +274,25 @@ def test_what_cannot_be_done_is_one_sentence(
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("tiller sessions: ")
     assert why in line
+
+
+@pytest.mark.parametrize("verb", ["show", "tree", "export", "rm"])
+@pytest.mark.parametrize("name", ["s1", "s"])
+def test_a_session_that_cannot_be_read_is_told_from_a_missing_one(
+    tmp_path: Path, capsys: Capture, verb: str, name: str
+) -> None:
+    keep(tmp_path, "s1", chain(user("hi")))
+    (file,) = tmp_path.glob("d/sessions/*/*_s1.jsonl")
+    file.write_text("overwritten", encoding="utf-8")
+    assert run(tmp_path, verb, name) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"tiller sessions: {str(file)!r} has the name of a session")
+    assert "restore it from a copy or remove it" in line
+    assert file.read_text(encoding="utf-8") == "overwritten"
+    file.unlink()
+    file.mkdir()
+    assert run(tmp_path, verb, name) == 1
+    assert "is a folder: move it away" in capsys.readouterr().err
 
 
 def test_errors_for_programs_are_objects(tmp_path: Path, capsys: Capture) -> None:

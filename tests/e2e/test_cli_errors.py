@@ -71,6 +71,25 @@ def test_a_provider_that_refuses_fails_the_run_with_exit_code_1(ground: Ground, 
     assert tiller(ground, "run", "--continue", "again").out == "better now\n"
 
 
+@pytest.mark.parametrize(
+    ("api", "stop"), [("openai-completions", "content_filter"), ("anthropic-messages", "refusal")]
+)
+def test_a_model_that_says_no_ends_the_run_with_exit_code_5(
+    ground: Ground, api: str, stop: str
+) -> None:
+    ground.configure(api=api)
+    ground.provider.script([{"text": "I would", "stop": stop}])
+    ran = tiller(ground, "run", "--json", "hi")
+    assert ran.code == 5
+    ended = next(event for event in ran.lines if event["type"] == "run.ended")
+    assert (ended["status"], ended["error"]["retryable"]) == ("refused", False)
+    assert ended["error"]["message"].startswith("lab refused to answer")
+    assert [status for _, status in runs(checked_entries(*ground.sessions()))] == [
+        "started",
+        "refused",
+    ]
+
+
 def test_broken_settings_are_told_with_line_and_column_and_stop_nothing(ground: Ground) -> None:
     path = ground.dirs.config / "settings.json"
     path.write_text('{\n  "retry": {},\n  oops\n}\n', encoding="utf-8")
@@ -95,6 +114,18 @@ def test_one_wrong_setting_leaves_the_others_in_force(ground: Ground) -> None:
     assert [line.split() for line in shown.splitlines() if "retry.maxRetries" in line] == [
         ["retry.maxRetries", "1", "user", f"({path})"]
     ]
+
+
+def test_a_session_that_cannot_be_read_is_told_from_a_missing_one(ground: Ground) -> None:
+    folder = ground.dirs.data / "sessions" / "--w--"
+    folder.mkdir(parents=True)
+    file = folder / "2026-01-01_s1.jsonl"
+    file.mkdir()
+    ran = tiller(ground, "run", "--session", "s1", "hi")
+    assert ran.code == 1
+    assert f"{str(file)!r} has the name of a session and is a folder: move it away" in ran.complaint
+    assert tiller(ground, "run", "--session", "s2", "hi").code == 2
+    assert file.is_dir()
 
 
 def test_broken_models_are_told_with_line_and_column_even_when_no_model_is_left(

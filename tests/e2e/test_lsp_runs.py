@@ -253,6 +253,20 @@ async def test_a_second_prompt_with_delivery_reject_is_busy(ground: Ground) -> N
         await client.request("agent/run/cancel", {})
 
 
+async def test_a_model_that_says_no_ends_the_run_as_refused(ground: Ground) -> None:
+    ground.provider.script([{"text": "I would", "stop": "content_filter"}, says("gladly")])
+    async with ground.client(PANEL) as client:
+        stream = client.subscribe()
+        result = await client.request("agent/prompt", prompt("hi", wait=True))
+        ended = await stream.wait(type="run.ended")
+        for told in (result, ended):
+            assert told["status"] == "refused"
+            assert told["error"]["kind"] == "ModelError"
+            assert "refused to answer" in told["error"]["message"]
+        again = await client.request("agent/prompt", prompt("and this?", wait=True))
+        assert (again["status"], again["message"]) == ("completed", "gladly")
+
+
 async def test_without_a_key_a_prompt_says_what_to_do(ground: Ground) -> None:
     (ground.dirs.config / "models.json").unlink()
     (ground.dirs.config / "settings.json").unlink()

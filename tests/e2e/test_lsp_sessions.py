@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from anyio import to_thread
+from anyio import Path as AsyncPath, to_thread
 
 from tests.support.lsp_client import RawClient
 from tests.support.lsp_connection import ClientError
@@ -87,6 +87,8 @@ async def test_the_conversation_goes_on_from_an_earlier_entry(ground: Ground) ->
         assert moved["editorText"] == "second question"
         event = await stream.wait(type="leaf.moved")
         assert event["leaf"] == moved["leaf"]
+        label = await stream.wait(type="entry.labelled")
+        assert (label["entry"], label["label"]) == (second, "a fork in the road")
         await say(client, "another question")
         asked = ground.provider.requests[-1]["body"]["messages"]
         assert [one["content"] for one in asked if one["role"] == "user"] == [
@@ -95,6 +97,9 @@ async def test_the_conversation_goes_on_from_an_earlier_entry(ground: Ground) ->
         ]
         tree = await tree_of(client)
         assert tree[second]["label"] == "a fork in the road"
+        await client.request("agent/session/label", {"entry": second, "label": None})
+        label = await stream.wait(type="entry.labelled", label=None)
+        assert label["entry"] == second
         assert tree[second]["parent"] == tree[entry_of(tree, "another question")]["parent"]
         items = (await client.request("agent/session/read", {}))["items"]
         assert [one["content"][0]["text"] for one in items] == [
@@ -169,6 +174,59 @@ async def test_a_session_is_written_out_and_removed(ground: Ground) -> None:
         assert not path.exists()
         fresh = await client.request("agent/session/open", {})
         assert fresh["session"] != opened["session"]
+
+
+@pytest.mark.parametrize(
+    ("method", "more"),
+    [
+        ("agent/session/open", {}),
+        ("agent/session/read", {}),
+        ("agent/session/export", {"format": "markdown"}),
+        ("agent/session/fork", {}),
+        ("agent/session/delete", {}),
+    ],
+)
+async def test_a_session_that_cannot_be_read_is_told_from_a_missing_one(
+    ground: Ground, method: str, more: dict[str, Any]
+) -> None:
+    folder = ground.dirs.data / "sessions" / "--w--"
+    folder.mkdir(parents=True)
+    file = folder / "2026-01-01_s1.jsonl"
+    file.write_text("overwritten", encoding="utf-8")
+    async with ground.client(PANEL) as client:
+        with pytest.raises(ClientError) as told:
+            await client.request(method, {"session": "s1", **more})
+        assert told.value.data["kind"] != "SessionNotFound"
+        assert (
+            f"{str(file)!r} has the name of a session and is no session file" in told.value.message
+        )
+    assert file.read_text("utf-8") == "overwritten"
+
+
+async def test_a_session_has_its_tools_again(ground: Ground) -> None:
+    ground.configure(branchSummary={"skipPrompt": True})
+    ground.provider.script([says("one")])
+    async with ground.client(PANEL) as client:
+        await say(client, "hi")
+        set_ = {"tools": ["read", "ls"]}
+        answer = await client.request("agent/session/configure", {"set": set_})
+        assert answer["config"]["tools"] == ["read", "ls"]
+        session = (await client.request("agent/session/open", {}))["session"]
+    async with ground.client(PANEL) as client:
+        config = (await client.request("agent/session/open", {"session": session}))["config"]
+        assert config["tools"] == ["read", "ls"]
+        assert config["offerBranchSummary"] is False
+
+
+async def test_a_whole_output_goes_with_its_session(ground: Ground) -> None:
+    ground.provider.script([says("seen")])
+    async with ground.client(PANEL) as client:
+        await say(client, "hi")
+        ran = await client.request("agent/bash", {"command": "seq 1 20000"})
+        whole = AsyncPath(ran["fullOutput"])
+        assert (await whole.read_text("utf-8")).endswith("\n20000\n")
+        assert await client.request("agent/session/delete", {}) == {}
+        assert not await whole.parent.exists()
 
 
 async def test_a_command_of_the_user_is_shown_and_kept(ground: Ground) -> None:

@@ -1,12 +1,14 @@
 """Values made quickly are those that their constructors make."""
 
 import dataclasses
+import gc
+import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from agent_core.kernel.quick import quick
+from agent_core.kernel.quick import quick, uncollected
 from agent_core.messages import AssistantMessage, Text, Usage
 from agent_core.transcript import MessageEntry
 
@@ -20,6 +22,10 @@ class Base:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Below(Base):
     size: int | None = None
+
+
+class Circle:
+    itself: "Circle | None" = None
 
 
 @dataclass(frozen=True)
@@ -61,3 +67,24 @@ def test_other_classes_are_refused(cls: type) -> None:
 def test_no_value_of_ours_that_is_made_quickly_needs_more_than_its_fields() -> None:
     for cls in (Text, Usage, AssistantMessage, MessageEntry):
         assert not hasattr(cls, "__post_init__")
+
+
+def test_the_search_for_garbage_goes_on_and_finds_what_was_made_meanwhile() -> None:
+    with uncollected():
+        assert not gc.isenabled()
+        circle = Circle()
+        circle.itself = circle
+        left = weakref.ref(circle)
+        del circle
+    assert gc.isenabled()
+    assert gc.get_freeze_count() == 0
+    gc.collect()
+    assert left() is None
+
+
+def test_a_search_that_was_off_stays_off() -> None:
+    with uncollected():
+        with uncollected():
+            pass
+        assert not gc.isenabled()
+    assert gc.isenabled()

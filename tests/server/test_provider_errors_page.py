@@ -18,7 +18,7 @@ from agent_core.session.aftercare import (
     Stop,
     decide,
 )
-from agent_core.session.parts import failure_of
+from agent_core.session.parts import failure_of, status_of
 from server.cli.exits import code_of_run
 from server.lsp.wire.schema import PROTOCOL_PAGE
 
@@ -89,7 +89,7 @@ def test_a_row_says_what_the_code_does(kind: ProviderErrorKind) -> None:
     failure = failure_of(error)
     ended = RunResult(
         run=RunId("r"),
-        status="failed",
+        status=status_of(error),
         text="",
         usage=UsageReport(tokens=Usage(), context_used=0, context_size=0),
         changes=ChangeCounts(),

@@ -44,6 +44,7 @@ CONFIG = {
     "followUp": "all",
     "budgets": {"usd": 1},
     "tools": [],
+    "offerBranchSummary": False,
 }
 QUEUED = {
     "queueId": "q1",
@@ -132,6 +133,7 @@ FIELDS: dict[str, dict] = {
     "subagent.ended": {**RUN, "subagent": "a1", "title": "Look for it", "status": "completed"},
     "model.changed": {"model": "lab/m", "thinking": "high", "source": "cycle"},
     "leaf.moved": {"leaf": "n1", "from": "n2"},
+    "entry.labelled": {"entry": "n1", "label": None},
     "bash.started": {"command": "make"},
     "bash.output": {"from": 1, "text": "ok\n"},
     "bash.ended": {"exitCode": None, "output": "ok\n", "cancelled": True, "truncated": False},

@@ -41,6 +41,7 @@ CONFIG = {
     "steering": "one-at-a-time",
     "followUp": "all",
     "tools": ["read", "write", "edit", "bash"],
+    "offerBranchSummary": True,
 }
 QUEUED = {
     "queueId": "q1",

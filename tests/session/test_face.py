@@ -133,7 +133,7 @@ async def test_tools_can_be_chosen_and_added_between_requests() -> None:
     model = ScriptedModel([say("a"), call("three", {"text": "x"}), say("b")])
     async with bench(model, tools=[one, two]) as b:
         tools = b.session.tools
-        tools.activate(["-one"])
+        await tools.activate(["-one"])
         assert (tools.active, tools.all) == (("two",), ("one", "two"))
         await b.session.prompt("go")
         await b.idle()
@@ -152,7 +152,7 @@ async def test_a_set_of_tools_that_cannot_be_leaves_the_old_one() -> None:
     async with bench(ScriptedModel(), tools=[echo("one"), echo("two")]) as b:
         for wrong in ("", "nope", ["-one", "-two"]):
             with pytest.raises(ToolSetInvalid):
-                b.session.tools.activate(wrong)
+                await b.session.tools.activate(wrong)
         with pytest.raises(ToolSetInvalid, match="'one' exists already"):
             b.session.tools.register(echo("one"))
         assert b.session.tools.active == ("one", "two")
@@ -163,7 +163,7 @@ async def test_a_tool_that_the_model_must_not_see_cannot_be_called() -> None:
     hidden = echo("hidden")
     model = ScriptedModel([call("hidden"), say("ok")])
     async with bench(model, tools=[echo("shown"), hidden]) as b:
-        b.session.tools.activate("shown")
+        await b.session.tools.activate("shown")
         await b.session.prompt("go")
         await b.idle()
         assert b.results() == ["Tool hidden not found. There are: shown."]

@@ -21,7 +21,13 @@ from agent_core.providers import ModelFacts, TextDelta
 from agent_core.session.aftercare import Failed, RetryAfter, RetrySettings, decide
 from agent_core.session.parts import SessionOptions
 from agent_core.storage.adapters.memory import MemoryStore
-from agent_core.transcript import AnyEntry, CompactionEntry, ContextEditEntry, MessageEntry
+from agent_core.transcript import (
+    AnyEntry,
+    CompactionEntry,
+    ContextEditEntry,
+    CustomEntry,
+    MessageEntry,
+)
 from tests.support.clock import FakeClock
 from tests.support.scripted_model import Gate, ScriptedModel, call, say
 from tests.support.sessions import Bench, bench, words
@@ -69,24 +75,54 @@ def test_unless_set_otherwise_there_are_three() -> None:
     )
 
 
-async def test_the_count_begins_anew_with_each_answer() -> None:
-    model = ScriptedModel([DOWN, call("echo", {"text": "x"}), DOWN, DOWN, say("done")])
+def course(b: Bench) -> list[tuple[type, int | None]]:
+    """Give what went on, with the numbers of the retries."""
+    found = told(b, RetryStarted, RetryEnded, ToolRunning, RunEnded)
+    return [(type(event), getattr(event, "attempt", None)) for event in found]
+
+
+async def test_an_outage_over_several_turns_is_bounded_for_each_prompt() -> None:
+    turn = call("echo", {"text": "x"})
+    model = ScriptedModel([DOWN, turn, DOWN, turn, DOWN, turn, DOWN, say("never asked")])
     async with bench(model, tools=[echo()]) as b:
         await talk(b, "go")
-        course = [
-            (type(event), getattr(event, "attempt", None))
-            for event in told(b, RetryStarted, RetryEnded, ToolRunning, RunEnded)
+        retries = [
+            step
+            for attempt in (1, 2, 3)
+            for step in ((RetryStarted, attempt), (RetryEnded, attempt), (ToolRunning, None))
         ]
-        assert course == [
-            (RetryStarted, 1),
-            (RetryEnded, 1),
-            (ToolRunning, None),
-            (RetryStarted, 1),
-            (RetryStarted, 2),
-            (RetryEnded, 2),
-            (RunEnded, None),
-        ]
+        assert course(b) == [*retries, (RunEnded, None)]
         assert all(event.success for event in told(b, RetryEnded))
+        (ended,) = told(b, RunEnded)
+        assert (ended.status, ended.error.message) == ("failed", "the provider is down")
+        for wait, doubled in zip(b.slept, (2, 4, 8), strict=True):
+            assert doubled * 0.8 <= wait <= doubled * 1.2
+        assert model.turns_left == 1
+
+
+async def test_the_next_prompt_has_all_of_its_retries() -> None:
+    model = ScriptedModel([*[DOWN] * 4, *[DOWN] * 3, say("done")])
+    async with bench(model) as b:
+        await talk(b, "one", "two")
+        assert [event.attempt for event in told(b, RetryStarted)] == [1, 2, 3, 1, 2, 3]
+        assert [event.status for event in told(b, RunEnded)] == ["failed", "completed"]
+
+
+@pytest.mark.parametrize("delivery", ["followUp", "steer"])
+async def test_words_that_enter_a_run_are_a_prompt_with_retries_of_its_own(delivery: Any) -> None:
+    gate = Gate()
+    turn = call("echo", {"text": "x"})
+    model = ScriptedModel([*[DOWN] * 3, (gate, *turn), say("one"), *[DOWN] * 3, say("two")])
+    if delivery == "steer":
+        model = ScriptedModel([*[DOWN] * 3, (gate, *turn), *[DOWN] * 3, say("two")])
+    async with bench(model, tools=[echo()]) as b:
+        await b.session.prompt("go")
+        await gate.reached.wait()
+        await b.session.prompt("and", delivery=delivery)
+        gate.release()
+        await b.idle()
+        assert [event.attempt for event in told(b, RetryStarted)] == [1, 2, 3, 1, 2, 3]
+        assert [event.status for event in told(b, RunEnded)] == ["completed"]
 
 
 async def test_each_retry_says_what_failed_how_long_is_waited_and_how_many_there_are() -> None:
@@ -220,4 +256,22 @@ async def test_what_waiting_does_not_cure_is_told_without_a_retry(kind: Any) -> 
         await talk(b, "go")
         assert told(b, RetryStarted, RetryEnded) == []
         assert b.slept == []
-        assert told(b, RunEnded)[-1].status == "failed"
+        (ended,) = told(b, RunEnded)
+        assert ended.status == ("refused" if kind == "refused" else "failed")
+        assert ended.error is not None
+        result = await b.session.wait(ended.run)
+        assert result is not None
+        assert (result.status, result.error) == (ended.status, ended.error)
+
+
+async def test_an_answer_that_was_refused_half_way_ends_the_run_as_refused() -> None:
+    store = MemoryStore()
+    no = ProviderError("p refused to answer: violence", reason="refused", provider="p")
+    async with bench(ScriptedModel([(TextDelta(text="Well, "), no)]), store=store) as b:
+        await talk(b, "go")
+        (ended,) = told(b, RunEnded)
+        assert (ended.status, ended.error.kind) == ("refused", "ModelError")
+        assert (ended.error.message, ended.error.retryable) == (str(no), False)
+    entries = (await store.open(SessionId("s-1"))).entries
+    ends = [one.data for one in entries if isinstance(one, CustomEntry)]
+    assert [end["status"] for end in ends if isinstance(end, dict)] == ["started", "refused"]

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from agent_core.events import (
+    EntryLabelled,
     LeafMoved,
     ModelChanged,
     Notice,
@@ -251,6 +252,10 @@ async def test_a_label_is_given_and_taken_off() -> None:
         await b.session.tree.label(answer, "")
         assert label() is None
         assert context(b) == ["u1", "a1"]
+        assert [e for e in b.seen() if isinstance(e, EntryLabelled)] == [
+            EntryLabelled(entry=answer, label="good start"),
+            EntryLabelled(entry=answer, label=None),
+        ]
 
 
 @pytest.mark.parametrize("summarize", [False, True], ids=["plain", "with-summary"])
@@ -262,6 +267,10 @@ async def test_the_label_of_a_move_goes_to_the_summary_else_to_the_target(
         moved = await b.session.tree.navigate(node(b, "a1"), summarize=summarize, label="back")
         labelled = {one.entry: one.label for one in b.session.tree.nodes() if one.label}
         assert labelled == {moved.leaf: "back"}
+        told = [e for e in b.seen() if isinstance(e, LeafMoved | EntryLabelled)]
+        assert [type(e) for e in told] == [LeafMoved, EntryLabelled]
+        assert moved.leaf is not None
+        assert told[-1] == EntryLabelled(entry=moved.leaf, label="back")
         assert (moved.leaf == node(b, "a1")) is not summarize
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.kernel import SessionId, SystemClock
-from agent_core.kernel.errors import SessionNotFound
+from agent_core.kernel.errors import SessionDamaged
 from agent_core.storage.adapters.jsonl import JsonlStore
 from tests.support.entries import chain, header, user
 
@@ -45,5 +45,5 @@ async def test_a_header_is_looked_for_in_the_first_mebibyte_only(
     file.write_bytes(b"x" * MEBIBYTE + b"\n" + file.read_bytes())
     assert await store.list() == ()
     assert await store.latest("/w/project") is None
-    with pytest.raises(SessionNotFound):
+    with pytest.raises(SessionDamaged, match="no header in its first mebibyte"):
         await store.read(SessionId("s1"))

@@ -12,7 +12,13 @@ import anyio
 import pytest
 
 from agent_core.kernel import SessionId, SystemClock
-from agent_core.kernel.errors import SessionDamaged, SessionLocked, SessionNotFound, UsageError
+from agent_core.kernel.errors import (
+    SessionDamaged,
+    SessionLocked,
+    SessionNotFound,
+    StorageUnavailable,
+    UsageError,
+)
 from agent_core.storage import Recovery
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.storage.adapters.lock import this_process
@@ -149,7 +155,7 @@ async def test_other_files_in_the_folder_are_passed_over(store: JsonlStore) -> N
     assert [one.session for one in await store.list()] == ["s1"]
     assert await store.latest("/w/project") == "s1"
     for session in ("s2", "s3", "s4", "s5", "s6"):
-        with pytest.raises(SessionNotFound):
+        with pytest.raises((SessionDamaged, StorageUnavailable), match=f"_{session}.jsonl"):
             await store.open(SessionId(session))
     await log.close()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.kernel import SessionId, SystemClock
-from agent_core.kernel.errors import SessionNotFound
+from agent_core.kernel.errors import SessionDamaged, SessionNotFound
 from agent_core.messages import UserMessage, text_of
 from agent_core.storage import Opened
 from agent_core.storage.adapters.jsonl import JsonlStore
@@ -109,7 +109,7 @@ async def _outcome(root: Path, left: Left, *, goes_on: bool) -> str:
     store = JsonlStore(root / "sessions", SystemClock())
     try:
         opened = await store.open(SessionId("s1"))
-    except SessionNotFound:
+    except (SessionNotFound, SessionDamaged):
         # Nothing had been promised of it: its name, or its first line, never reached the disk.
         assert left.promised == 0, left
         return "never born"

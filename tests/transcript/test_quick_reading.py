@@ -11,7 +11,7 @@ from agent_core.messages.plain_codec import decode_plain
 from agent_core.transcript import ColdEntry, Place
 from agent_core.transcript.codec import decode_entry
 from agent_core.transcript.cold_reading import read_cold
-from agent_core.transcript.cooling import cooled
+from agent_core.transcript.cooling import PREVIEW_CHARS, cooled, first_words
 
 PLACE = Place(offset=100, size=10)
 COST = {"input": 0.5, "output": 0.25, "cacheRead": 0.0, "cacheWrite": 0.0, "total": 0.75}
@@ -124,6 +124,16 @@ def test_what_stays_of_a_line_is_what_cooling_it_leaves(raw: dict[str, JsonValue
     cold = read_cold(raw, PLACE)
     if cold is not None:
         assert cold == cooled(decode_entry(raw), PLACE)
+
+
+@given(st.text(st.sampled_from("ab .\n\t\u00a0\u2028\x1c\x00ü本"), max_size=200))
+@example("a" * PREVIEW_CHARS + " b")
+@example("a" * (PREVIEW_CHARS - 1) + " b")
+@example("a" * (PREVIEW_CHARS - 1) + " ")
+@example("a" * (PREVIEW_CHARS - 1) + "  b")
+def test_first_words_are_those_of_the_whole_text_on_one_line(text: str) -> None:
+    begun = " ".join(text.lstrip()[: 2 * PREVIEW_CHARS].split())[:PREVIEW_CHARS]
+    assert first_words(text) == begun
 
 
 @pytest.mark.parametrize("message", [ANSWER, RESULT, USER], ids=lambda raw: raw["role"])

@@ -73,6 +73,31 @@ def test_a_circle_ends() -> None:
     assert _ids(transcript.path()) == ["a", "b", "c", "d"]
 
 
+@pytest.mark.parametrize(
+    "parents",
+    [
+        {"a": None, "b": "a", "c": "b"},
+        {"a": None, "b": "a", "c": "a", "d": "c"},
+        {"a": None, "b": None, "c": "b"},
+        {"a": "c", "b": "a", "c": "b", "d": "a"},
+        {"a": None, "b": "gone", "c": "b"},
+    ],
+    ids=["a row", "a branch", "two roots", "a circle", "an orphan"],
+)
+def test_entries_taken_in_together_make_the_tree_that_they_make_one_by_one(
+    parents: dict[str, str | None],
+) -> None:
+    entries = [entry(name, user(name), parent=parent) for name, parent in parents.items()]
+    together, singly = Transcript(entries), Transcript()
+    for one in entries:
+        singly.add(one)
+        assert singly.leaf == one.id
+    assert (together.leaf, together.entries) == (singly.leaf, singly.entries)
+    assert together.path() == singly.path()
+    with pytest.raises(ValueError, match="already"):
+        _ = Transcript([*entries, entries[0]])
+
+
 def test_a_parent_may_come_later_in_the_file() -> None:
     transcript = Transcript([entry("b", user("b"), parent="a"), entry("a", user("a"))])
     assert _ids(transcript.path(EntryId("b"))) == ["a", "b"]

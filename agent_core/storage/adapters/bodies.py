@@ -6,6 +6,7 @@ from pathlib import Path
 
 from agent_core.kernel import EntryId
 from agent_core.kernel.errors import StorageUnavailable
+from agent_core.storage.adapters.gathering import Span
 from agent_core.storage.adapters.recovery import parse_line
 from agent_core.transcript.codec import decode_entry
 from agent_core.transcript.context import context_entries
@@ -14,7 +15,7 @@ from agent_core.transcript.entries import AnyEntry, ColdEntry, CompactionEntry, 
 from agent_core.transcript.tree import path_to
 
 
-def cool(entries: Sequence[AnyEntry], places: Mapping[EntryId, Place]) -> tuple[AnyEntry, ...]:
+def cool(entries: Sequence[AnyEntry], places: Mapping[EntryId, Span]) -> tuple[AnyEntry, ...]:
     """Give what is held of entries; those that are in no file stay whole."""
     return tuple(_cool(entry, places.get(entry.id)) for entry in entries)
 
@@ -33,7 +34,7 @@ def load(
 
 def settle(
     entries: dict[EntryId, AnyEntry],
-    places: Mapping[EntryId, Place],
+    places: Mapping[EntryId, Span],
     *,
     read: Callable[[Place], bytes],
     path: Path,
@@ -50,7 +51,12 @@ def settle(
     for entry in load(missing, read=read, path=path):
         entries[entry.id] = entry
     if len(needed) < len(entries):
-        for entry in [one for one in entries.values() if one.id not in needed]:
+        spare = [
+            one
+            for one in entries.values()
+            if one.id not in needed and not isinstance(one, ColdEntry)
+        ]
+        for entry in spare:
             entries[entry.id] = _cool(entry, places.get(entry.id))
 
 
@@ -64,8 +70,10 @@ def _is_whole_path(entries: Iterable[AnyEntry]) -> bool:
     return True
 
 
-def _cool(entry: AnyEntry, place: Place | None) -> AnyEntry:
-    return entry if place is None or isinstance(entry, ColdEntry) else cooled(entry, place)
+def _cool(entry: AnyEntry, span: Span | None) -> AnyEntry:
+    if span is None or isinstance(entry, ColdEntry):
+        return entry
+    return cooled(entry, Place(offset=span[0], size=span[1]))
 
 
 def _load(cold: ColdEntry, line: bytes, path: Path) -> WholeEntry:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from agent_core.kernel import EntryId, JsonObject
+from agent_core.kernel.quick import quick
 from agent_core.transcript.codec import HEADER_TYPE, decode_entry
 from agent_core.transcript.cold_reading import read_cold
 from agent_core.transcript.entries import AnyEntry, ColdEntry, CompactionEntry, Place, WholeEntry
@@ -15,9 +16,12 @@ SALVAGE_BYTES = 4_096
 FEWEST_HELD = 512
 """Up to so many whole entries are held without asking which of them are still needed."""
 
+_NEW_PLACE = quick(Place)
 _OWN_ID = re.compile(rb'"id"\s*:\s*"([^"\\]{1,64})"')
 _PARENT_ID = re.compile(rb'"parentId"\s*:\s*"([^"\\]{1,64})"')
 
+Span = tuple[int, int]
+"""What `Place` says of a line, offset and size: made for every line, where a `Place` is made for few."""
 Cool = Callable[[WholeEntry, Place], AnyEntry]
 """Gives what is held of an entry that is not needed whole."""
 
@@ -58,21 +62,28 @@ class Gathering:
 
     def __init__(self, losses: Losses, *, cool: Cool, replaced_until: int) -> None:
         self.entries: dict[EntryId, AnyEntry] = {}
-        self.places: dict[EntryId, Place] = {}
+        self.places: dict[EntryId, Span] = {}
         self._losses = losses
         self._cool = cool
         self._replaced_until = replaced_until
         self._lines: list[int] = []
         """The number of each entry's line."""
-        self._held: dict[EntryId, WholeEntry] = {}
+        self._held: list[WholeEntry] = []
         """Entries that the last compaction left whole, and those since."""
         self._most_held = FEWEST_HELD
         self._doubtful: list[EntryId] = []
         """Entries whose parent had not come yet when they did."""
 
-    def take(self, raw: JsonObject, *, line: int, text: bytes, place: Place | None) -> None:
-        """Read an entry; one without an id, or with an id that was there, is lost."""
-        entry = self._read(raw, place)
+    def take(self, raw: JsonObject, *, line: int, text: bytes, start: int | None) -> None:
+        """Read an entry; one without an id, or with an id that was there, is lost.
+
+        Args:
+            raw: What the line says.
+            line: Its number.
+            text: Its bytes.
+            start: Where it begins in the file; None: it will be written anew.
+        """
+        entry = self._read(raw, text, start)
         entries = self.entries
         if entry is None or entry.id in entries:
             self._losses.add(line, text)
@@ -82,18 +93,18 @@ class Gathering:
             self._doubtful.append(entry_id)
         entries[entry_id] = entry
         self._lines.append(line)
-        if place is None:
+        if start is None:
             return
-        self.places[entry_id] = place
+        self.places[entry_id] = (start, len(text))
         if isinstance(entry, ColdEntry):
             return
-        self._held[entry_id] = entry
+        self._held.append(entry)
         if isinstance(entry, CompactionEntry) and len(self._held) > self._most_held:
             self._let_go(entry)
 
-    def _read(self, raw: JsonObject, place: Place | None) -> AnyEntry | None:
-        if place is not None and place.offset < self._replaced_until:
-            cold = read_cold(raw, place)
+    def _read(self, raw: JsonObject, text: bytes, start: int | None) -> AnyEntry | None:
+        if start is not None and start < self._replaced_until:
+            cold = read_cold(raw, _NEW_PLACE(offset=start, size=len(text)))
             if cold is not None:
                 return cold
         try:
@@ -150,18 +161,21 @@ class Gathering:
         """Let go of what the context behind a compaction does not need."""
         kept: dict[EntryId, WholeEntry] = {compaction.id: compaction}
         at = compaction.parent
-        while at is not None and at not in kept and at in self._held:
-            entry = self._held[at]
+        while at is not None and at not in kept:
+            entry = self.entries.get(at)
+            if entry is None or isinstance(entry, ColdEntry):
+                break
             kept[at] = entry
             if at == compaction.first_kept:
                 break
             at = entry.parent
         if compaction.first_kept not in kept:
             kept = {compaction.id: compaction}
-        for entry_id, entry in self._held.items():
-            if entry_id not in kept:
-                self.entries[entry_id] = self._cool(entry, self.places[entry_id])
-        self._held = kept
+        for entry in self._held:
+            if entry.id not in kept:
+                offset, size = self.places[entry.id]
+                self.entries[entry.id] = self._cool(entry, _NEW_PLACE(offset=offset, size=size))
+        self._held = list(kept.values())
         # Twice what was kept: so the walk stays short beside what was read since the last one.
         self._most_held = max(FEWEST_HELD, 2 * len(kept))
 

@@ -19,7 +19,7 @@ from agent_core.storage.adapters.index_tables import (
 )
 from agent_core.storage.adapters.index_texts import Piece, piece_of
 from agent_core.storage.adapters.paths import session_files
-from agent_core.storage.adapters.scan import HEADER_BYTES
+from agent_core.storage.adapters.unreadable import HEADER_BYTES
 from agent_core.storage.port import SessionSummary
 from agent_core.storage.summary import Tally
 from agent_core.transcript.codec import HEADER_TYPE, decode_header

@@ -3,7 +3,7 @@
 import itertools
 import logging
 import os
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 from threading import Lock
 
@@ -19,7 +19,7 @@ from agent_core.kernel.errors import (
 )
 from agent_core.storage.adapters import bodies, scan
 from agent_core.storage.adapters.durable import flush
-from agent_core.storage.adapters.gathering import Cool, whole
+from agent_core.storage.adapters.gathering import Cool, Span, whole
 from agent_core.storage.adapters.lines import lines_of
 from agent_core.storage.adapters.paths import (
     DAMAGED_SUFFIX,
@@ -60,13 +60,13 @@ class JsonlLog:
         *,
         location: Path,
         file: SessionFile | None,
-        places: Mapping[EntryId, Place] | None = None,
+        places: dict[EntryId, Span] | None = None,
     ) -> None:
         self._header = header
         self._location = location
         self._file = file
         self._held: list[AnyEntry] = []
-        self._places = dict(places or {})
+        self._places = {} if places is None else places
         """Where in the file each entry's line is."""
         self._is_closed = False
         self._turn = CapacityLimiter(1)
@@ -126,7 +126,8 @@ class JsonlLog:
                 self._held.extend(entries)
 
     def _note(self, entries: Sequence[AnyEntry], places: Sequence[Place]) -> None:
-        self._places.update((entry.id, place) for entry, place in zip(entries, places, strict=True))
+        for entry, place in zip(entries, places, strict=True):
+            self._places[entry.id] = (place.offset, place.size)
 
     def _load(self, entries: Sequence[ColdEntry]) -> tuple[WholeEntry, ...]:
         with self._writing:

@@ -49,7 +49,7 @@ def file_name(header: Header) -> str:
     Raises:
         UsageError: The id cannot be part of a file name.
     """
-    if len(header.id) > ID_CHARS or _ID.fullmatch(header.id) is None:
+    if not can_name_a_file(header.id):
         message = (
             f"the session id {header.id!r:.200} cannot name a file: use at most {ID_CHARS} letters, digits, "
             "dots, dashes and underscores, beginning and ending with a letter or digit"
@@ -57,6 +57,11 @@ def file_name(header: Header) -> str:
         raise UsageError(message)
     stamp = rfc3339(header.at_ms).replace(":", "-").replace(".", "-")
     return f"{stamp}_{header.id}{SUFFIX}"
+
+
+def can_name_a_file(session: str) -> bool:
+    """Tell whether an id can be part of a file name; one that was written into a file by hand may be anything."""
+    return len(session) <= ID_CHARS and _ID.fullmatch(session) is not None
 
 
 def session_files(folder: Path) -> Iterator[Path]:

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from agent_core.kernel import EntryId, JsonObject, json
 from agent_core.kernel.errors import SessionDamaged
 from agent_core.kernel.json import decode_sound
-from agent_core.kernel.quick import quick, uncollected
-from agent_core.storage.adapters.gathering import Cool, Gathering, Losses, whole
+from agent_core.kernel.quick import uncollected
+from agent_core.storage.adapters.gathering import Cool, Gathering, Losses, Span, whole
 from agent_core.storage.adapters.lines import RawLine, lines_of
 from agent_core.transcript.codec import decode_header, encode_header
-from agent_core.transcript.entries import FORMAT_VERSION, AnyEntry, Header, Place
+from agent_core.transcript.entries import FORMAT_VERSION, AnyEntry, Header
 from agent_core.transcript.migrate import migrate
 
 GLUED_TRIES = 3
@@ -28,9 +28,10 @@ _HALF = re.compile(
     + rb"(?:\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F])"
 )
 """An escaped half of a character without its other half."""
-_COMPACTIONS = (b'"type":"compaction"', b'"type": "compaction"')
-_LONGEST = max(map(len, _COMPACTIONS))
-_NEW_PLACE = quick(Place)
+_COMPACTION = b'"compaction"'
+_TYPES = (b'"type":', b'"type": ')
+_REACH = max(map(len, _TYPES))
+_LONGEST = len(_COMPACTION) + _REACH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +54,7 @@ class Recovered:
     """Of today's version, or a later one."""
     by_id: dict[EntryId, AnyEntry]
     """In the order of the file; owned by whoever asked."""
-    places: dict[EntryId, Place]
+    places: dict[EntryId, Span]
     """Where their lines are; empty for a file of an older version, which is to be written anew."""
     skipped_lines: tuple[int, ...]
     patched_lines: tuple[int, ...]
@@ -123,9 +124,7 @@ def _recovered(
         header = _take_migrated(gathering, header, list(parsed), new_id=new_id)
     else:
         for number, start, text, raw in parsed:
-            gathering.take(
-                raw, line=number, text=text, place=_NEW_PLACE(offset=start, size=len(text))
-            )
+            gathering.take(raw, line=number, text=text, start=start)
     gathering.mend()
     return Recovered(
         header=header,
@@ -156,13 +155,24 @@ def replaced_until(blocks: Iterable[bytes]) -> int:
     start = found = 0
     carried = b""
     for block in blocks:
-        text = carried + block
-        place = max(map(text.rfind, _COMPACTIONS))
-        if place >= 0:
-            found = start + place
-        carried = text[-_LONGEST:]
-        start += len(text) - len(carried)
+        # What two blocks share is looked at by itself: a copy of each block would cost more than the search.
+        shared = carried + block[:_LONGEST]
+        for text, begun in ((shared, start - len(carried)), (block, start)):
+            place = _last_compaction(text)
+            if place is not None:
+                found = begun + place
+        carried = (shared if len(block) < _LONGEST else block)[-_LONGEST:]
+        start += len(block)
     return found
+
+
+def _last_compaction(text: bytes) -> int | None:
+    place = text.rfind(_COMPACTION)
+    while place >= 0:
+        if text.endswith(_TYPES, max(0, place - _REACH), place):
+            return place
+        place = text.rfind(_COMPACTION, 0, place)
+    return None
 
 
 def parse_line(line: bytes) -> JsonObject | None:
@@ -197,7 +207,7 @@ def _take_migrated(
     old = [json.as_object(json.decode(encode_header(header))), *(raw for _, _, _, raw in rest)]
     first, *migrated = migrate(old, new_id=new_id)
     for (number, _, text, _), raw in zip(rest, migrated, strict=True):
-        gathering.take(raw, line=number, text=text, place=None)
+        gathering.take(raw, line=number, text=text, start=None)
     return decode_header(first)
 
 

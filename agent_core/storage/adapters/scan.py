@@ -8,13 +8,12 @@ from agent_core.kernel import JsonObject, SessionId, json
 from agent_core.kernel.errors import SessionNotFound
 from agent_core.storage.adapters.paths import SUFFIX, session_files, slug
 from agent_core.storage.adapters.recovery import parse_line
+from agent_core.storage.adapters.unreadable import HEADER_BYTES, why_not_found
 from agent_core.storage.port import SessionSummary
 from agent_core.storage.summary import Tally, written_ms
 from agent_core.transcript.codec import HEADER_TYPE, decode_header
 from agent_core.transcript.entries import Header
 
-HEADER_BYTES = 1 << 20
-"""How far into a file its header is looked for."""
 TAIL_BYTES = 1 << 16
 """How much of a file's end is read first to find its last entry; doubled until one is in it."""
 
@@ -24,14 +23,15 @@ def find(folder: Path, session: SessionId) -> Path:
 
     Raises:
         SessionNotFound: There is none, or several and none of them lies where it belongs.
+        SessionDamaged: What has the name of its file is no session.
+        StorageUnavailable: Its file, or a folder that may hold it, cannot be read.
     """
     ending = f"_{session}{SUFFIX}"
     files = list(session_files(folder))
     named = [path for path in files if path.name.endswith(ending)]
     found = _with_id(named, session) or _with_id(files, session)
     if not found:
-        message = f"there is no session {session!r} in {str(folder)!r}: list the sessions to see which there are"
-        raise SessionNotFound(message)
+        raise why_not_found(folder, session)
     if len(found) > 1:
         found = [(path, header) for path, header in found if _is_at_home(path, header)] or found
     if len(found) > 1:

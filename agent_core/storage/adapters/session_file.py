@@ -18,7 +18,8 @@ from agent_core.storage.adapters.paths import FILE_MODE, NEW_SUFFIX, make_folder
 from agent_core.transcript.entries import Place
 
 _FLAGS: int = os.O_RDWR | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-_CHUNK = 1 << 20
+_CHUNK = 1 << 16
+"""Small enough that each block lies where the one before it lay: fresh memory costs more than another call."""
 _MAKE_WRITABLE = "make it writable"
 _ADVICE = MappingProxyType(
     {

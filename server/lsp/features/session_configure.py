@@ -23,7 +23,7 @@ async def run(front: Front, params: dict[str, Any]) -> object:
         if change.thinking is not None:
             await session.models.think(change.thinking)
         if change.tools is not None:
-            session.tools.activate(change.tools)
+            await session.tools.activate(change.tools)
         config = session.info.configure(
             mode=change.mode,
             auto_compact=change.auto_compact,

@@ -96,8 +96,8 @@ _NAMES: Mapping[str, str] = {
         ToolInputDelta ToolOutputDelta ToolRunning ToolStarted TurnEnded TurnStarted
     """,
     "session_events": """
-        BashEnded BashOutput BashStarted CheckpointCreated CheckpointRestored ErrorRaised
-        ExtensionErrorRaised LeafMoved ModelChanged NoticeGiven PermissionRequested
+        BashEnded BashOutput BashStarted CheckpointCreated CheckpointRestored EntryLabelled
+        ErrorRaised ExtensionErrorRaised LeafMoved ModelChanged NoticeGiven PermissionRequested
         PermissionResolved QuestionRequested QuestionResolved QueueChanged
         SessionClientsChanged SessionConfigChanged SessionRootsChanged SessionStateChanged
         SessionTitleChanged SessionTrustChanged SessionUsageChanged UiEvent

@@ -110,6 +110,8 @@ class SessionConfig(WireModel):
     follow_up: QueueMode
     budgets: Budgets | None = None
     tools: Many[str]
+    offer_branch_summary: bool
+    """Whether to ask, before `agent/session/navigate` leaves a branch, if it shall be summed up (`branchSummary.skipPrompt`)."""
 
 
 class ConfigChange(WireModel):

@@ -24,6 +24,7 @@ __all__ = [
     "BashStarted",
     "CheckpointCreated",
     "CheckpointRestored",
+    "EntryLabelled",
     "ErrorRaised",
     "ExtensionErrorRaised",
     "LeafMoved",
@@ -165,6 +166,14 @@ class LeafMoved(EventBase):
     type: Literal["leaf.moved"] = "leaf.moved"
     leaf: str | None
     from_: str | None
+
+
+class EntryLabelled(EventBase):
+    """An entry of the tree has a label; null takes it off."""
+
+    type: Literal["entry.labelled"] = "entry.labelled"
+    entry: str
+    label: str | None
 
 
 class BashStarted(EventBase):
