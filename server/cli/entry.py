@@ -1,15 +1,14 @@
 """The way into the `tiller` command: `tiller lsp` goes straight to the server, everything else is parsed first."""
 
 import sys
-from collections.abc import Sequence
-from typing import Final
 
-INTERRUPTED: Final = 130
+INTERRUPTED = 130
+"""Nothing else is imported here: a signal that comes early finds nothing half done."""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: list[str] | None = None) -> int:
     """Run a command and give its exit code."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    arguments = sys.argv[1:] if argv is None else argv
     try:
         return _run(arguments)
     except KeyboardInterrupt:
