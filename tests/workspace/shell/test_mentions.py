@@ -1,0 +1,113 @@
+"""What might run somewhere inside a line is named, however it is wrapped, so that a rule against it holds."""
+
+import pytest
+
+from agent_core.workspace.shell import mentioned
+
+HIDDEN = (
+    "rm -rf x",
+    "ls; rm -rf x",
+    "ls & rm -rf x",
+    "ls |& rm -rf x",
+    "ls\nrm -rf x",
+    "ls $(rm -rf x)",
+    'ls "$(rm -rf x)"',
+    "ls `rm -rf x`",
+    'ls "`rm -rf x`"',
+    "ls `echo \\`rm -rf x\\``",
+    "ls <(rm -rf x)",
+    "ls > >(rm -rf x)",
+    "ls ${X:-$(rm -rf x)}",
+    "ls ${A[$(rm -rf x)]}",
+    "ls ${ rm -rf x; }",
+    "echo $((1 + $(rm -rf x)))",
+    "X=$(rm -rf x) ls",
+    "FOO=1 BAR=2 rm -rf x",
+    "(rm -rf x)",
+    "{ rm -rf x; }",
+    "if ls; then rm -rf x; fi",
+    "while ls; do rm -rf x; done",
+    "for f in a; do rm -rf $f; done",
+    "case a in a) rm -rf x;; esac",
+    "ls $(case a in a) rm -rf x;; esac)",
+    "ls $(case a in b) ls;; a) rm -rf x;; esac; ls)",
+    "f() { rm -rf x; }; f",
+    "function f { rm -rf x; }",
+    "coproc rm -rf x",
+    "coproc X { rm -rf x; }",
+    "! time -p rm -rf x",
+    "r\"m\" '-rf' x",
+    "r\\m -r\\f x",
+    "r\\\nm -rf x",
+    "$'\\x72m' -rf x",
+    "$'\\162\\u6d' -rf x",
+    "{rm,-rf,x}",
+    "x=rm; $x -rf y",
+    "x='rm -rf y'; $x",
+    "${x:-rm} -rf y",
+    "$(echo rm) -rf y",
+    "rm ${Z}-rf x",
+    'set -- rm -rf x; "$@"',
+    "rm >out -rf x",
+    "rm 2>&1 -rf x",
+    "2>/dev/null rm -rf x",
+    "sudo -u root rm -rf x",
+    "env -i A=1 rm -rf x",
+    "env -S 'rm -rf x'",
+    "timeout 5 nice -n 3 rm -rf x",
+    "xargs -0 rm -rf x",
+    "/usr/bin/nohup rm -rf x",
+    "find . -name a -exec rm -rf {} +",
+    "sudo find . -exec rm -rf {} ';'",
+    "bash -c 'rm -rf x'",
+    'sh -lc "ls; rm -rf x"',
+    "sudo bash -c 'sh -c \"rm -rf x\"'",
+    "su - me --command='rm -rf x'",
+    "eval 'rm -rf x'",
+    "eval rm '-rf x'",
+    "trap 'rm -rf x' EXIT",
+    "alias ls='rm -rf x'",
+    "bash <<< 'rm -rf x'",
+    "bash <<'EOF'\nls\nrm -rf x\nEOF",
+    "cat <<EOF\n$(rm -rf x)\nEOF",
+    "cat <<-EOF | sh\n\trm -rf x\n\tEOF",
+    "cat <<EOF; rm -rf x\nbody\nEOF",
+    "cat <<EOF\nbody\nEOF\nrm -rf x",
+    "echo 'rm -rf x' | sh",
+    "ls # nothing\nrm -rf x",
+    "ls 'open; rm -rf x",
+    'ls "open; rm -rf x',
+    "ls (; rm -rf x",
+    "ls ) ; rm -rf x",
+    "[[ -n $(rm -rf x) ]]",
+    "a=(1 $(rm -rf x))",
+    "ssh host rm -rf x",
+    "/lib64/ld-linux-x86-64.so.2 rm -rf x",
+    "docker run -v /:/h image rm -rf /h",
+    f"ls {'$(' * 3000} rm -rf x",
+    f"{'ls;' * 20_000}rm -rf x",
+)
+
+DATA = (
+    "echo 'rm -rf x'",
+    'echo "; rm -rf x"',
+    "printf '%s' 'rm -rf x'",
+    'git commit -m "rm -rf support"',
+    "git commit -m \"$(cat <<'EOF'\nrm -rf x\nEOF\n)\"",
+    "cat > notes.md <<'EOF'\nrm -rf x\nEOF",
+    "cat > notes.md <<EOF\nrm -rf x\nEOF",
+    "ls # rm -rf x",
+    "grep 'rm -rf' src",
+    "ls rm -rf x",
+    "python -c \"print('rm -rf x')\"",
+)
+
+
+@pytest.mark.parametrize("line", HIDDEN, ids=lambda line: ascii(line)[:60])
+def test_a_command_is_found_wherever_it_stands(line: str) -> None:
+    assert any(argv[:2] == ("rm", "-rf") for argv in mentioned(line))
+
+
+@pytest.mark.parametrize("line", DATA, ids=ascii)
+def test_words_that_are_only_data_are_no_command(line: str) -> None:
+    assert not any(argv[:2] == ("rm", "-rf") for argv in mentioned(line))
