@@ -7,7 +7,9 @@ Anything else that goes up is a bug: it is logged with its run and ends that run
     │   ├── ConfigError           a settings or models file cannot be read (path, line, column)
     │   ├── ModelUnknown          no model of that name
     │   ├── WorkspaceMissing      the workspace is no folder
-    │   └── ToolSetInvalid        an empty or unknown set of tools
+    │   ├── ToolSetInvalid        an empty or unknown set of tools
+    │   ├── BudgetRefused         a budget is wider than the settings give
+    │   └── PriceUnknown          a budget of money, and a model without a price
     ├── SessionError
     │   ├── SessionBusy           a run is going on and no delivery was chosen
     │   ├── SessionClosed         the session was closed
@@ -15,6 +17,8 @@ Anything else that goes up is a bug: it is logged with its run and ends that run
     │   ├── SessionLocked         another process writes this session
     │   ├── RunMismatch           the caller expected another run
     │   ├── RunNotActive          nothing is running
+    │   ├── TooManyDenials        the run was refused so often that it ends
+    │   ├── BudgetExceeded        the run used up what it was given
     │   ├── QueueFull             too many prompts wait
     │   ├── EntryUnknown          the session has no such entry
     │   └── ForkRefused           no new session can begin there
@@ -108,6 +112,18 @@ class ToolSetInvalid(UsageError):
     """The set of tools is empty or names an unknown tool or preset."""
 
 
+class BudgetRefused(UsageError):
+    """A budget is wider than the settings give; the one in force stays."""
+
+    kind = "PermissionDenied"
+
+
+class PriceUnknown(UsageError):
+    """A run has a budget of money, and nobody knows what its model costs."""
+
+    kind = "BudgetExceeded"
+
+
 class SessionError(TillerError):
     """A session cannot do what was asked of it now."""
 
@@ -153,6 +169,18 @@ class RunNotActive(SessionError):
     """Nothing is running, and the caller asked for that to be an error."""
 
     kind = "RunNotActive"
+
+
+class TooManyDenials(SessionError):
+    """People or rules refused the run so often that going on makes no sense."""
+
+    kind = "TooManyDenials"
+
+
+class BudgetExceeded(SessionError):
+    """A run used up the money, tokens, turns or minutes that it was given."""
+
+    kind = "BudgetExceeded"
 
 
 class QueueFull(SessionError):

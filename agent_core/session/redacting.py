@@ -1,0 +1,161 @@
+"""Takes secrets out of what a session writes and tells: entries as a whole, events also while they stream."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from typing import Final, TypeVar, cast
+
+from agent_core.events import (
+    BashEnded,
+    BashOutput,
+    Event,
+    MessageDelta,
+    MessageEnded,
+    ThoughtDelta,
+    ThoughtEnded,
+    ToolEnded,
+    ToolInputDelta,
+    ToolOutputDelta,
+    ToolRunning,
+)
+from agent_core.events.permissions import PermissionRequested
+from agent_core.events.union import Delta
+from agent_core.kernel import JsonValue
+from agent_core.kernel.redaction import Cleaner, HeldOnly, RedactedStream, Redactor
+from agent_core.messages import Image, Thinking
+
+Value = TypeVar("Value")
+
+NAMES: Final = frozenset(
+    {
+        "id", "parent", "run", "turn", "item", "call", "call_id", "entry", "first_kept", "target", "from_id",
+        "message_id", "queue_id", "session", "response_id", "request", "model", "provider", "api", "mime",
+        "signature", "role", "status", "stop_reason", "custom_type",
+    }
+)  # fmt: skip
+"""Fields that hold no words but ids, names and what only a provider can read."""
+
+
+def redacted(value: Value, cleaner: Cleaner) -> Value:
+    """Give a frozen value with every text in it without secrets; what holds none is the same object."""
+    return cast("Value", _redacted(value, cleaner))  # the walk keeps every type
+
+
+def long_texts(value: object) -> Iterator[str]:
+    """Give all texts in a value, for looking through the long ones beforehand."""
+    match value:
+        case str():
+            yield value
+        case Image() | bytes():
+            return
+        case Mapping():
+            for one in cast(
+                "Mapping[object, object]", value
+            ).values():  # any mapping is one of objects
+                yield from long_texts(one)
+        case Sequence():
+            for one in value:
+                yield from long_texts(one)
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            for name in _worded(type(value)):
+                yield from long_texts(
+                    cast("object", getattr(value, name))
+                )  # a field of a dataclass
+        case _:
+            return
+
+
+def _redacted(value: object, cleaner: Cleaner) -> object:
+    match value:
+        case None | bool() | int() | float() | Image():
+            return value
+        case str():
+            return cleaner.text(value)
+        case tuple():
+            items = cast("tuple[object, ...]", value)  # any tuple is one of objects
+            cleaned = tuple([_redacted(one, cleaner) for one in items])
+            return items if _same(items, cleaned) else cleaned
+        case Mapping() | list():
+            return cleaner.json(cast("JsonValue", value))  # mappings and lists in values are JSON
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            return _redacted_fields(value, cleaner)
+        case _:
+            return value
+
+
+def _redacted_fields(value: object, cleaner: Cleaner) -> object:
+    changed: dict[str, object] = {}
+    for name in _worded(type(value)):
+        before = cast("object", getattr(value, name))  # a field of a dataclass
+        after = _redacted(before, cleaner)
+        if after is not before and after != before:
+            changed[name] = after
+    if not changed:
+        return value
+    if isinstance(value, Thinking):
+        changed["signature"] = None  # it signs the words as they were
+    return replace(value, **changed)  # pyright: ignore[reportArgumentType, reportUnknownVariableType] - its own fields
+
+
+@cache
+def _worded(kind: type) -> tuple[str, ...]:
+    """Name the fields of a dataclass that may hold words."""
+    return tuple(one.name for one in fields(kind) if one.name not in NAMES)
+
+
+def _same(before: Sequence[object], after: Sequence[object]) -> bool:
+    return all(one is other for one, other in zip(before, after, strict=True))
+
+
+class EventRedaction:
+    """Takes secrets out of events in their order; deltas are looked through as one text for each item."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._streams: dict[tuple[type, str], tuple[RedactedStream, Delta]] = {}
+
+    def clean(self, event: Event) -> Iterable[Event]:
+        """Give what may be told now: perhaps nothing yet, perhaps first what was kept back of the same item."""
+        if isinstance(event, Delta):
+            return self._delta(event)
+        rest = [delta for key in _ended_by(event) for delta in self._rest(key)]
+        if isinstance(event, PermissionRequested):
+            # Whoever answers must see what will run; what looks like a stranger's secret is part of that.
+            return (*rest, redacted(event, HeldOnly(self._redactor)))
+        return (*rest, redacted(event, self._redactor))
+
+    def _delta(self, event: Delta) -> Iterable[Event]:
+        key = _key(event)
+        stream = self._streams[key][0] if key in self._streams else self._redactor.stream()
+        self._streams[key] = (stream, event)
+        text = stream.push(event.text)
+        if text == event.text:
+            return (event,)
+        return (replace(event, text=text),) if text else ()
+
+    def _rest(self, key: tuple[type, str]) -> Iterator[Event]:
+        known = self._streams.pop(key, None)
+        if known is not None and (text := known[0].finish()):
+            yield replace(known[1], text=text)
+
+
+def _key(event: Delta) -> tuple[type, str]:
+    # The user's own commands run one at a time: what they print has no item.
+    return type(event), "" if isinstance(event, BashOutput) else event.item
+
+
+def _ended_by(event: Event) -> Iterable[tuple[type, str]]:
+    """Say which streams an event ends."""
+    match event:
+        case MessageEnded(item=item):
+            return ((MessageDelta, item),)
+        case ThoughtEnded(item=item):
+            return ((ThoughtDelta, item),)
+        case ToolRunning(item=item):
+            return ((ToolInputDelta, item),)
+        case ToolEnded(item=item):
+            return ((ToolInputDelta, item), (ToolOutputDelta, item))
+        case BashEnded():
+            return ((BashOutput, ""),)
+        case _:
+            return ()

@@ -1,0 +1,46 @@
+"""Whether the tests of the redactor notice that it was changed."""
+
+import pytest
+
+from tests.support.mutation import mutate
+from tests.support.sizes import at_size, is_campaign
+
+CHANGED = {
+    "agent_core/kernel/redaction.py": ("kernel/test_redaction.py", "session/test_redacting.py"),
+    "agent_core/kernel/held_values.py": ("kernel/test_redaction.py",),
+    "agent_core/kernel/secret_stream.py": ("kernel/test_redaction.py",),
+    "agent_core/kernel/secret_patterns.py": (
+        "kernel/test_secret_kinds.py",
+        "kernel/test_secret_patterns.py",
+        "kernel/test_redaction.py",
+    ),
+    "agent_core/kernel/secret_shapes.py": (
+        "kernel/test_secret_shapes.py",
+        "kernel/test_secret_kinds.py",
+    ),
+    "agent_core/kernel/secret_values.py": (
+        "kernel/test_secret_values.py",
+        "kernel/test_secret_kinds.py",
+        "kernel/test_secret_patterns.py",
+    ),
+    "agent_core/session/redacting.py": ("session/test_redacting.py",),
+}
+LEFT_OUT = [
+    f"--deselect=tests/kernel/test_redaction.py::{name}"
+    for name in (
+        "test_known_shapes_are_taken_out_alike_in_any_chunking",
+        "test_it_is_fast_enough_for_what_commands_print",
+    )
+]
+"""They take as long as all others together."""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@pytest.mark.skipif(not is_campaign(), reason="runs the tests hundreds of times: make campaign")
+@pytest.mark.parametrize("changed", CHANGED)
+def test_changes_of_the_redactor_are_noticed(changed: str) -> None:
+    tests = [f"tests/{name}" for name in CHANGED[changed]]
+    report = mutate(changed, tests=[*tests, *LEFT_OUT], at_most=at_size(ci=0, campaign=60))
+    print(report.told())
+    assert report.share_killed >= 0.85, report.told()
