@@ -3,11 +3,12 @@
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import anyio
 
+from agent_core.assembly.trust import ProjectSettings
 from agent_core.compaction import Compactor
 from agent_core.events import (
     ErrorRaised,
@@ -15,25 +16,40 @@ from agent_core.events import (
     Feed,
     Notice,
     QueueMode,
+    SessionConfigured,
     ThinkingLevel,
 )
 from agent_core.hooks import HookFailure, HookRunner, HookTable
 from agent_core.kernel import Clock, uuid7
 from agent_core.kernel.errors import StorageError
+from agent_core.kernel.redaction import Redactor
 from agent_core.messages import Text, ToolResultMessage
 from agent_core.providers import Model
 from agent_core.session import AgentSession
 from agent_core.session.aside import Aside
+from agent_core.session.desk import Desk
 from agent_core.session.drafts import message_entry, run_ended_entry
+from agent_core.session.gate import Gate, Surroundings
 from agent_core.session.inbox import Inbox
 from agent_core.session.model_choice import Choosable, ModelChoice, ModelSource
 from agent_core.session.offspring import Offspring
-from agent_core.session.parts import Parts, Place, SessionOptions, SystemPrompt, Voice, failure_of
+from agent_core.session.parts import (
+    Parts,
+    Place,
+    SessionOptions,
+    SystemPrompt,
+    Voice,
+    failure_of,
+    tool_options,
+)
 from agent_core.session.recorder import Recorder
+from agent_core.session.redacted_processes import RedactedProcesses
+from agent_core.session.redacting import EventRedaction
 from agent_core.session.restore import Restored, restore
 from agent_core.session.runs import Runs
 from agent_core.session.tally import Tally
 from agent_core.session.toolbox import Toolbox
+from agent_core.session.trusting import Trust, Trusting
 from agent_core.storage import Opened, SessionStore
 from agent_core.tools import Tool
 from agent_core.transcript import AnyEntry, Header, Transcript
@@ -71,6 +87,12 @@ class Ingredients:
     options: SessionOptions = field(default_factory=SessionOptions)
     asked_for: frozenset[Choosable] = frozenset()
     """What whoever opens the session asked for and its file does not say: written when something is said."""
+    trust: Trust | None = None
+    """Asked before each run; None: whoever builds the session vouches for the workspace, or does not."""
+    project: ProjectSettings | None = None
+    """The settings that come and go with the trust."""
+    redactor: Redactor = field(default_factory=Redactor)
+    """Takes secrets out of what is written and told."""
     notices: Sequence[str] = ()
     """What the user should hear first, problems of the configuration for one."""
 
@@ -125,7 +147,10 @@ def _restored(transcript: Transcript) -> Restored:
 
 
 def _parts(given: Ingredients) -> Parts:
-    voice = Voice(feed=Feed(given.clock))
+    inner = given.place.workspace.processes
+    processes = RedactedProcesses(inner, given.redactor)
+    given.place.workspace = replace(given.place.workspace, processes=processes)
+    voice = Voice(feed=Feed(given.clock), redaction=EventRedaction(given.redactor))
     transcript = Transcript(given.opened.take_entries())
     restored = _restored(transcript)
     log = given.opened.log
@@ -135,8 +160,10 @@ def _parts(given: Ingredients) -> Parts:
         clock=given.clock,
         news=_DiskNews(voice),
         durability=given.options.durability,
+        redactor=given.redactor,
     )
-    return Parts(
+    gate = _gate(given, voice, recorder)
+    parts = Parts(
         session=log.header.id,
         clock=given.clock,
         voice=voice,
@@ -157,9 +184,58 @@ def _parts(given: Ingredients) -> Parts:
         compactor=Compactor(),
         tally=Tally(restored.usage, restored.context_used),
         place=given.place,
+        gate=gate,
         system_prompt=given.system_prompt,
         options=given.options,
     )
+    return replace(parts, trusting=_trusting(given, parts))
+
+
+def _gate(given: Ingredients, voice: Voice, recorder: Recorder) -> Gate:
+    return Gate(
+        standing=given.place.standing,
+        desk=Desk(clock=given.clock, recorder=recorder, voice=voice),
+        around=Surroundings(
+            session=given.opened.log.header.id,
+            workspace=given.place.workspace,
+            clock=given.clock,
+            new_id=lambda: uuid7(given.clock.now_ms()),
+            item_of=voice.picture.item_of,
+            say=voice.say,
+            settings_of=partial(tool_options, given.options),
+        ),
+    )
+
+
+def _trusting(given: Ingredients, parts: Parts) -> Trusting | None:
+    if given.trust is None:
+        return None
+    standing = given.place.standing
+    trusting = Trusting(
+        session=given.opened.log.header.id,
+        trust=given.trust,
+        standing=standing,
+        desk=parts.gate.desk,
+        clock=given.clock,
+        new_id=parts.new_id,
+        say=parts.voice.say,
+        apply=partial(_apply_trust, given, parts),
+        is_trusted=standing.is_trusted(),
+    )
+    standing.is_trusted = lambda: trusting.is_trusted
+    return trusting
+
+
+async def _apply_trust(given: Ingredients, parts: Parts) -> None:
+    """Let the settings of the workspace come or go, and its rules; what is in force then is told."""
+    standing = given.place.standing
+    before = parts.config()
+    if given.project is not None:
+        is_trusted = standing.is_trusted()
+        await given.project.apply(given.options, given.place, is_trusted=is_trusted)
+    if (after := parts.config()) != before:
+        _ = parts.voice.say(SessionConfigured(config=after))
+    _ = await standing.refresh()
 
 
 async def _settle(parts: Parts) -> None:

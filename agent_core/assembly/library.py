@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -17,6 +17,7 @@ from agent_core.kernel.errors import (
     StorageUnavailable,
     UsageError,
 )
+from agent_core.kernel.redaction import Redactor
 from agent_core.messages import UserMessage
 from agent_core.resources.paths import AppPaths
 from agent_core.storage import SessionStore, SessionSummary
@@ -61,6 +62,7 @@ class SessionLibrary:
         *,
         index: SessionIndex | None,
         clock: Clock,
+        redactor: Redactor | None = None,
         outputs: Path | None = None,
     ) -> None:
         """Take the parts; the index is closed by `close`.
@@ -69,11 +71,13 @@ class SessionLibrary:
             store: Where the sessions are.
             index: None: lists come from the store, and nothing can be searched.
             clock: Gives imported sessions their time.
+            redactor: Takes secrets out of exports; also of sessions that others wrote.
             outputs: Where whole outputs of tools are kept, in a folder per session; None: nowhere.
         """
         self._store = store
         self._index = index
         self._clock = clock
+        self._redactor = redactor or Redactor()
         self._outputs = outputs
         self._problem: str | None = None
 
@@ -202,7 +206,7 @@ class SessionLibrary:
             StorageUnavailable: It cannot be read.
         """
         stored = await self._store.read(session)
-        return await to_thread.run_sync(_document, stored, how)
+        return await to_thread.run_sync(_document, stored, how, self._redactor)
 
     async def import_(self, source: Path | bytes, cwd: str) -> Imported:
         """Copy a session file into a folder's sessions, as a new one.
@@ -258,14 +262,20 @@ class SessionLibrary:
 
 
 @asynccontextmanager
-async def open_library(paths: AppPaths, *, clock: Clock) -> AsyncGenerator[SessionLibrary, None]:
+async def open_library(
+    paths: AppPaths, *, clock: Clock, redactor: Redactor | None = None
+) -> AsyncGenerator[SessionLibrary, None]:
     """Open the sessions of a user; their index is brought up to date in the background until the context is left."""
     # SQLite costs some milliseconds: who lists no sessions does not pay for it.
     from agent_core.storage.adapters.index_sqlite import SqliteIndex  # noqa: PLC0415 - see above
 
     index = SqliteIndex(paths.sessions, paths.index)
     library = SessionLibrary(
-        JsonlStore(paths.sessions, clock), index=index, clock=clock, outputs=paths.outputs
+        JsonlStore(paths.sessions, clock),
+        index=index,
+        clock=clock,
+        outputs=paths.outputs,
+        redactor=redactor,
     )
     failure: Exception | None = None
     async with anyio.create_task_group() as group:
@@ -289,13 +299,17 @@ def _branch_of(stored: Stored) -> tuple[AnyEntry, ...]:
     return offspring_entries(path, labels=labels_of(stored.entries))
 
 
-def _document(stored: Stored, how: ExportFormat) -> bytes:
+def _document(stored: Stored, how: ExportFormat, redactor: Redactor) -> bytes:
     # Both formats bring libraries along that nothing else needs.
+    from agent_core.session.redacting import redacted  # noqa: PLC0415 - brings all of a session along
     from agent_core.transcript.export_html import html  # noqa: PLC0415 - see above
     from agent_core.transcript.export_markdown import markdown  # noqa: PLC0415 - see above
 
     if how == "jsonl":
-        return _lines(stored)
+        lines = _lines(stored).decode("utf-8", "surrogateescape").split("\n")
+        clean = "\n".join(map(redactor.text, lines))
+        return clean.encode("utf-8", "surrogateescape")
+    stored = replace(stored, entries=redacted(tuple(stored.entries), redactor))
     transcript = Transcript(stored.entries)
     title = transcript.title or _first_words(stored)
     if how == "md":

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from agent_core.kernel import Clock
 from agent_core.kernel.errors import ConfigError
+from agent_core.kernel.redaction import Redactor
 from agent_core.providers import Api, Model, ModelFacts
 from agent_core.providers.access import Access
 from agent_core.providers.adapters.anthropic_messages import AnthropicMessages
@@ -55,6 +56,7 @@ async def load_models(
     clock: Clock,
     pool: HttpPool,
     block_images: bool = False,
+    redactor: Redactor | None = None,
 ) -> ModelSet:
     """Read what models there are. Never fails because of a broken file.
 
@@ -63,13 +65,15 @@ async def load_models(
         env: Where keys are looked up.
         clock: Time, for the embedded model.
         pool: The connections to use; the caller closes it.
+        redactor: Learns of every key that is stored or used.
         block_images: Ask every model as one that sees none: no picture leaves, wherever it came from.
     """
     local = LocalServer()
-    auth = AuthStore(paths.auth, clock=clock)
+    auth = AuthStore(paths.auth, clock=clock, redactor=redactor)
     await auth.load()
     registry = ModelRegistry(
         auth=auth,
+        redactor=redactor,
         openers=_openers(pool, clock, local, block_images=block_images),
         environment=env,
         file=await load_models_file(paths.models),

@@ -3,9 +3,16 @@
 from pathlib import Path
 
 from agent_core.compaction import CompactionSettings, ModelFigures
+from agent_core.events import Budgets
 from agent_core.kernel import JsonValue
-from agent_core.resources.settings_values import BashSettings, ImageSettings, SettingsValues
+from agent_core.resources.settings_values import (
+    BashSettings,
+    BudgetSettings,
+    ImageSettings,
+    SettingsValues,
+)
 from agent_core.session.aftercare import RetrySettings
+from agent_core.session.budgets import Allowance
 from agent_core.session.parts import SessionOptions
 
 
@@ -45,6 +52,14 @@ def session_options(values: SettingsValues, *, scratch: Path) -> SessionOptions:
         durability=values.durability,
         scratch=str(scratch),
     )
+
+
+def allowance(budgets: BudgetSettings) -> Allowance:
+    """Give what each run may use up."""
+    most = Budgets(
+        usd=budgets.usd, tokens=budgets.tokens, turns=budgets.turns, minutes=budgets.minutes
+    )
+    return Allowance(most=most)
 
 
 def _bash(bash: BashSettings) -> dict[str, JsonValue]:

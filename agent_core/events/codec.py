@@ -9,6 +9,11 @@ from functools import cache
 from pathlib import Path
 
 from agent_core.events.feed import Stamped
+from agent_core.events.permissions import (
+    PermissionRequest,
+    PermissionRequested,
+    PermissionResolved,
+)
 from agent_core.events.session_events import (
     BashEnded,
     BashOutput,
@@ -22,6 +27,7 @@ from agent_core.events.session_events import (
     SessionConfigured,
     SessionState,
     SessionTitle,
+    SessionTrust,
     SessionUsage,
 )
 from agent_core.events.union import (
@@ -60,6 +66,7 @@ NAMES: Mapping[type[Event], str] = {
     SessionConfigured: "session.config",
     SessionUsage: "session.usage",
     SessionTitle: "session.title",
+    SessionTrust: "session.trust",
     RunStarted: "run.started",
     RunEnded: "run.ended",
     TurnStarted: "turn.started",
@@ -80,6 +87,8 @@ NAMES: Mapping[type[Event], str] = {
     EditRejected: "edit.rejected",
     ChangesUpdated: "changes.updated",
     QueueChanged: "queue.changed",
+    PermissionRequested: "permission.requested",
+    PermissionResolved: "permission.resolved",
     CompactionStarted: "compaction.started",
     CompactionEnded: "compaction.ended",
     RetryStarted: "retry.started",
@@ -98,7 +107,7 @@ NAMES: Mapping[type[Event], str] = {
 CURRENCY = "USD"
 STOP_REASONS: Mapping[str, str] = {"tool_use": "toolUse"}
 """Stop reasons that JSON spells otherwise."""
-KEPT_NULL = frozenset({"details", "model", "title", "leaf", "from", "label", "exitCode"})
+KEPT_NULL = frozenset({"details", "model", "title", "leaf", "from", "label", "exitCode", "option"})
 """Fields where null says something; any other None is left out."""
 
 
@@ -165,6 +174,19 @@ def queue_item(item: QueueItem) -> dict[str, JsonValue]:
     }
 
 
+def permission(request: PermissionRequest) -> dict[str, JsonValue]:
+    """Give a question to a person in the form of the wire, with paths as paths."""
+    out: dict[str, JsonValue] = {}
+    _put_fields(out, request)
+    times = {"sinceMs": "since", "expiresMs": "expires"}
+    for key, name in times.items():
+        at_ms = out.pop(key, None)
+        if isinstance(at_ms, int):
+            out[name] = rfc3339(at_ms)
+    out.setdefault("run", "")
+    return out
+
+
 def value(one: object) -> JsonValue:
     """Encode anything that stands inside an event or snapshot."""
     match one:
@@ -188,6 +210,8 @@ def _object(one: object) -> JsonValue:
             return block(one)
         case QueueItem():
             return queue_item(one)
+        case PermissionRequest():
+            return permission(one)
         case _ if is_dataclass(one):
             out: dict[str, JsonValue] = {}
             _put_fields(out, one)

@@ -1,6 +1,7 @@
 """The events that belong to the session rather than to one of its runs."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from agent_core.events.values import (
@@ -117,3 +118,18 @@ class ExtensionError:
     extension: str
     event: str
     error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderTrust:
+    """Whether the user trusts a folder as it is now."""
+
+    folder: Path
+    trusted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionTrust:
+    """A workspace is trusted from the next run on, or no longer."""
+
+    items: tuple[FolderTrust, ...]

@@ -7,6 +7,7 @@ feed's business (`Stamped`).
 from dataclasses import dataclass
 from typing import Literal
 
+from agent_core.events.permissions import PermissionRequested, PermissionResolved
 from agent_core.events.session_events import (
     BashEnded,
     BashOutput,
@@ -20,6 +21,7 @@ from agent_core.events.session_events import (
     SessionConfigured,
     SessionState,
     SessionTitle,
+    SessionTrust,
     SessionUsage,
 )
 from agent_core.events.values import (
@@ -313,6 +315,7 @@ Event = (
     | SessionConfigured
     | SessionUsage
     | SessionTitle
+    | SessionTrust
     | RunStarted
     | RunEnded
     | TurnStarted
@@ -333,6 +336,8 @@ Event = (
     | EditRejected
     | ChangesUpdated
     | QueueChanged
+    | PermissionRequested
+    | PermissionResolved
     | CompactionStarted
     | CompactionEnded
     | RetryStarted

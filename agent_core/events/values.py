@@ -43,6 +43,16 @@ class QueueItem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Budgets:
+    """What one run may use up; None: no limit."""
+
+    usd: float | None = None
+    tokens: int | None = None
+    turns: int | None = None
+    minutes: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionConfig:
     """What is in force for the next request."""
 
@@ -54,6 +64,8 @@ class SessionConfig:
     steering: QueueMode
     follow_up: QueueMode
     tools: tuple[str, ...]
+    budgets: Budgets | None = None
+    """None: a run has no limit."""
     offer_branch_summary: bool = True
     """For front ends: whether to ask, before a branch is left, if it shall be summed up."""
 

@@ -103,8 +103,10 @@ async def _skip(loop: Loop, slots: Sequence[_Slot], *, turn: TurnId) -> None:
 
 async def _run(loop: Loop, demand: Demand, slot: _Slot, turn: TurnId) -> None:
     """Run one call in a scope of its own, so that it can be stopped alone."""
+    begun = anyio.Event()
 
     def running(arguments: JsonObject) -> None:
+        begun.set()
         title = loop.tools.title(slot.call)
         loop.emit(
             ToolRunning(run=loop.run, turn=turn, item=slot.item, title=title, input=arguments)
@@ -127,7 +129,7 @@ async def _run(loop: Loop, demand: Demand, slot: _Slot, turn: TurnId) -> None:
     try:
         async with anyio.create_task_group() as group:
             if demand.steer_grace_s is not None and loop.tools.runs_processes(slot.call.name):
-                group.start_soon(_stop_on_steering, loop, slot, demand.steer_grace_s)
+                group.start_soon(_stop_on_steering, loop, slot, begun, demand.steer_grace_s)
             with slot.scope:
                 slot.outcome = await loop.tools.run(slot.call, running=running, output=output)
             group.cancel_scope.cancel()
@@ -138,8 +140,10 @@ async def _run(loop: Loop, demand: Demand, slot: _Slot, turn: TurnId) -> None:
         slot.outcome = _stopped(slot, took_ms)
 
 
-async def _stop_on_steering(loop: Loop, slot: _Slot, grace_s: float) -> None:
+async def _stop_on_steering(loop: Loop, slot: _Slot, begun: anyio.Event, grace_s: float) -> None:
     """Give a running process a little time to end by itself once the user has spoken."""
+    # Words said while a permission is asked neither answer nor withdraw the question.
+    await begun.wait()
     await loop.inbox.steered()
     await loop.clock.sleep(grace_s)
     slot.stop_text = STOPPED_BY_STEERING

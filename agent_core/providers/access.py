@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from agent_core.kernel.secret_patterns import is_secret_name, looks_secret
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
@@ -22,6 +24,16 @@ class Grant:
     def secrets(self) -> tuple[str, ...]:
         """Everything that must not show in an error."""
         return tuple(value for value in (self.key, *self.headers.values()) if value)
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        """What must not show anywhere: the key, and of the headers those that are secret."""
+        headers = (
+            value
+            for name, value in self.headers.items()
+            if is_secret_name(name) or looks_secret(value)
+        )
+        return (*((self.key,) if self.key else ()), *headers)
 
 
 class Access(Protocol):

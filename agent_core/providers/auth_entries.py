@@ -7,6 +7,7 @@ from pathlib import Path
 
 from agent_core.kernel import JsonObject, JsonValue, json
 from agent_core.kernel.errors import ConfigError
+from agent_core.kernel.redaction import names_a_value
 from agent_core.providers.json_places import place_of
 
 LATEST_MS = 1e17
@@ -42,6 +43,21 @@ class InKeyring:
 
 
 Entry = StoredKey | StoredTokens | InKeyring
+
+
+def secrets_of(entry: Entry) -> tuple[str, ...]:
+    """Give what must not show of an entry; a key that is only named there is found when it is used."""
+    match entry:
+        case StoredKey(key=key, env=env):
+            named = key.startswith(("$", "!")) or key.isupper()
+            return (
+                *(() if named else (key,)),
+                *(env[name] for name in env if names_a_value(name, env[name])),
+            )
+        case StoredTokens(access=access, refresh=refresh):
+            return (access, refresh)
+        case InKeyring():
+            return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ import stat
 import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from tempfile import mkstemp
 
@@ -13,11 +14,14 @@ import anyio.to_thread
 
 from agent_core.kernel import Clock, JsonObject, json
 from agent_core.kernel.errors import ConfigError
+from agent_core.kernel.own_file import make_private_folder
+from agent_core.kernel.redaction import Redactor
 from agent_core.providers.auth_entries import (
     AuthFile,
     Entry,
     StoredTokens,
     read_auth,
+    secrets_of,
     with_entry,
 )
 from agent_core.providers.file_lock import LockTaken, locked
@@ -43,8 +47,16 @@ class AuthStore:
     `problems` are what was wrong in the file when it was last read; what could be read of it counts.
     """
 
-    def __init__(self, path: Path, *, clock: Clock, refresh: Refresher = refreshed) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        clock: Clock,
+        refresh: Refresher = refreshed,
+        redactor: Redactor | None = None,
+    ) -> None:
         self.path = path
+        self._redactor = redactor
         self._clock = clock
         self._refresh = refresh
         self._file = AuthFile()
@@ -56,6 +68,10 @@ class AuthStore:
         read = await anyio.to_thread.run_sync(_read, self.path, self._mark)
         if read is not None:
             self._mark, self._file, self.problems = read
+            if self._redactor is not None:
+                self._redactor.hold(
+                    *chain.from_iterable(map(secrets_of, self._file.entries.values()))
+                )
 
     def entry(self, provider: str) -> Entry | None:
         """Give what was stored for a provider when the file was last read."""
@@ -173,7 +189,7 @@ def _read(
 def _replace(path: Path, content: JsonObject) -> None:
     """Write it whole or not at all, for the user's eyes only; a link stays a link."""
     real = path.resolve()
-    real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private_folder(real.parent)
     fd, temporary = mkstemp(prefix=f".{real.name}.", dir=real.parent)
     try:
         with os.fdopen(fd, "wb") as file:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agent_core.kernel.errors import ProviderError
+from agent_core.kernel.redaction import Redactor
 from agent_core.providers.access import Access, Grant, with_headers
 from agent_core.providers.auth_entries import Entry, InKeyring, StoredKey, StoredTokens
 from agent_core.providers.auth_store import AuthStore
@@ -26,6 +27,8 @@ class Places:
     stored: AuthStore | None = None
     written: WrittenAccess = field(default_factory=WrittenAccess)
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    redactor: Redactor | None = None
+    """Learns of every key that is used."""
 
 
 class Credentials:
@@ -107,7 +110,10 @@ class Credentials:
         for value in (key or "", *found.values()):
             if not value.isascii() or not value.isprintable():
                 raise self._refusal("its key or a header has signs that HTTP cannot carry")
-        return Grant(key=key, bearer=bearer, headers=found, source=self.source())
+        grant = Grant(key=key, bearer=bearer, headers=found, source=self.source())
+        if self._places.redactor is not None:
+            self._places.redactor.hold(*grant.held)
+        return grant
 
     async def _key(self) -> tuple[str | None, bool]:
         places = self._places

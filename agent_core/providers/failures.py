@@ -8,6 +8,9 @@ from http import HTTPStatus
 
 from agent_core.kernel import JsonObject, JsonValue, json
 from agent_core.kernel.errors import ProviderError, ProviderErrorKind
+from agent_core.kernel.held_values import SHORTEST_CHARS
+from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.secret_stream import mark
 from agent_core.providers.base_resp import exposed
 from agent_core.providers.failure_words import REDIRECTS, redirected, with_advice
 from agent_core.providers.overflow import is_overflow_text
@@ -210,9 +213,9 @@ def retry_after(headers: Mapping[str, str], *, now_ms: int) -> float | None:
 def masked(text: str, secrets: tuple[str, ...]) -> str:
     """Blot out secrets that a provider may have echoed."""
     for secret in secrets:
-        if len(secret) >= PLACEHOLDER:
-            text = text.replace(secret, "***")
-    return text
+        if PLACEHOLDER <= len(secret) < SHORTEST_CHARS:
+            text = text.replace(secret, mark("secret"))
+    return Redactor(secrets).held(text)
 
 
 def _classify_by_text(status: int | None, refusal: Refusal, text: str) -> ProviderErrorKind:

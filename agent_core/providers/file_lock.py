@@ -10,6 +10,8 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
+from agent_core.kernel.own_file import make_private_folder
+
 SUFFIX = ".lock"
 FILE_MODE = 0o600
 LOOK_S = 0.05
@@ -57,7 +59,7 @@ async def locked(path: Path, *, wait_s: float) -> AsyncGenerator[None]:
 
 
 def _opened(lock: Path) -> int:
-    lock.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private_folder(lock.parent)
     return os.open(lock, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), FILE_MODE)
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from agent_core.events import ThinkingLevel
 from agent_core.kernel.errors import ConfigError, ModelUnknown
+from agent_core.kernel.redaction import Redactor
 from agent_core.providers.access import Access
 from agent_core.providers.auth_store import AuthStore
 from agent_core.providers.catalogue import ProviderFacts, builtin_providers
@@ -70,6 +71,7 @@ class ModelRegistry:
         extra: Sequence[ProviderFacts] = (),
         auth: AuthStore | None = None,
         keys: Mapping[str, str] | None = None,
+        redactor: Redactor | None = None,
     ) -> None:
         """Lay the user's files over what is known.
 
@@ -80,6 +82,7 @@ class ModelRegistry:
             extra: Providers besides those of the catalogue.
             auth: The user's auth.json, loaded.
             keys: Keys for this process alone, by provider; they go before all others.
+            redactor: Learns of every key that is used.
         """
         file = file or ModelsFile()
         known = (in_environment(one, environment) for one in (*builtin_providers(), *extra))
@@ -95,6 +98,7 @@ class ModelRegistry:
                     stored=auth,
                     written=_written(file, provider.id),
                     environment=environment,
+                    redactor=redactor,
                 ),
             )
             for provider in providers

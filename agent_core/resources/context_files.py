@@ -1,6 +1,6 @@
 """Reads the instructions that people leave for agents: AGENTS.md up the tree, SYSTEM.md, APPEND_SYSTEM.md."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -8,12 +8,14 @@ from pathlib import Path
 import anyio.to_thread
 
 from agent_core.resources.reading import CONTEXT_BYTES, Instructions, Refused, read_instructions
-from agent_core.resources.worktree import shadowed_folders
+from agent_core.resources.worktree import project_folders, shadowed_folders
 
 NAMES = ("AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD")
 """Of one folder the first that exists counts."""
 TOTAL_BYTES = 4 * CONTEXT_BYTES
 """All context files together; the nearest to the workspace are the last to go."""
+Expected = Callable[[Path], str | None]
+"""Gives the SHA-256 of what a file of the project must hold; None: anything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,37 +32,57 @@ class ContextFiles:
     """One sentence for each file that could not be used as it is."""
 
 
-async def load_context_files(*, config: Path, root: Path, project_trusted: bool) -> ContextFiles:
+async def load_context_files(
+    *, config: Path, root: Path, project_trusted: bool, expected: Expected = lambda _: None
+) -> ContextFiles:
     """Read all instructions for a workspace. Never fails because of one of them.
 
     Args:
         config: The user's configuration folder.
         root: The workspace, absolute.
-        project_trusted: Whether `.tiller/SYSTEM.md` and `.tiller/APPEND_SYSTEM.md` of the workspace count; they win
-            over the user's. AGENTS.md and its kin are read either way.
+        project_trusted: Whether what the project brings counts: AGENTS.md and its kin, and `.tiller/SYSTEM.md` and
+            `.tiller/APPEND_SYSTEM.md`, which win over the user's.
+        expected: What was trusted of that; a file that is something else by now is left out.
     """
-    load = partial(_load, config, root, project_trusted=project_trusted)
+    load = partial(_load, config, root, expected, project_trusted=project_trusted)
     return await anyio.to_thread.run_sync(load)
 
 
-def _load(config: Path, root: Path, *, project_trusted: bool) -> ContextFiles:
+def _load(config: Path, root: Path, expected: Expected, *, project_trusted: bool) -> ContextFiles:
     problems: list[str] = []
     places = (root / ".tiller", config) if project_trusted else (config,)
     return ContextFiles(
-        files=_bounded(_context(config, root, problems), problems),
-        system=_first(places, "SYSTEM.md", root=root, problems=problems),
-        append=_first(places, "APPEND_SYSTEM.md", root=root, problems=problems),
+        files=_bounded(
+            _context(
+                config,
+                root,
+                problems,
+                expected=expected,
+                skipped=() if project_trusted else project_folders(root),
+            ),
+            problems,
+        ),
+        system=_first(places, "SYSTEM.md", root=root, problems=problems, expected=expected),
+        append=_first(places, "APPEND_SYSTEM.md", root=root, problems=problems, expected=expected),
         problems=tuple(problems),
     )
 
 
-def _context(config: Path, root: Path, problems: list[str]) -> list[Instructions]:
+def _context(
+    config: Path,
+    root: Path,
+    problems: list[str],
+    *,
+    expected: Expected,
+    skipped: Collection[Path],
+) -> list[Instructions]:
     shadowed = shadowed_folders(root, NAMES)
+    project = project_folders(root)
     trusted = frozenset(_owners((root, config)))
     found: list[Instructions] = []
     seen: set[Path] = set()
     for folder in (config, *reversed(root.parents), root):
-        if folder in shadowed:
+        if folder in shadowed or folder in skipped:
             continue
         path = next((folder / name for name in NAMES if _exists(folder / name)), None)
         if path is None:
@@ -72,6 +94,7 @@ def _context(config: Path, root: Path, problems: list[str]) -> list[Instructions
             within=None if own else folder,
             known_names=NAMES,
             owners=trusted if outside else None,
+            expected=expected(path) if folder in project and not own else None,
         )
         match read:
             case Refused(why=why):
@@ -99,17 +122,24 @@ def _bounded(found: list[Instructions], problems: list[str]) -> tuple[Instructio
 
 
 def _first(
-    folders: Iterable[Path], name: str, *, root: Path, problems: list[str]
+    folders: Iterable[Path], name: str, *, root: Path, problems: list[str], expected: Expected
 ) -> Instructions | None:
     for folder in folders:
         path = folder / name
         if not _exists(path):
             continue
-        within = folder if folder.is_relative_to(root) else None
-        match read_instructions(path, within=within, known_names=(), owners=None):
+        is_own = not folder.is_relative_to(root)
+        read = read_instructions(
+            path,
+            within=None if is_own else folder,
+            known_names=(),
+            owners=None,
+            expected=None if is_own else expected(path),
+        )
+        match read:
             case Refused(why=why):
                 problems.append(why)
-            case Instructions() as read:
+            case Instructions():
                 return read
     return None
 

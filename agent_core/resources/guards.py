@@ -7,7 +7,7 @@ from agent_core.kernel import JsonValue
 
 LADDERS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("permission", "mode"): ("plan", "ask", "auto", "yolo"),
-    ("permission", "fallback"): ("deny", "ask", "rules"),
+    ("permission", "fallback"): ("deny", "rules", "ask"),
     ("sandbox",): ("auto", "off"),
     ("defaultProjectTrust",): ("never", "ask", "always"),
 }

@@ -36,6 +36,11 @@ class AppPaths:
         return self.config / "auth.json"
 
     @property
+    def trust(self) -> Path:
+        """Which workspaces the user trusts, and what they saw then."""
+        return self.data / "trust.json"
+
+    @property
     def sessions(self) -> Path:
         """Session files, in a folder per workspace."""
         return self.data / "sessions"

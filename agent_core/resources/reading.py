@@ -1,5 +1,6 @@
 """Reads one file of instructions: bounded, decoded, and only if it is what it seems to be."""
 
+import hashlib
 import os
 import stat
 from collections.abc import Collection
@@ -7,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CONTEXT_BYTES = 64 * 1024
-"""More of one file is not read: instructions that long are not followed anyway."""
+"""More of one file is not used: instructions that long are not followed anyway."""
+WHOLE_BYTES = 16 * 1024 * 1024
+"""A file that must be what was seen is read whole, up to here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +37,7 @@ def read_instructions(
     within: Path | None,
     known_names: Collection[str],
     owners: Collection[int] | None,
+    expected: str | None = None,
 ) -> Instructions | Refused:
     """Read a file that may come from anybody; blocking.
 
@@ -42,12 +46,13 @@ def read_instructions(
         within: A link may only lead to somewhere below, or to a file of a known name; None: anywhere.
         known_names: Names of files that are instructions wherever they lie.
         owners: Users whose file it may be; None: anybody's.
+        expected: The SHA-256 of what it must hold; None: anything.
     """
     try:
         real = path.resolve(strict=True)
         if within is not None and not _may_lead_to(real, within, known_names):
             return Refused(why=f"{path} was not read: it is a link to {real}, outside of {within}")
-        raw = _read(real, owners)
+        raw = _read(real, owners, expected)
     except (OSError, RuntimeError) as error:
         # resolve() raises RuntimeError for a loop of links before Python 3.13.
         words = error.strerror if isinstance(error, OSError) else None
@@ -69,7 +74,7 @@ def _may_lead_to(real: Path, within: Path, known_names: Collection[str]) -> bool
     return real.name in known_names or real.is_relative_to(within.resolve())
 
 
-def _read(real: Path, owners: Collection[int] | None) -> bytes | str:
+def _read(real: Path, owners: Collection[int] | None, expected: str | None) -> bytes | str:
     """Give the bytes, one more than allowed when there are more, or what the file is instead."""
     # Not to wait for a writer when it is a pipe.
     handle = os.open(real, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
@@ -79,7 +84,10 @@ def _read(real: Path, owners: Collection[int] | None) -> bytes | str:
             return "it is no regular file"
         if owners is not None and facts.st_uid not in owners:
             return "it lies outside of the workspace and belongs to another user"
-        return file.read(CONTEXT_BYTES + 1)
+        raw = file.read((CONTEXT_BYTES if expected is None else WHOLE_BYTES) + 1)
+    if expected is not None and hashlib.sha256(raw).hexdigest() != expected:
+        return "it is not what was trusted any more"
+    return raw
 
 
 def _decode(raw: bytes) -> str | None:

@@ -1,5 +1,8 @@
 """Builds the settings in force from their layers, and says where each value came from."""
 
+import hashlib
+import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -32,6 +35,8 @@ class Layer:
 
     name: LayerName
     content: Path | JsonObject
+    expected: str | None = None
+    """The SHA-256 of what the file must hold, when only that may be used; None: anything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +122,7 @@ class _Merging:
         if not isinstance(layer.content, Path):
             return "", layer.content
         try:
-            text = _text_of(layer.content)
+            text = _text_of(layer.content, layer.expected)
             return text, read_object(text)
         except FileNotFoundError:
             return "", {}
@@ -171,12 +176,18 @@ class _Merging:
         )
 
 
-def _text_of(path: Path) -> str:
-    with path.open("rb") as file:
+def _text_of(path: Path, expected: str | None) -> str:
+    # Not to wait for a writer when it is a pipe.
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise JsonTextError("is no regular file", None)
         raw = file.read(SETTINGS_BYTES + 1)
     if len(raw) > SETTINGS_BYTES:
         message = f"is larger than {SETTINGS_BYTES} bytes"
         raise JsonTextError(message, None)
+    if expected is not None and hashlib.sha256(raw).hexdigest() != expected:
+        raise JsonTextError("is not what was trusted any more", None)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -3,12 +3,11 @@
 import json
 import os
 import stat
-from contextlib import suppress
 from pathlib import Path
-from tempfile import mkstemp
 
 from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import ConfigError
+from agent_core.kernel.own_file import make_private_folder, replace_text
 from agent_core.resources.json_text import JsonTextError, read_object
 
 NEW_MODE = 0o644
@@ -26,7 +25,8 @@ def change_settings_now(path: Path, changes: JsonObject) -> None:
     try:
         text, mode = _read(real)
         made = json.dumps({**read_object(text), **changes}, indent=2, ensure_ascii=False)
-        _replace(real, made + "\n", mode)
+        make_private_folder(real.parent)
+        replace_text(real, made + "\n", mode=mode)
     except JsonTextError as error:
         place = error.place
         where = f"{path}:{place.line}:{place.column}: " if place else f"{path} "
@@ -49,19 +49,3 @@ def _read(real: Path) -> tuple[str, int]:
             return file.read().decode("utf-8-sig"), stat.S_IMODE(os.fstat(file.fileno()).st_mode)
     except FileNotFoundError:
         return "", NEW_MODE
-
-
-def _replace(real: Path, text: str, mode: int) -> None:
-    real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    fd, temporary = mkstemp(prefix=f".{real.name}.", dir=real.parent)
-    try:
-        with os.fdopen(fd, "w", encoding="utf-8", newline="") as file:
-            _ = file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(mode)
-        _ = Path(temporary).replace(real)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            Path(temporary).unlink()
-        raise

@@ -17,7 +17,8 @@ def shadowed_folders(root: Path, names: Collection[str]) -> frozenset[Path]:
     """
     for top in (root, *root.parents):
         marker = top / ".git"
-        if marker.is_dir():
+        # A link in its place, which a project can bring, may lead to any file of the user.
+        if marker.is_dir() or marker.is_symlink():
             return frozenset()
         if marker.is_file():
             main = _main_repository(marker)
@@ -32,6 +33,18 @@ def shadowed_folders(root: Path, names: Collection[str]) -> frozenset[Path]:
     return frozenset()
 
 
+def project_folders(root: Path) -> tuple[Path, ...]:
+    """Give the workspace and the folders above it that belong to the same project: up to the top of its repository.
+
+    Outside of a repository there is only the workspace.
+    """
+    above = (root, *root.parents)
+    for count, folder in enumerate(above, 1):
+        if _is_there(folder / ".git"):
+            return above[:count]
+    return (root,)
+
+
 def _main_repository(marker: Path) -> Path | None:
     """Read the `.git` file of a worktree: `gitdir: MAIN/.git/worktrees/NAME`."""
     try:
@@ -43,3 +56,11 @@ def _main_repository(marker: Path) -> Path | None:
     if gitdir.parent.name == "worktrees" and gitdir.parent.parent.name == ".git":
         return gitdir.parent.parent.parent
     return None
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        _ = path.lstat()
+    except OSError:
+        return False
+    return True

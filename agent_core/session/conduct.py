@@ -17,7 +17,7 @@ from agent_core.events import (
 )
 from agent_core.hooks import RunPreparing
 from agent_core.kernel import EntryId, ItemId, MessageId, RunId
-from agent_core.kernel.errors import ProviderError, TillerError
+from agent_core.kernel.errors import BudgetExceeded, ProviderError, TillerError, TooManyDenials
 from agent_core.loop import Demand, Loop, TurnCount, Words, say
 from agent_core.messages import ToolCall
 from agent_core.providers.cache_retention import told_retention
@@ -38,6 +38,7 @@ from agent_core.session.drafts import (
     run_ended_entry,
     run_started_entry,
 )
+from agent_core.session.guarded_files import GuardedFiles
 from agent_core.session.parts import Parts, failure_of, status_of, tool_options
 from agent_core.session.processes import TrackedProcesses
 from agent_core.session.runs import Activity, Runs
@@ -101,6 +102,10 @@ class Conductor:
         except anyio.get_cancelled_exc_class():
             status = "cancelled"
             raise
+        except TooManyDenials as error:
+            status, failure = "refused", failure_of(error)
+        except BudgetExceeded as error:
+            status, failure = "budget", failure_of(error)
         except TillerError as error:
             status, failure = status_of(error), failure_of(error)
         except Exception as error:
@@ -113,12 +118,13 @@ class Conductor:
                 await self._settle(status, failure)
 
     def _begin(self, message_id: MessageId | None) -> None:
-        self._parts.tally.begin_run()
+        self._parts.tally.begin_run(self._parts.clock.monotonic_s())
         model = self._parts.models.ref or ""
         self._say(RunStarted(run=self._run, message_id=message_id, model=model))
         self._parts.voice.say_state("running")
 
     async def _settle(self, status: RunStatus, failure: Failure | None) -> None:
+        self._parts.gate.end_run(self._run)
         if self._activity.fenced:
             return
         parts = self._parts
@@ -178,6 +184,9 @@ class Conductor:
             first = first or entry
         if self._port.handled:
             return False
+        if self._parts.trusting is not None:
+            await self._parts.trusting.before_run(self._run)
+        self._port.check_budgets()
         await self._port.make_room(pinned=first)
         if any(opening.words.custom is None for opening in openings):
             await self._parts.aside.take_up("prompt", run=self._run, say=self._say)
@@ -211,9 +220,10 @@ class Conductor:
         runner = ToolRunner(
             tools=parts.toolbox.active,
             hooks=parts.hooks,
-            policy=parts.place.policy,
+            policy=parts.gate,
             clock=parts.clock,
             context=self._context,
+            run=self._run,
         )
         return Loop(
             run=self._run,
@@ -251,8 +261,14 @@ class Conductor:
     def _context(self, call: ToolCall, output: Callable[[str], None]) -> ToolContext:
         parts = self._parts
         place = parts.place
-        files = RecordedFiles(
+        gate = parts.gate
+        guarded = GuardedFiles(
             place.workspace.files,
+            situation=lambda: place.standing.situation(place.workspace.roots),
+            approved=lambda: gate.approved_for(call.id),
+        )
+        files = RecordedFiles(
+            guarded,
             self._ledger,
             run=self._run,
             call=call.id,

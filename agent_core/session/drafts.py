@@ -31,6 +31,7 @@ LEAF = "tiller.leaf"
 ROOT = "root"
 """Stands for the leaf that was left when there was none."""
 ASIDE = "tiller.aside"
+PERMISSION = "tiller.permission"
 TOOLS = "tiller.tools"
 
 Draft = Callable[[EntryId, EntryId | None, int], AnyEntry]
@@ -207,6 +208,21 @@ def branch_summary_entry(summary: BranchSummary, *, left: EntryId | None) -> Dra
         details=summary.details,
         usage=summary.usage,
     )
+
+
+def permission_asked_entry(request: Mapping[str, JsonValue]) -> Draft:
+    """Write that a person is asked."""
+    return _custom(PERMISSION, {"op": "asked", "request": request})
+
+
+def permission_answered_entry(
+    request: str, option: str | None, *, by: str, rule: JsonValue
+) -> Draft:
+    """Write what a question came to."""
+    data: dict[str, JsonValue] = {"op": "answered", "request": request, "option": option, "by": by}
+    if rule is not None:
+        data["rule"] = rule
+    return _custom(PERMISSION, data)
 
 
 def leaf_entry(left: EntryId | None) -> Draft:

@@ -21,6 +21,7 @@ from agent_core.session.cancel import CancelResult, QueueFate, Scope, cancel_act
 from agent_core.session.compacting import GOING_ON, Compaction
 from agent_core.session.intake import AddDelivery, Deliver, IfIdle, Intake, Receipt
 from agent_core.session.parts import Parts
+from agent_core.session.permission_view import PermissionView
 from agent_core.session.runs import Runs
 from agent_core.session.tree_view import TreeView
 from agent_core.session.user_bash import BashResult, UserBash
@@ -68,6 +69,11 @@ class AgentSession:  # noqa: PLR0904 - the verbs of a session are one face
         return ToolView(self._parts)
 
     @property
+    def permissions(self) -> PermissionView:
+        """What is asked of people, and the rules that answer for them."""
+        return PermissionView(self._parts)
+
+    @property
     def tree(self) -> TreeView:
         """The branches of the session."""
         return TreeView(self._parts, self._runs, self._intake)
@@ -104,7 +110,7 @@ class AgentSession:  # noqa: PLR0904 - the verbs of a session are one face
             ModelUnknown: There is no usable model.
             StorageError: The words could not be written; nothing of them is kept.
         """
-        self._check_open()
+        _check_open(self.id, closed=self._closed)
         return await self._intake.prompt(
             content,
             delivery=delivery,
@@ -183,7 +189,7 @@ class AgentSession:  # noqa: PLR0904 - the verbs of a session are one face
             UsageError: It is empty.
             WorkspaceError: It could not be started; nothing of it is kept.
         """
-        self._check_open()
+        _check_open(self.id, closed=self._closed)
         return await self._bash.execute(command, exclude_from_context=exclude_from_context)
 
     async def add(
@@ -214,7 +220,7 @@ class AgentSession:  # noqa: PLR0904 - the verbs of a session are one face
             ModelUnknown: A run would begin, and there is no usable model.
             StorageError: The words could not be written; nothing of them is kept.
         """
-        self._check_open()
+        _check_open(self.id, closed=self._closed)
         mark = CustomMark(custom_type=custom_type, display=display, details=details)
         return await self._intake.add(content, mark=mark, delivery=delivery)
 
@@ -233,7 +239,7 @@ class AgentSession:  # noqa: PLR0904 - the verbs of a session are one face
             ModelUnknown: There is no usable model.
             SessionBusy: A summary is being made already, also by the run going on.
         """
-        self._check_open()
+        _check_open(self.id, closed=self._closed)
         current = self._runs.current
         if self._compaction.goes_on or (current is not None and current.kind == "compaction"):
             raise SessionBusy(GOING_ON)
@@ -283,7 +289,8 @@ class AgentSession:  # noqa: PLR0904 - the verbs of a session are one face
             await self._parts.recorder.close()
         self._parts.voice.feed.close()
 
-    def _check_open(self) -> None:
-        if self._closed:
-            message = f"session {self.id!r} is closed; open it again"
-            raise SessionClosed(message)
+
+def _check_open(session: SessionId, *, closed: bool) -> None:
+    if closed:
+        message = f"session {session!r} is closed; open it again"
+        raise SessionClosed(message)

@@ -7,6 +7,7 @@ from typing import Literal
 from agent_core.events import CustomMark, Delivery, QueueChanged, QueueItem
 from agent_core.kernel import ItemId, MessageId, QueueId, RunId
 from agent_core.kernel.errors import (
+    PriceUnknown,
     RunMismatch,
     RunNotActive,
     SessionBusy,
@@ -16,6 +17,7 @@ from agent_core.kernel.errors import (
 from agent_core.loop import Words
 from agent_core.messages import CustomMessage, Text, UserContent
 from agent_core.session.aside import Until, tell_added
+from agent_core.session.budgets import unpriced
 from agent_core.session.changes import Ledger
 from agent_core.session.compacting import Compaction
 from agent_core.session.conduct import Conductor, Opening
@@ -160,7 +162,9 @@ class Intake:
         message_id: MessageId | None,
         mark: CustomMark | None = None,
     ) -> Receipt:
-        _ = self._parts.models.required()
+        model = self._parts.models.required()
+        if why := unpriced(self._parts.place.allowance.budgets, model.facts):
+            raise PriceUnknown(why)
         run = RunId(self._parts.new_id())
         activity = self._runs.reserve("run", run)
         words = Words(content=content, delivery="prompt", message_id=message_id, custom=mark)

@@ -14,28 +14,32 @@ from agent_core.events import (
     RunStatus,
     SessionConfig,
     SessionState,
-    Stamped,
 )
 from agent_core.events.values import SessionState as State
 from agent_core.hooks import HookRunner
 from agent_core.kernel import Clock, JsonObject, JsonValue, SessionId, uuid7
 from agent_core.kernel.errors import ProviderError, TillerError
+from agent_core.kernel.redaction import Redactor
 from agent_core.providers import CacheRetention
 from agent_core.providers.retry import is_retryable
 from agent_core.session.aftercare import RetrySettings
 from agent_core.session.aside import Aside
+from agent_core.session.budgets import Allowance
+from agent_core.session.gate import Gate
 from agent_core.session.inbox import Inbox
 from agent_core.session.model_choice import ModelChoice
 from agent_core.session.offspring import Offspring
 from agent_core.session.processes import ProcessLog
 from agent_core.session.recorder import Durability, Recorder
+from agent_core.session.redacting import EventRedaction
 from agent_core.session.runs import Activity
 from agent_core.session.snapshot import Picture
+from agent_core.session.standing import Standing
 from agent_core.session.tally import Tally
 from agent_core.session.toolbox import Toolbox
+from agent_core.session.trusting import Trusting
 from agent_core.tools import ToolSpec
 from agent_core.workspace import Workspace
-from agent_core.workspace.permission import ModePolicy
 
 SystemPrompt = Callable[[Sequence[ToolSpec]], Awaitable[str]]
 """Builds the system prompt of a run for the tools that are active."""
@@ -65,10 +69,11 @@ class Place:
     """Where a session works, and what it may do there."""
 
     workspace: Workspace
-    policy: ModePolicy
+    standing: Standing = field(default_factory=Standing)
     allowed: PermissionMode = "yolo"
     """The most that the user's own settings allow; no editor or project goes above it."""
     processes: ProcessLog = field(default_factory=ProcessLog)
+    allowance: Allowance = field(default_factory=Allowance)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -76,6 +81,7 @@ class Voice:
     """The one way to tell something: the picture sees it, then the feed hands it on."""
 
     feed: Feed
+    redaction: EventRedaction = field(default_factory=lambda: EventRedaction(Redactor()))
     picture: Picture = field(default_factory=Picture)
     state: State = "idle"
     dropped: int = 0
@@ -88,27 +94,27 @@ class Voice:
         reader = self.feed.subscribe()
         greetings, self.greetings = self.greetings, []
         for event in greetings:
-            _ = self.say(event)
+            self.say(event)
         return reader
 
-    def say(self, event: Event) -> Stamped:
-        """Tell an event."""
-        stamped = self.feed.emit(event)
-        self.picture.see(event, stamped.at_ms)
-        return stamped
+    def say(self, event: Event) -> None:
+        """Tell an event, without secrets; the end of what streams may have to wait for what follows."""
+        for clean in self.redaction.clean(event):
+            stamped = self.feed.emit(clean)
+            self.picture.see(clean, stamped.at_ms)
 
     def say_of(self, activity: Activity, event: Event) -> None:
         """Tell an event of an activity, unless that was fenced off."""
         if activity.fenced:
             self.dropped += 1
             return
-        _ = self.say(event)
+        self.say(event)
 
     def say_state(self, state: State) -> None:
         """Tell the session's state when it changes."""
         if state != self.state:
             self.state = state
-            _ = self.say(SessionState(state=state))
+            self.say(SessionState(state=state))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +135,9 @@ class Parts:
     compactor: Compactor
     tally: Tally
     place: Place
+    gate: Gate
+    trusting: Trusting | None = None
+    """None: whoever built the session said whether its workspace is trusted."""
     system_prompt: SystemPrompt
     options: SessionOptions
 
@@ -138,7 +147,7 @@ class Parts:
 
     def config(self) -> SessionConfig:
         """Say what is in force for the next request."""
-        mode: PermissionMode = self.place.policy.mode
+        mode: PermissionMode = self.place.standing.mode
         return SessionConfig(
             model=self.models.ref,
             thinking=self.models.thinking,
@@ -147,6 +156,7 @@ class Parts:
             steering=self.inbox.steering_mode,
             follow_up=self.inbox.follow_up_mode,
             tools=self.toolbox.active_names,
+            budgets=self.place.allowance.told,
             offer_branch_summary=self.options.compaction.offer_branch_summary,
         )
 

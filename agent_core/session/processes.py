@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent_core.workspace import Killed, Process, ProcessEnd, Processes
+from agent_core.workspace import NO_NEEDS, Killed, Process, ProcessEnd, Processes
+from agent_core.workspace.permission import Needs
 
 MOST_GRACE_S = 4.0
 """A cancel is answered within 5 s: the kill and the telling need the rest."""
@@ -47,10 +48,16 @@ class TrackedProcesses:
         self._log = log
 
     async def start(
-        self, argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str], stdin: bytes = b""
+        self,
+        argv: tuple[str, ...],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        stdin: bytes = b"",
+        needs: frozenset[Needs] = NO_NEEDS,
     ) -> Process:
         """Start and write down."""
-        process = await self._processes.start(argv, cwd=cwd, env=env, stdin=stdin)
+        process = await self._processes.start(argv, cwd=cwd, env=env, stdin=stdin, needs=needs)
         command = argv[-1]
         self._log.running[process.pid] = command
         return _Tracked(process, self._log, command)

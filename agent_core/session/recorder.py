@@ -7,9 +7,11 @@ import anyio
 
 from agent_core.kernel import Clock, EntryId, new_entry_id
 from agent_core.kernel.errors import StorageError
+from agent_core.kernel.redaction import Redactor
 from agent_core.kernel.shield import uncancelled
 from agent_core.messages import Message
 from agent_core.session.drafts import Draft
+from agent_core.session.redacting import long_texts, redacted
 from agent_core.storage import SessionLog
 from agent_core.transcript import Transcript
 from agent_core.transcript.context import context_entries, context_messages
@@ -45,7 +47,9 @@ class Recorder:
         clock: Clock,
         news: DiskNews,
         durability: Durability = "run",
+        redactor: Redactor | None = None,
     ) -> None:
+        self._redactor = redactor or Redactor()
         self._log = log
         self._transcript = transcript
         self._clock = clock
@@ -162,7 +166,7 @@ class Recorder:
 
     async def _append(self, drafts: Sequence[Draft], *, keep: bool) -> tuple[AnyEntry, ...]:
         async with self._lock:
-            entries = self._number(drafts)
+            entries = await self._clean(self._number(drafts))
             try:
                 await self._write(entries)
             except StorageError as error:
@@ -192,6 +196,11 @@ class Recorder:
             self._news.works_again(waited)
         if self._durability == "entry":
             await self.sync()
+
+    async def _clean(self, entries: tuple[AnyEntry, ...]) -> tuple[AnyEntry, ...]:
+        """Take secrets out before anything is written or kept; what the model is shown comes from here too."""
+        await self._redactor.prepare(long_texts(entries))
+        return redacted(entries, self._redactor)
 
     def _number(self, drafts: Sequence[Draft]) -> tuple[AnyEntry, ...]:
         at_ms = self._clock.now_ms()

@@ -16,6 +16,7 @@ from agent_core.events import (
     MessageDelta,
     MessageEnded,
     MessageStarted,
+    PermissionRequest,
     QueueItem,
     RetryEnded,
     RetryStarted,
@@ -34,7 +35,8 @@ from agent_core.events import (
     UsageReport,
 )
 from agent_core.events.values import SessionState
-from agent_core.kernel import ItemId, RunId, SessionId
+from agent_core.kernel import ItemId, RunId, SessionId, ToolCallId
+from agent_core.workspace.permission import Containment
 
 ITEMS_KEPT = 200
 """How many items of a run a snapshot shows; older ones are read from the transcript."""
@@ -99,6 +101,10 @@ class SessionSnapshot:
     run: RunView | None
     queue: tuple[QueueItem, ...]
     paused: bool
+    pending: tuple[PermissionRequest, ...]
+    """What a person is asked, oldest first."""
+    sandbox: Containment
+    """How far commands are held in."""
     config: SessionConfig
     usage: UsageReport
     changes: ChangeCounts
@@ -133,6 +139,14 @@ class Picture:
         return RunView(
             run=self._run, started_ms=self._started_ms, items=tuple(self._items.values())
         )
+
+    def item_of(self, call: ToolCallId) -> ItemId:
+        """Give the item of a tool call that is not over; an id is unique within one answer only."""
+        for view in reversed(self._items.values()):
+            started = view.started
+            if isinstance(started, ToolStarted) and started.call == call and view.ended is None:
+                return view.item
+        return ItemId(call)
 
     def see(self, event: Event, at_ms: int) -> None:
         """Take an event in."""

@@ -2,6 +2,7 @@
 
 from agent_core.events import UsageReport
 from agent_core.messages import AssistantMessage, Usage
+from agent_core.session.budgets import Used
 
 
 class Tally:
@@ -10,14 +11,23 @@ class Tally:
     def __init__(self, total: Usage, context_used: int | None) -> None:
         self._total = total
         self._run = Usage()
+        self._answers = 0
+        self._began_s = 0.0
         self._context_used = context_used
 
-    def begin_run(self) -> None:
-        """Count a new run from zero."""
+    def begin_run(self, at_s: float) -> None:
+        """Count a new run from zero.
+
+        Args:
+            at_s: The monotonic time at which it begins.
+        """
         self._run = Usage()
+        self._answers = 0
+        self._began_s = at_s
 
     def answered(self, message: AssistantMessage) -> None:
         """Take an answer in."""
+        self._answers += 1
         self.spent(message.usage)
         if message.usage.total:
             self._context_used = message.usage.total
@@ -34,6 +44,10 @@ class Tally:
     def moved(self, context_used: int | None) -> None:
         """Take in that the conversation goes on from another entry."""
         self._context_used = context_used
+
+    def used(self, at_s: float) -> Used:
+        """Give what the current run has used up at a monotonic time."""
+        return Used(tokens=self._run, answers=self._answers, seconds=at_s - self._began_s)
 
     def of_run(self, context_size: int) -> UsageReport:
         """Report the current or last run."""

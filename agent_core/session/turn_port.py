@@ -8,12 +8,17 @@ from anyio.lowlevel import checkpoint
 from agent_core.events import Event, QueueChanged, RetryEnded, SessionUsage
 from agent_core.hooks import InputHandled, InputReplaced, InputTyped
 from agent_core.kernel import EntryId, RunId
+from agent_core.kernel.errors import BudgetExceeded, TooManyDenials
 from agent_core.loop import Words
 from agent_core.messages import AssistantMessage, Message, ToolResultMessage
+from agent_core.session.budgets import reached, unpriced
 from agent_core.session.compacting import Compaction
+from agent_core.session.desk import MOST_DENIALS
 from agent_core.session.drafts import message_entry, replaced_entry, said_entries
 from agent_core.session.parts import Parts
 from agent_core.session.runs import Activity
+
+TOO_MANY_DENIALS = f"the run ended because it was refused {MOST_DENIALS} times; say how it should go on, or allow more"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -73,8 +78,24 @@ class TurnPort:
         """Compact between two turns when the context is nearly full."""
         # A run that was cancelled meanwhile takes no more words out of the queue.
         await checkpoint()
+        if self._parts.gate.desk.is_over(self._run):
+            raise TooManyDenials(TOO_MANY_DENIALS)
+        self.check_budgets()
         await self._parts.aside.take_up("turn", run=self._run, say=self._say)
         await self.make_room()
+
+    def check_budgets(self) -> None:
+        """Let the run go on to its next request to the model.
+
+        Raises:
+            BudgetExceeded: It has used up what it was given, or nobody could tell when it has.
+        """
+        parts = self._parts
+        budgets = parts.place.allowance.budgets
+        why = reached(budgets, parts.tally.used(parts.clock.monotonic_s()))
+        why = why or unpriced(budgets, parts.models.required().facts)
+        if why is not None:
+            raise BudgetExceeded(why)
 
     async def make_room(self, *, pinned: EntryId | None = None) -> None:
         """Compact when the context is nearly full; after one failure not again in this run.

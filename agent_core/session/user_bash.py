@@ -83,8 +83,10 @@ class UserBash:
     async def _execute(self, running: _Running, *, exclude_from_context: bool) -> BashResult:
         parts = self._parts
         workspace = parts.place.workspace
+        # The user asked for it, so it runs as it would in their terminal: not contained.
+        processes = workspace.users_processes or workspace.processes
         command = Command(
-            replace(workspace, processes=TrackedProcesses(workspace.processes, self.processes)),
+            replace(workspace, processes=TrackedProcesses(processes, self.processes)),
             options=tool_options(parts.options, TOOL),
             scratch=parts.options.scratch,
             show=self._show,

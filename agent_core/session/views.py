@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from agent_core.events import (
+    Budgets,
     ModelChanged,
     PermissionMode,
     QueueMode,
@@ -15,6 +16,7 @@ from agent_core.kernel import RunId
 from agent_core.messages import AssistantMessage, Message
 from agent_core.providers import Model, ModelFacts
 from agent_core.providers.model_refs import Named
+from agent_core.session.budgets import check_tighter
 from agent_core.session.changes import FileChange, Ledger
 from agent_core.session.drafts import model_entry, thinking_entry, tools_entry
 from agent_core.session.model_choice import Direction
@@ -226,6 +228,8 @@ class SessionView:
             run=voice.picture.run,
             queue=parts.inbox.items(),
             paused=parts.inbox.paused,
+            pending=parts.gate.desk.pending,
+            sandbox=parts.place.standing.containment(),
             config=parts.config(),
             usage=parts.tally.of_session(parts.models.context_window),
             changes=voice.picture.changes,
@@ -258,11 +262,26 @@ class SessionView:
         auto_compact: bool | None = None,
         steering: QueueMode | None = None,
         follow_up: QueueMode | None = None,
+        budgets: Budgets | None = None,
     ) -> SessionConfig:
-        """Turn switches; None leaves one as it is."""
+        """Turn switches; None leaves one as it is.
+
+        Args:
+            mode: How much runs without a question.
+            auto_compact: Compaction may run unasked.
+            steering: How steering is delivered.
+            follow_up: How follow-ups are delivered.
+            budgets: What each run may use up, from the next turn on; without limits: what the settings give.
+
+        Raises:
+            BudgetRefused: A budget is wider than the settings give; nothing changed.
+        """
         parts = self._parts
+        if budgets is not None:
+            check_tighter(parts.place.allowance.most, budgets)
+            parts.place.allowance.wanted = budgets
         if mode is not None:
-            parts.place.policy.mode = mode
+            parts.place.standing.mode = mode
         if auto_compact is not None:
             parts.options.auto_compact = auto_compact
         if steering is not None:

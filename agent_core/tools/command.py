@@ -11,7 +11,8 @@ from agent_core.kernel.errors import FileMissing
 from agent_core.kernel.truncation import Truncation, format_size
 from agent_core.tools.arguments import MAX_SECONDS
 from agent_core.tools.command_output import LiveOutput, OutputCapture
-from agent_core.workspace import Killed, Process, ProcessEnd, Workspace
+from agent_core.workspace import NO_NEEDS, Killed, Process, ProcessEnd, Workspace
+from agent_core.workspace.permission import Needs
 
 DEFAULT_TIMEOUT_S = 600.0
 KILL_GRACE_S = 0.15
@@ -45,7 +46,9 @@ class Command:
         options: Mapping[str, JsonValue],
         scratch: str,
         show: Callable[[str], None],
+        needs: frozenset[Needs] = NO_NEEDS,
     ) -> None:
+        """Take what it works with; `needs` is what was agreed to beyond containment."""
         self.end: ProcessEnd | None = None
         """None: it was ended before it was over."""
         self.timed_out = False
@@ -53,6 +56,7 @@ class Command:
         """What was ended with it; None: nobody can say."""
         self._workspace = workspace
         self._options = options
+        self._needs = needs
         self._timeout_s = DEFAULT_TIMEOUT_S
         self._live = LiveOutput(show)
         self._capture = OutputCapture(folder=scratch, live=self._live)
@@ -127,18 +131,26 @@ class Command:
         if killed.survivors:
             pids = ", ".join(str(pid) for pid in killed.survivors)
             notes.append(f"These processes could not be ended: {pids}")
-        return tuple(notes)
+        if killed.quarantined:
+            names = ", ".join(str(path) for path in killed.quarantined)
+            notes.append(
+                f"Containment took away what the command made under protected names: {names}. Programs and agents obey such files; make them with the write or edit tool, and the user is asked."
+            )
+        return (*notes, *killed.denied)
 
     async def _start(self, text: str) -> Process:
-        prefix, shell = self._options.get("prefix"), self._options.get("shellPath")
-        script = f"{prefix}\n{text}" if isinstance(prefix, str) and prefix else text
+        shell, script = self._options.get("shellPath"), script_of(text, self._options)
         shells = (shell,) if isinstance(shell, str) and shell else SHELLS
         processes, root = self._workspace.processes, self._workspace.root
         env = {**self._workspace.env, **DISARMED}
         for shell in shells[:-1]:
             with suppress(FileMissing):
-                return await processes.start((shell, "-c", script), cwd=root, env=env)
-        return await processes.start((shells[-1], "-c", script), cwd=root, env=env)
+                return await processes.start(
+                    (shell, "-c", script), cwd=root, env=env, needs=self._needs
+                )
+        return await processes.start(
+            (shells[-1], "-c", script), cwd=root, env=env, needs=self._needs
+        )
 
     async def _watch(self, process: Process) -> None:
         """Read until the command is over: its shell has ended and nothing more is coming."""
@@ -171,6 +183,19 @@ class Command:
                     await closed.wait()
                 if self._capture.total_bytes == seen:
                     return
+
+
+def script_of(command: str, options: Mapping[str, JsonValue]) -> str:
+    """Give what the shell is given for a command: behind what the settings put before every one. Pure."""
+    prefix = options.get("prefix")
+    if isinstance(prefix, str) and prefix:
+        return _no_option(f"{prefix}\n{command}")
+    return _no_option(command)
+
+
+def _no_option(script: str) -> str:
+    # bash, dash and zsh look for options also behind `-c`. `--` would end them, but fish takes that for the script.
+    return f" {script}" if script.startswith(("-", "+")) else script
 
 
 def _timeout_s(options: Mapping[str, JsonValue]) -> float:

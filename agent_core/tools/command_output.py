@@ -12,6 +12,7 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
+from agent_core.kernel.own_file import make_private_folder
 from agent_core.kernel.truncation import (
     DEFAULT_MAX_BYTES,
     DEFAULT_MAX_LINES,
@@ -19,6 +20,7 @@ from agent_core.kernel.truncation import (
     format_size,
     truncate_tail,
 )
+from agent_core.kernel.visible import PlainStream, plain
 
 WINDOW_BYTES = 100 * 1_024
 """What stays in memory; more than is ever given to the model."""
@@ -91,7 +93,7 @@ class OutputFile:
         if not self._folder:
             raise FileNotFoundError(errno.ENOENT, "there is no folder for it")
         folder = Path(self._folder)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(folder)
         path = folder / f"bash-{secrets.token_hex(8)}.log"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         file = os.open(path, flags, 0o600)
@@ -105,6 +107,7 @@ class LiveOutput:
     def __init__(self, show: Callable[[str], None]) -> None:
         self._show = show
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._words = PlainStream()
         self._waiting = bytearray()
         self._left_out = False
         self._changed = anyio.Event()
@@ -138,7 +141,9 @@ class LiveOutput:
             self._decoder.reset()
             # The cut may lie inside a character.
             data = LEFT_OUT.encode() + data.lstrip(bytes(range(0x80, 0xC0)))
-        text = self._decoder.decode(data, final).replace("\0", "\ufffd")
+        text = self._words.push(self._decoder.decode(data, final))
+        if final:
+            text += self._words.finish()
         if text:
             self._show(text)
 
@@ -181,7 +186,7 @@ class OutputCapture:
         held = b"".join(self._chunks)
         if self._held < self.total_bytes:
             held = held.lstrip(bytes(range(0x80, 0xC0)))  # the window may begin inside a character
-        text = held.decode("utf-8", "replace").replace("\0", "\ufffd")
+        text = plain(held.decode("utf-8", "replace"))
         end = truncate_tail(text)
         total_lines = self._newlines + (1 if self._line_bytes else 0)
         cut = end.truncated or self._held < self.total_bytes

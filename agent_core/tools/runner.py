@@ -16,8 +16,9 @@ from agent_core.hooks import (
     ToolResultOutcome,
     ToolReturned,
 )
-from agent_core.kernel import Clock, JsonObject
+from agent_core.kernel import Clock, JsonObject, RunId
 from agent_core.kernel.errors import TillerError
+from agent_core.kernel.visible import one_line
 from agent_core.messages import ToolCall
 from agent_core.tools.port import Tool, ToolContext, ToolResult, error_result
 from agent_core.tools.shaping import shaped
@@ -69,12 +70,14 @@ class ToolRunner:
         policy: PermissionPolicy,
         clock: Clock,
         context: Callable[[ToolCall, Callable[[str], None]], ToolContext],
+        run: RunId | None = None,
     ) -> None:
         self._tools = tools
         self._hooks = hooks
         self._policy = policy
         self._clock = clock
         self._context = context
+        self._run_id = run
 
     def parallel_safe(self, name: str) -> bool:
         """Tell whether calls of a tool may run beside others."""
@@ -96,7 +99,7 @@ class ToolRunner:
             except Exception:
                 # A title is only for show, and foreign tools may stumble over odd arguments.
                 log.exception("the title of a call of %s failed", call.name)
-        return " ".join(title.split())[:TITLE_CHARS] or call.name
+        return one_line(title)[:TITLE_CHARS] or call.name
 
     async def run(
         self,
@@ -162,7 +165,11 @@ class ToolRunner:
     async def _judge(self, tool: Tool, call: ToolCall, arguments: JsonObject) -> Allowed | Refused:
         try:
             return await self._policy.judge(
-                tool=call.name, kind=tool.spec.kind, arguments=arguments
+                call=call.id,
+                run=self._run_id,
+                tool=call.name,
+                kind=tool.spec.kind,
+                arguments=arguments,
             )
         except Exception as error:
             log.exception("the permission check of %s failed", call.name)

@@ -1,4 +1,4 @@
-"""Bounds and cleans what a tool gave back, whatever the tool did: pure."""
+"""Bounds and cleans what a tool gave back, whatever the tool did: pure. What a text hides is written out."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -6,6 +6,7 @@ from dataclasses import replace
 from agent_core.kernel import JsonValue
 from agent_core.kernel.json import scrub
 from agent_core.kernel.truncation import DEFAULT_MAX_BYTES, byte_count, cut_bytes, format_size
+from agent_core.kernel.visible import for_model
 from agent_core.messages import Image, Text, UserContent
 from agent_core.tools.port import ToolResult
 
@@ -28,7 +29,7 @@ def shaped(result: ToolResult) -> ToolResult:
 def _scrubbed(part: UserContent) -> UserContent:
     if isinstance(part, Image):
         return part
-    text = scrub(part.text)
+    text = for_model(scrub(part.text))
     return part if text == part.text else replace(part, text=text)
 
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from json import dumps
 
 from agent_core.kernel import EntryId, JsonObject, json
+from agent_core.kernel.visible import shown as written_out
 from agent_core.messages import (
     AssistantMessage,
     BashMessage,
@@ -210,8 +211,8 @@ def moment(at_ms: int) -> str:
 
 
 def printable(text: str) -> str:
-    """Replace what no document may hold: lone surrogates by U+FFFD, control characters by their pictures."""
-    return json.scrub(text).replace("\r\n", "\n").translate(_PICTURES)
+    """Replace what no document may hold: lone surrogates by U+FFFD, control characters by their pictures, what turns or hides text by `<U+202E>`."""
+    return written_out(json.scrub(text).replace("\r\n", "\n").translate(_PICTURES))
 
 
 _PICTURES = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"} | {0x7F: 0x2421}

@@ -2,6 +2,7 @@
 
 from agent_core.workspace.permission import Allowed, PermissionPolicy, Refused, Verdict
 from agent_core.workspace.port import (
+    NO_NEEDS,
     READ_LIMIT_BYTES,
     Access,
     Changes,
@@ -21,6 +22,7 @@ from agent_core.workspace.port import (
 )
 
 __all__ = [
+    "NO_NEEDS",
     "READ_LIMIT_BYTES",
     "Access",
     "Allowed",

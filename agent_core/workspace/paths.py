@@ -10,13 +10,17 @@ from urllib.parse import unquote, urlsplit
 from agent_core.kernel.errors import PathRefused
 
 UNICODE_SPACES = re.compile("[\u00a0\u2000-\u200a\u202f\u205f\u3000]")
-HIDDEN = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ufeff]"
-)
+NOT_SEEN = "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f"  # fmt: skip
+JOINING = "\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef"
+"""Other scripts and pictures need them; behind ASCII they are there to deceive."""
+HIDDEN = re.compile(f"[\x00-\x1f\x7f-\x9f{NOT_SEEN}]|(?:^|[\x00-\x7f])[{JOINING}]")
 """Control, direction and invisible characters: a name with them looks like another one."""
 SHELL_WORDS = re.compile(r"(~[^/]|\$[A-Z_][A-Z0-9_]*(/|$)|\$\{\w+\}|%[A-Z_]+%)")
 """What a shell would expand; nobody means a file of that name."""
-URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+://|data:)")
+URI = re.compile(
+    r"[A-Za-z][A-Za-z0-9+.-]+://|(about|blob|data|javascript|mailto|untitled|urn|vscode):",
+    re.IGNORECASE,
+)
 AM_PM = re.compile(r" (?=[AP]M\b)", re.IGNORECASE)
 SHOWN_CHARS = 300
 MOST_PATH_BYTES = 4096
@@ -51,6 +55,11 @@ def meanings(path: str, *, root: Path, home: Path) -> tuple[Path, ...]:
     if usual == "~" or usual.startswith("~/"):
         return (home / usual[2:],)
     return tuple(dict.fromkeys(root / one for one in (path, path.removeprefix("@") or path, usual)))
+
+
+def means_folder(path: str) -> bool:
+    """Tell whether a model's words can only mean a folder: they end in `/` or `/.`."""
+    return path.strip().endswith(("/", "/."))
 
 
 def name_variants(path: Path) -> Iterator[Path]:

@@ -6,8 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from agent_core.workspace.permission import Needs
+
 Source = Literal["buffer", "disk"]
 Access = Literal["read", "write"]
+NO_NEEDS: frozenset[Needs] = frozenset()
+"""Containment as it is."""
 READ_LIMIT_BYTES = 256 * 1024 * 1024
 """Larger files are not read whole."""
 
@@ -239,6 +243,10 @@ class Killed:
     """Ended by us."""
     survivors: tuple[int, ...]
     """Still there after the last signal and the wait."""
+    quarantined: tuple[Path, ...] = ()
+    """Protected files that the processes had made where programs or agents obey them; moved away."""
+    denied: tuple[str, ...] = ()
+    """What containment kept the processes from, a sentence each for the model, with what to do."""
 
 
 class Process(Protocol):
@@ -266,11 +274,18 @@ class Processes(Protocol):
     """Starts processes inside the workspace."""
 
     async def start(
-        self, argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str], stdin: bytes = b""
+        self,
+        argv: tuple[str, ...],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        stdin: bytes = b"",
+        needs: frozenset[Needs] = NO_NEEDS,
     ) -> Process:
         """Start a process in a group of its own, with all of its input.
 
-        `env` is the whole environment. The caller must `end` it, on every path out.
+        `env` is the whole environment; containment takes out of it what a process must not see. `needs` is what was
+        agreed to beyond containment. The caller must `end` it, on every path out.
 
         Raises:
             FileMissing: The program or the folder is not there.
@@ -293,6 +308,8 @@ class Workspace:
     processes: Processes
     env: Mapping[str, str]
     """The whole environment for processes, less what is secret."""
+    users_processes: Processes | None = None
+    """Starts what the user types themselves: as they would in a terminal, not contained; None: as `processes` does."""
 
     @property
     def root(self) -> Path:

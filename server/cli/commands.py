@@ -6,11 +6,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
-from server.cli import auth, config, demo, models, run, sessions
+from agent_core.kernel.redaction import Redactor
+from server.cli import auth, config, demo, doctor, models, policy, run, sessions, trust
+from server.cli.crashes import log_crashes
 from server.cli.environment import Commands, Environment, read_environment
 from server.cli.exits import FAILED, USAGE, complain
 from server.cli.standard import abandon, complete
 from server.lsp.names import VERSION
+from server.lsp.redacted_log import hide_in_log
 
 DESCRIPTION = "Tiller: a coding agent that lives in the editor's own protocol."
 EPILOG = "tiller COMMAND --help tells more of each. Editors start: tiller lsp"
@@ -35,6 +38,9 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "auth": auth,
     "models": models,
     "config": config,
+    "policy": policy,
+    "trust": trust,
+    "doctor": doctor,
 }
 
 
@@ -49,17 +55,22 @@ def main(arguments: Sequence[str]) -> int:
         command.add_parser(commands)
     options = parser.parse_args(arguments)
     logging.basicConfig(level="ERROR", format="%(levelname)s %(name)s: %(message)s")
+    environment = read_environment()
+    redactor = Redactor()
+    redactor.hold_environment(environment.variables)
+    hide_in_log(redactor)
     try:
-        code = _run(parser, options, read_environment())
+        code = _run(parser, options, environment)
         sys.stdout.flush()
     except BrokenPipeError:
         abandon()  # `tiller config show | head -1`: who closed the pipe has what was wanted
         return FAILED
     except Exception as error:
         if getattr(options, "debug", False):
+            log_crashes()  # what is raised holds whatever went wrong, keys too
             raise
         what = f"internal error ({type(error).__name__}: {error}); run it again with --debug to see where"
-        complain(str(options.command), what)
+        complain(str(options.command), redactor.text(what))
         return FAILED
     return code
 

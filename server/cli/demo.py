@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_core.assembly.models import load_models
-from agent_core.kernel import JsonValue, SystemClock
+from agent_core.kernel import SystemClock
 from agent_core.kernel.json import as_object, decode, encode
 from agent_core.providers.http import HttpPool
 from agent_core.resources.paths import AppPaths, app_paths
@@ -112,8 +112,9 @@ def _copy_config(paths: AppPaths, config: Path) -> None:
         given = as_object(decode(paths.settings.read_bytes()))
     except (OSError, ValueError):
         given = {}
-    permission: JsonValue = {"mode": "yolo"}
-    _ = (config / "settings.json").write_bytes(encode({**given, "permission": permission}))
+    # The copy that it works on comes from this program itself.
+    made = {**given, "permission": {"mode": "yolo"}, "defaultProjectTrust": "always"}
+    _ = (config / "settings.json").write_bytes(encode(made))
 
 
 async def _model(paths: AppPaths, variables: Mapping[str, str]) -> str:

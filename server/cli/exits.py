@@ -7,6 +7,7 @@ from typing import Final
 
 from agent_core.events import RunResult
 from agent_core.kernel.errors import SessionNotFound, TillerError, UsageError
+from agent_core.kernel.visible import shown
 
 DONE: Final = 0
 FAILED: Final = 1
@@ -41,5 +42,5 @@ def code_of_error(error: TillerError) -> int:
 def complain(command: str, text: str) -> None:
     """Tell an error as one sentence on standard error."""
     with suppress(OSError):  # standard error may be what is broken
-        _ = sys.stderr.write(f"tiller {command}: {text}\n")
+        _ = sys.stderr.write(f"tiller {command}: {shown(text)}\n")
         sys.stderr.flush()

@@ -2,12 +2,16 @@
 
 import asyncio
 import logging
+import os
 import signal
 import sys
 from collections.abc import Sequence
 
+from server.cli.crashes import log_crashes
+from server.cli.own_process import hide
 from server.lsp.app import App
 from server.lsp.config import from_environment
+from server.lsp.redacted_log import hide_early
 from server.lsp.runtime import Runtime
 from server.lsp.streams import stdio_streams
 
@@ -36,11 +40,16 @@ def main(arguments: Sequence[str]) -> int:
     sys.setswitchinterval(SWITCH_S)
     log_file, level = options
     try:
+        if log_file is not None:
+            # A log is for its user's eyes; one that is there already keeps the mode it was given.
+            os.close(os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
         logging.basicConfig(
             filename=log_file,
             level=level.upper(),
             format="%(asctime)s %(levelname)s %(name)s: %(message)s",
         )
+        hide_early(lambda: from_environment().env)
+        log_crashes()
     except OSError as error:
         return _wrong(f"the log file {log_file!r} cannot be written ({error.strerror})")
     return asyncio.run(_serve())
@@ -48,10 +57,15 @@ def main(arguments: Sequence[str]) -> int:
 
 async def _serve() -> int:
     reader, sink = await stdio_streams()
-    async with Runtime(from_environment()) as runtime:
-        app = App(runtime)
-        _end_on_sigterm(app)
-        return await app.connection.serve(reader, sink, parent="watch")
+    # Beside the first answer: it costs some milliseconds, and no tool runs before that.
+    hiding = asyncio.get_running_loop().run_in_executor(None, hide)
+    try:
+        async with Runtime(from_environment()) as runtime:
+            app = App(runtime)
+            _end_on_sigterm(app)
+            return await app.connection.serve(reader, sink, parent="watch")
+    finally:
+        await hiding
 
 
 def _end_on_sigterm(app: App) -> None:

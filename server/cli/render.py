@@ -22,6 +22,7 @@ from agent_core.events import (
 from agent_core.events.codec import encode
 from agent_core.kernel import JsonObject
 from agent_core.kernel.json import encode as to_json
+from agent_core.kernel.visible import shown
 from agent_core.messages import Text
 
 DIM: Final = "2"
@@ -161,7 +162,7 @@ class TextView:
     def _words(self, text: str) -> None:
         if not text:
             return
-        _ = self.out.write(text)
+        _ = self.out.write(shown(text))
         _ = self.out.flush()
         self._at_line_start = text.endswith("\n")
 
@@ -175,8 +176,9 @@ class TextView:
         if self.quiet:
             return
         self._break()
-        shown = f"\x1b[{style}m{text}\x1b[0m" if self.colour else text
-        _ = self.side.write(shown + "\n")
+        line = shown(text)
+        styled = f"\x1b[{style}m{line}\x1b[0m" if self.colour else line
+        _ = self.side.write(styled + "\n")
         _ = self.side.flush()
 
 

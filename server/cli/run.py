@@ -6,6 +6,7 @@ import signal
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import NoReturn
 
@@ -19,6 +20,7 @@ from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import TillerError, UsageError
 from agent_core.kernel.json import encode as to_json
 from agent_core.session import AgentSession, Receipt
+from server.cli.ask_terminal import ask_on_terminal, read_terminal_line
 from server.cli.environment import Commands, Environment
 from server.cli.exits import (
     FAILED,
@@ -28,12 +30,15 @@ from server.cli.exits import (
     code_of_run,
     complain,
 )
+from server.cli.own_process import hide
 from server.cli.render import JsonView, TextView, View
 from server.cli.run_session import open_or_copy
 from server.cli.standard import Output, OutputLost, abandon, speak_json
 
 EXAMPLE = 'example: tiller run --model openai/gpt-5.1 "The tests fail. Please repair them."'
 MODES = ("plan", "ask", "auto", "yolo")
+MOST_DIGITS = 15
+"""Of a count: no more fit into a number of JSON without loss."""
 
 
 @dataclass(slots=True)
@@ -63,11 +68,40 @@ def add_parser(commands: Commands) -> None:
     )
     which.add_argument("--no-session", action="store_true", help="keep the session in memory only")
     add("--permission", choices=MODES, help="what may run without being asked")
+    add("--trust", action="store_true", help="trust the workspace for this run")
+    _add_budgets(parser)
     add("--debug", action="store_true", help="show tracebacks")
+
+
+def _add_budgets(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--budget-usd", type=_amount, metavar="N", help="end the run when it has cost so much")
+    add("--max-tokens", type=_count, metavar="N", help="end it after so many tokens of all kinds")
+    add("--max-turns", type=_count, metavar="N", help="end it after so many answers of the model")
+    add("--max-minutes", type=_amount, metavar="N", help="end it after so many minutes")
+
+
+def _amount(text: str) -> float:
+    try:
+        amount = float(text)
+    except ValueError:
+        amount = -1.0
+    if not isfinite(amount) or amount < 0:
+        message = f"{text!r} is no amount; give a number from 0 on, as 0.5"
+        raise argparse.ArgumentTypeError(message)
+    return amount
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS):
+        message = f"{text!r} is no count; give a whole number from 0 on, as 20"
+        raise argparse.ArgumentTypeError(message)
+    return int(text)
 
 
 def main(options: argparse.Namespace, environment: Environment) -> int:
     """Run the command; gives the exit code."""
+    hide()
     try:
         prompt = _prompt(options.prompt)
         return anyio.run(_run, options, environment, prompt)
@@ -102,6 +136,8 @@ async def _run(options: argparse.Namespace, environment: Environment, prompt: st
         view = _view(options, environment, session)
         async with anyio.create_task_group() as group:
             await group.start(_watch_signals, session, ending, group)
+            if _is_attended():
+                group.start_soon(_ask, session)
             try:
                 result = await _converse(session, prompt, view, group, ending)
             except TillerError as error:
@@ -115,11 +151,27 @@ async def _run(options: argparse.Namespace, environment: Environment, prompt: st
 
 
 def _request(options: argparse.Namespace, environment: Environment) -> SessionRequest:
-    layer: dict[str, JsonValue] = {}
+    permission: dict[str, JsonValue] = {}
     if options.permission:
-        layer["permission"] = {"mode": options.permission}
+        permission["mode"] = options.permission
+    if not _is_attended():
+        # Nobody is there to be asked, so nobody is waited for.
+        permission["fallback"] = "rules"
+    budgets: dict[str, JsonValue] = {
+        name: value
+        for name, value in (
+            ("usd", options.budget_usd),
+            ("tokens", options.max_tokens),
+            ("turns", options.max_turns),
+            ("minutes", options.max_minutes),
+        )
+        if value is not None
+    }
+    groups: dict[str, dict[str, JsonValue]] = {"permission": permission, "budgets": budgets}
+    layer: dict[str, JsonValue] = {name: group for name, group in groups.items() if group}
     return SessionRequest(
         workspace=Path(options.workspace),
+        trusted=True if options.trust else None,
         session=options.session or ("latest" if options.latest else "new"),
         env=environment.variables,
         settings={"request": layer} if layer else {},
@@ -127,6 +179,21 @@ def _request(options: argparse.Namespace, environment: Environment) -> SessionRe
         tools=options.tools,
         store="memory" if options.no_session else "files",
     )
+
+
+def _is_attended() -> bool:
+    """Tell whether a person can be asked: standard input and the stream of the question are a terminal."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+async def _ask(session: AgentSession) -> None:
+    side = Output(sys.stderr, name="standard error")
+
+    def write(text: str) -> None:
+        side.write(text)
+        side.flush()
+
+    await ask_on_terminal(session, read_line=read_terminal_line, write=write)
 
 
 def _view(options: argparse.Namespace, environment: Environment, session: AgentSession) -> View:

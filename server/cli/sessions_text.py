@@ -1,12 +1,13 @@
 """Writes what sessions hold so that it cannot do anything to a terminal."""
 
-import re
 import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from shutil import get_terminal_size
 from typing import Final
+
+from agent_core.kernel.visible import shown
 
 BOLD: Final = "1"
 DIM: Final = "2"
@@ -16,13 +17,10 @@ PIPE_CELLS: Final = 120
 """How wide rows are where nobody says how wide the terminal is."""
 SHORT_ID: Final = 8
 
-# Control characters but newline and tab; those that turn the direction of writing.
-_ODD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-
 
 def safe(text: str) -> str:
-    """Replace what a terminal would act on."""
-    return _ODD.sub("\ufffd", text.replace("\r\n", "\n"))
+    """Write out what a terminal would act on, and what would hide from a reader."""
+    return shown(text.replace("\r\n", "\n"))
 
 
 def one_line(text: str) -> str:

@@ -26,6 +26,8 @@ class Abilities:
     """Documents without unsaved text follow the disk by themselves."""
     prefers_disk: bool
     """The user wants documents without unsaved text to be edited on the disk."""
+    shows_permissions: bool = False
+    """It shows questions about permissions in its own way."""
 
 
 def abilities_of(params: Mapping[str, Any], quirks: Quirks) -> Abilities:
@@ -47,6 +49,7 @@ def abilities_of(params: Mapping[str, Any], quirks: Quirks) -> Abilities:
         takes_versions=declared or quirks.document_changes,
         saves=_is_offered(_under(agent, "documents").get("save")),
         reloads=quirks.auto_reload,
+        shows_permissions=_is_offered(agent.get("permission")),
         prefers_disk=_under(options, "edit").get("openClean") == "disk",
     )
 

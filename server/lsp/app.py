@@ -9,7 +9,7 @@ from lsprotocol import types
 
 from server.lsp.codec import as_array, as_object
 from server.lsp.documents import Mirror
-from server.lsp.names import COMMANDS, METHODS, VERSION, server_capability
+from server.lsp.names import COMMANDS, METHODS, TRUST, VERSION, server_capability
 from server.lsp.protocol import Connection
 from server.lsp.runtime import Runtime
 
@@ -62,6 +62,8 @@ class App:
         # Raw wins over typed: some clients send null where they mean "left out".
         connection.add_agent_notification(types.TEXT_DOCUMENT_DID_CHANGE, self._did_change)
 
+        connection.add_agent_notification(TRUST, self._trust)
+
         @connection.feature(types.TEXT_DOCUMENT_DID_SAVE)
         def did_save(params: types.DidSaveTextDocumentParams) -> None:
             mirror.did_save(params)
@@ -90,6 +92,10 @@ class App:
         self.mirror.did_change(
             self.connection.protocol.read(types.TEXT_DOCUMENT_DID_CHANGE, cleaned)
         )
+
+    async def _trust(self, params: dict[str, Any]) -> None:
+        front = await self.front()
+        _ = await self._runtime.told(TRUST).run(front, params)
 
     async def _call(self, method: str, params: dict[str, Any]) -> object:
         front = await self.front()

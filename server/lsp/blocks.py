@@ -1,7 +1,10 @@
 """What a client sends as content, turned into words and images for the session."""
 
+import re
 from collections.abc import Sequence
+from xml.sax.saxutils import quoteattr
 
+from agent_core.kernel.visible import for_model, one_line
 from agent_core.messages import Image, Text, UserContent
 from server.lsp.rpc import INVALID_PARAMS, RpcError
 from server.lsp.wire import (
@@ -13,6 +16,8 @@ from server.lsp.wire import (
     SelectionBlock,
     TextBlock,
 )
+
+_OUR_TAG = re.compile(r"<(?=\s*/?\s*(?:resource|selection|diagnostics|diff)\b)", re.IGNORECASE)
 
 
 def to_content(blocks: Sequence[Block]) -> tuple[UserContent, ...]:
@@ -42,13 +47,20 @@ def _marked(block: ResourceBlock | SelectionBlock | DiagnosticsBlock | DiffBlock
     """Write a piece of the editor's world as data that cannot be taken for the user's words."""
     match block:
         case ResourceBlock(uri=uri, text=str(text)):
-            return f'<resource uri="{uri}">\n{text}\n</resource>'
+            return _fenced("resource", uri, text)
         case ResourceBlock(uri=uri):
-            return f"The user points at {uri}; read it when it matters."
+            return f"The user points at {one_line(uri)}; read it when it matters."
         case SelectionBlock(uri=uri, text=text):
-            return f'<selection uri="{uri}">\n{text}\n</selection>'
+            return _fenced("selection", uri, text)
         case DiagnosticsBlock(uri=uri, items=items):
             lines = "\n".join(f"- {item.message}" for item in items)
-            return f'<diagnostics uri="{uri}">\n{lines}\n</diagnostics>'
+            return _fenced("diagnostics", uri, lines)
         case DiffBlock(patch=patch):
-            return f"<diff>\n{patch}\n</diff>"
+            return _fenced("diff", None, patch)
+
+
+def _fenced(tag: str, uri: str | None, text: str) -> str:
+    """Put text between tags that it cannot close; what it hides is written out."""
+    name = "" if uri is None else f" uri={quoteattr(one_line(uri))}"
+    inner = _OUR_TAG.sub(r"<\\", for_model(text))
+    return f"<{tag}{name}>\n{inner}\n</{tag}>"

@@ -1,13 +1,20 @@
 """JSON-RPC messages: bytes to checked values, values to bytes."""
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Final, NoReturn, TypeAlias, TypeGuard, cast
 
 from server.lsp.rpc import INVALID_REQUEST, PARSE_ERROR, RpcError
 
 RequestId: TypeAlias = int | str
+
+MAX_DEPTH: Final = 64
+"""How deeply arrays and objects may be nested: ten times what any message of LSP needs."""
+MAX_DIGITS: Final = 32
+"""How many digits a whole number may have."""
 
 _ABSENT: Final = object()
 
@@ -55,7 +62,8 @@ def decode(body: bytes) -> Message:
     """Read one message.
 
     Raises:
-        BadMessage: It is no JSON, or no JSON-RPC 2.0 message.
+        BadMessage: It is no JSON, or no JSON-RPC 2.0 message; or a request with half of a surrogate pair, which has
+            no UTF-8. In a notification that passes: an editor's text may hold one, and must be followed all the same.
     """
     parsed = _parse(body)
     message = as_object(parsed)
@@ -75,6 +83,9 @@ def decode(body: bytes) -> Message:
         return Notification(method=method, params=message.get("params"))
     if request_id is None:
         raise _unfit("id", "an integer or a string", given_id, None)
+    if _has_lone_surrogate(body, message):
+        why = "The message is no JSON: it holds half of a surrogate pair."
+        raise BadMessage(RpcError(PARSE_ERROR, why), request_id=request_id)
     return Request(id=request_id, method=method, params=message.get("params"))
 
 
@@ -111,8 +122,30 @@ def as_array(value: object) -> list[object] | None:
     return cast("list[object]", value) if isinstance(value, list) else None  # of JSON values
 
 
+def _depth(body: bytes) -> int:
+    """Say how deeply a JSON text is nested, without reading it: a parser may run out of stack on it."""
+    if body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
+        return 0  # no deeper than it has brackets
+    bare = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    brackets = b"".join(bare.translate(None, _NO_BRACKETS).split(b'"')[::2])
+    return max(accumulate(map(_STEPS.__getitem__, brackets)), default=0)
+
+
+def _has_lone_surrogate(body: bytes, message: object) -> bool:
+    if _SURROGATE.search(body) is None:
+        return False
+    try:
+        _ = json.dumps(message, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
 def _parse(body: bytes) -> object:
     try:
+        if _depth(body) > MAX_DEPTH:
+            why = f"it is nested more than {MAX_DEPTH} levels deep"
+            raise ValueError(why)  # noqa: TRY301 - told as all that is wrong below
         # Not json.loads(bytes): that guesses UTF-16 and lets encoded surrogates pass.
         return _DECODER.decode(body.decode())
     except UnicodeDecodeError as error:
@@ -164,5 +197,18 @@ def _finite(text: str) -> float:
     return number
 
 
+def _whole(text: str) -> int:
+    digits = len(text.removeprefix("-"))
+    if digits > MAX_DIGITS:
+        why = f"a whole number has {digits} digits, and {MAX_DIGITS} is the most"
+        raise ValueError(why)
+    return int(text)
+
+
 _SHOWN_CHARS: Final = 60
-_DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+_NO_BRACKETS: Final = bytes(set(range(256)) - set(b'"[]{}'))
+_STEPS: Final[Mapping[int, int]] = dict(zip(b"[{]}", (1, 1, -1, -1), strict=True))
+_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+_DECODER: Final = json.JSONDecoder(
+    parse_constant=_refuse_constant, parse_float=_finite, parse_int=_whole
+)

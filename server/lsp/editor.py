@@ -130,6 +130,11 @@ class Editor:
             timing=timing or Timing(),
         )
 
+    @property
+    def blocking_dialogs(self) -> bool:
+        """Nothing else happens in the editor while a question is open."""
+        return self._quirks.blocking_dialogs
+
     def quirks_in_force(self) -> dict[str, bool]:
         """Give what is assumed of this editor, by the names that users may set."""
         return {wire_name(name): value for name, value in asdict(self._quirks).items()}

@@ -11,6 +11,7 @@ from anyio import to_thread
 from agent_core.kernel.errors import EditRefused, EditUnverified, FileMissing, WorkspaceError
 from agent_core.kernel.shield import uncancelled
 from agent_core.workspace import (
+    NO_NEEDS,
     READ_LIMIT_BYTES,
     Access,
     Changes,
@@ -25,6 +26,7 @@ from agent_core.workspace import (
     Written,
 )
 from agent_core.workspace.adapters.bytes_reader import BytesReader
+from agent_core.workspace.permission import Needs
 from server.lsp.buffers import Buffer, Buffers, text_of
 from server.lsp.documents import Document
 from server.lsp.edit_checks import check, freeze, is_alike, noted, over
@@ -272,10 +274,16 @@ class EditorProcesses:
         self._files = files
 
     async def start(
-        self, argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str], stdin: bytes = b""
+        self,
+        argv: tuple[str, ...],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        stdin: bytes = b"",
+        needs: frozenset[Needs] = NO_NEEDS,
     ) -> Process:
         """Start a process."""
-        return await self._processes.start(argv, cwd=cwd, env=env, stdin=stdin)
+        return await self._processes.start(argv, cwd=cwd, env=env, stdin=stdin, needs=needs)
 
     async def before_start(self) -> str | None:
         """Have unsaved edits saved where that is ours to do; name the files of which the disk is old."""

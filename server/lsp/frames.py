@@ -4,12 +4,15 @@ import re
 from typing import Final
 
 MAX_FRAME_BYTES: Final = 32 * 1024 * 1024
-MAX_HEADER_BYTES: Final = 8 * 1024
+MAX_HEADER_BYTES: Final = 4 * 1024
+MAX_HEADER_LINES: Final = 16
 
 # A field name as RFC 7230 has it: a request line of HTTP has a blank before its colon and fails.
 _FIELD_NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-# Twelve digits are far above the limit, and far below where int() gets slow or refuses.
-_MAX_LENGTH_DIGITS: Final = 12
+_FIRST_FIELDS: Final = (b"content-length", b"content-type")
+"""With one of these a header begins. Anything else is another protocol: what a web page can send begins otherwise."""
+# Ten digits are far above the limit, and far below where int() gets slow or refuses.
+_MAX_LENGTH_DIGITS: Final = 10
 _SHOWN_BYTES: Final = 40
 
 
@@ -26,15 +29,16 @@ class FrameReader:
     """Cuts a byte stream into message bodies, whatever the pieces it arrives in.
 
     Field names in any case, blanks around the colon, LF for CRLF, unknown fields and blank
-    lines between messages are accepted. What leaves the place of the next message unknown is
-    a `FrameError`, after which the reader must not be used. Memory grows with the bytes that
-    came, never with the length that was claimed.
+    lines between messages are accepted; the first field must be one of LSP's own. What leaves
+    the place of the next message unknown is a `FrameError`, after which the reader must not be
+    used. Memory grows with the bytes that came, never with the length that was claimed.
     """
 
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._at = 0
         self._header_bytes = 0
+        self._header_lines = 0
         self._length: int | None = None
         self._body_bytes: int | None = None
 
@@ -92,13 +96,21 @@ class FrameReader:
             return  # A blank line between messages belongs to no header.
         if self._length is None:
             raise FrameError("a header ends without a Content-Length")
-        self._body_bytes, self._length, self._header_bytes = self._length, None, 0
+        self._body_bytes, self._length = self._length, None
+        self._header_bytes = self._header_lines = 0
 
     def _read_field(self, line: bytes) -> None:
         name, colon, value = line.partition(b":")
         name = name.rstrip(b" \t")
         if not colon or not _FIELD_NAME.fullmatch(name):
             why = f"a header line is no field: {line[:_SHOWN_BYTES]!r}"
+            raise FrameError(why)
+        self._header_lines += 1
+        if self._header_lines > MAX_HEADER_LINES:
+            why = f"a header has more than {MAX_HEADER_LINES} lines"
+            raise FrameError(why)
+        if self._header_lines == 1 and name.lower() not in _FIRST_FIELDS:
+            why = f"a header begins with a field that LSP does not know: {line[:_SHOWN_BYTES]!r}"
             raise FrameError(why)
         if name.lower() != b"content-length":
             return

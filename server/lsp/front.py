@@ -17,6 +17,7 @@ from agent_core.providers import ModelFacts
 from agent_core.session import AgentSession
 from agent_core.session.changes import FileChange
 from server.lsp import pictures
+from server.lsp.asking import Dialogs
 from server.lsp.codec import as_array, as_object
 from server.lsp.documents import Mirror
 from server.lsp.editor import Editor
@@ -82,15 +83,20 @@ class Sessions(Protocol):
 class Front:
     """What the features of one connection share."""
 
-    def __init__(
-        self, connection: Connection, mirror: Mirror, *, host: Sessions, home: Path
-    ) -> None:
+    def __init__(self, connection: Connection, mirror: Mirror, *, host: Sessions) -> None:
         self.connection = connection
         self.host = host
         self.options = _read_options(connection)
         self.editor = Editor.of(connection, mirror)
         self.subscriptions: dict[int | str, Subscription] = {}
-        self._home = home
+        self.dialogs = Dialogs(
+            connection,
+            mirror,
+            name=self.editor.name,
+            role=self.options.client.role if self.options.client else None,
+            shows=self.editor.abilities.shows_permissions,
+            blocking=self.editor.blocking_dialogs,
+        )
         self._hosted: Hosted | None = None
         self._binding = anyio.Lock()
         self._watching: list[Reader] = []
@@ -198,6 +204,7 @@ class Front:
             hosted.session.info.snapshot(),
             epoch=hosted.epoch,
             roots=(hosted.root,),
+            trusts=(hosted.session.permissions.trust,),
             clients=[{"role": "editor", "name": self.editor.name}],
         )
 
@@ -220,6 +227,7 @@ class Front:
             subscription.close()
         for reader in self._watching:
             reader.close()
+        self.dialogs.close()
         self.host.detach(self)
 
     def _default(self) -> str:
@@ -230,9 +238,26 @@ class Front:
 
     def _settings(self) -> Mapping[str, JsonValue]:
         """Give what the editor's configuration says, as a layer of settings."""
-        permission = self.options.permission
-        mode = permission.mode if permission else None
-        return {"permission": {"mode": mode}} if mode else {}
+        permission, budgets = self.options.permission, self.options.budgets
+        groups: dict[str, dict[str, JsonValue]] = {"permission": {}, "budgets": {}}
+        if permission is not None:
+            groups["permission"] = {
+                "mode": permission.mode,
+                "fallback": permission.fallback,
+                "timeoutS": permission.timeout_s,
+            }
+        if budgets is not None:
+            groups["budgets"] = {
+                "usd": budgets.usd,
+                "tokens": budgets.tokens,
+                "turns": budgets.turns,
+                "minutes": budgets.minutes,
+            }
+        said: dict[str, JsonValue] = {}
+        for name, group in groups.items():
+            if given := {key: value for key, value in group.items() if value is not None}:
+                said[name] = given
+        return said
 
 
 def first_folder(client_params: object) -> Path:

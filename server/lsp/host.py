@@ -14,6 +14,7 @@ from agent_core.assembly.library import SessionLibrary, open_library
 from agent_core.assembly.models import load_models
 from agent_core.kernel import JsonValue, SessionId, SystemClock, uuid7
 from agent_core.kernel.errors import SessionClosed, WorkspaceMissing
+from agent_core.kernel.redaction import Redactor
 from agent_core.providers import ModelFacts
 from agent_core.providers.http import HttpPool
 from agent_core.providers.registry import ModelRegistry
@@ -21,11 +22,13 @@ from agent_core.resources.paths import app_paths
 from agent_core.session import AgentSession
 from agent_core.workspace import Files
 from agent_core.workspace.adapters.path_locks import PathLocks
+from agent_core.workspace.sandbox import Prober
 from server.lsp.config import ServerConfig
 from server.lsp.documents import Mirror
 from server.lsp.edits import EditorFiles, EditorProcesses
 from server.lsp.front import Front
 from server.lsp.protocol import Connection
+from server.lsp.redacted_log import hide_in_log
 
 CLOSE_S = 10.0
 
@@ -54,6 +57,15 @@ class _Root:
     over: anyio.Event = field(default_factory=anyio.Event)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shared:
+    """What the sessions of a process have in common."""
+
+    pool: HttpPool
+    locks: PathLocks = field(default_factory=PathLocks)
+    prober: Prober = field(default_factory=Prober)
+
+
 class Host:
     """Opens sessions, shares each between the connections that ask for it, and settles them at the end."""
 
@@ -61,8 +73,10 @@ class Host:
         self._config = config
         self._clock = SystemClock()
         self.started_ms = self._clock.now_ms()
-        self._pool = HttpPool(clock=self._clock)
-        self._locks = PathLocks()
+        self._shared = _Shared(pool=HttpPool(clock=self._clock))
+        self.redactor = Redactor()
+        self.redactor.hold_environment(config.env)
+        hide_in_log(self.redactor)
         self._root = _Root()
         self._open: dict[SessionId, Hosted] = {}
         self._opening = anyio.Lock()
@@ -80,7 +94,7 @@ class Host:
         finally:
             self._root.ready.set()
             with anyio.move_on_after(2, shield=True):
-                await self._pool.aclose()
+                await self._shared.pool.aclose()
 
     async def ready(self) -> None:
         """Wait until sessions can be opened."""
@@ -91,8 +105,9 @@ class Host:
         self._root.over.set()
 
     def connect(self, connection: Connection, mirror: Mirror) -> Front:
-        """Make the loaded half of a connection."""
-        return Front(connection, mirror, host=self, home=self._config.home)
+        """Make the loaded half of a connection; what it sends holds no secret from now on."""
+        connection.outbox.hide(self.redactor)
+        return Front(connection, mirror, host=self)
 
     async def accounts(self) -> tuple[tuple[str, str], ...]:
         """Give the providers there are, and whether each can be asked; never a key."""
@@ -133,7 +148,8 @@ class Host:
             paths=app_paths(self._config.env),
             env=self._config.env,
             clock=self._clock,
-            pool=self._pool,
+            pool=self._shared.pool,
+            redactor=self.redactor,
         )
         return models.registry
 
@@ -159,6 +175,7 @@ class Host:
             hosted.fronts.append(front)
             hosted.files.attach(front.editor)
             self._root.group.start_soon(front.show_runs, hosted)
+            self._root.group.start_soon(front.dialogs.follow, hosted.session)
         return hosted
 
     def detach(self, front: Front) -> None:
@@ -188,8 +205,10 @@ class Host:
             workspace=root,
             session=which,
             env=self._config.env,
-            pool=self._pool,
-            locks=self._locks,
+            pool=self._shared.pool,
+            locks=self._shared.locks,
+            redactor=self.redactor,
+            prober=self._shared.prober,
             files=before_disk,
             processes=lambda plain: EditorProcesses(plain, overlays[0]),
             settings={"editor": settings} if settings else {},
@@ -204,7 +223,9 @@ class Host:
 
     async def _hold_library(self, *, task_status: TaskStatus[SessionLibrary]) -> None:
         """Hold the stored sessions until the server closes."""
-        async with open_library(app_paths(self._config.env), clock=self._clock) as library:
+        async with open_library(
+            app_paths(self._config.env), clock=self._clock, redactor=self.redactor
+        ) as library:
             task_status.started(library)
             await self._root.over.wait()
 

@@ -24,17 +24,23 @@ METHODS: Final[Mapping[str, str]] = {
     "agent/run/cancel": "run_cancel",
     "agent/compact": "compact",
     "agent/bash": "bash",
+    "agent/permission/respond": "permission_respond",
+    "agent/permission/rules": "permission_rules",
     "agent/model/list": "model_list",
     "agent/model/cycle": "model_cycle",
     "agent/thinking/cycle": "thinking_cycle",
     "agent/status": "status",
 }
 
+TRUST: Final = "agent/trust"
+"""What clients tell without being answered."""
+TOLD: Final[Mapping[str, str]] = {TRUST: "trust"}
 COMMANDS: Final[tuple[str, ...]] = (
     "tiller.send",
     "tiller.stop",
     "tiller.steer",
     "tiller.compact",
+    "tiller.trust",
 )
 
 VERSION: Final = "0.1.0"
@@ -48,6 +54,7 @@ EVENTS: Final[tuple[str, ...]] = (
     "session.config",
     "session.usage",
     "session.title",
+    "session.trust",
     "run.started",
     "run.ended",
     "turn.started",
@@ -68,6 +75,8 @@ EVENTS: Final[tuple[str, ...]] = (
     "edit.rejected",
     "changes.updated",
     "queue.changed",
+    "permission.requested",
+    "permission.resolved",
     "compaction.started",
     "compaction.ended",
     "retry.started",
@@ -91,7 +100,7 @@ def server_capability() -> dict[str, object]:
         "v": LEVEL,
         "protocol": PROTOCOL,
         "server": {"name": "tiller", "version": VERSION},
-        "methods": list(METHODS),
+        "methods": [*METHODS, *TOLD],
         "events": list(EVENTS),
         "limits": {
             "maxFrameBytes": MAX_FRAME_BYTES,

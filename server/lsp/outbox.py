@@ -3,6 +3,7 @@
 import asyncio
 import enum
 import logging
+import re
 from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
@@ -14,6 +15,9 @@ HIGH_WATER_FRAMES: Final = 512
 MAX_STATE_BYTES: Final = 3 * 1024 * 1024
 MAX_CONTROL_BYTES: Final = 8 * 1024 * 1024
 
+_EDIT: Final = b'"workspace/applyEdit"'
+_HEAD_BYTES: Final = 128
+_ID: Final = re.compile(rb'"id"\s*:\s*("[^"\\]*"|-?[0-9]+)')
 _BATCH_BYTES: Final = 64 * 1024
 _SLICE_BYTES: Final = 256 * 1024
 
@@ -29,6 +33,19 @@ class Lane(enum.Enum):
     """What has happened: refused only when nobody has read for a long while."""
     DELTA = "delta"
     """What can be merged and sent later: refused above the high-water mark."""
+
+
+class Hiding(Protocol):
+    """Takes secrets out of texts; never raises."""
+
+    @property
+    def holds_any(self) -> bool:
+        """Whether there is anything to look for."""
+        ...
+
+    def held(self, text: str, /) -> str:
+        """Give a text without the secrets that the program holds."""
+        ...
 
 
 class Sink(Protocol):
@@ -78,6 +95,11 @@ class Outbox:
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
         self._state: _State = _State.OPEN
+        self._hiding: Hiding | None = None
+
+    def hide(self, hiding: Hiding) -> None:
+        """Let nothing out from now on that holds a secret of the program, whoever sends it: the last net."""
+        self._hiding = hiding
 
     @property
     def pending_bytes(self) -> int:
@@ -99,6 +121,7 @@ class Outbox:
             return False
         if self._frames == 0:
             self._moved_at = asyncio.get_running_loop().time()
+        body = self._clean(body)
         self._queue.append((body, lane))
         self._count(len(body), lane, frames=1)
         self._wake.set()
@@ -178,6 +201,14 @@ class Outbox:
                 self._on_overflow()
                 return False
 
+    def _clean(self, body: bytes) -> bytes:
+        """Take secrets out of a message. An edit keeps its text: what it writes is the user's file."""
+        if self._hiding is None or not self._hiding.holds_any or _EDIT in body[:_HEAD_BYTES]:
+            return body
+        text = body.decode()
+        clean = self._hiding.held(text)
+        return body if clean is text or clean == text else _whole(clean, body)
+
     def _count(self, size: int, lane: Lane, *, frames: int) -> None:
         if self._state is _State.CLOSED:
             return
@@ -204,6 +235,17 @@ class Outbox:
             sink.write(data[start : start + _SLICE_BYTES])
             await sink.drain()
             self._moved_at = asyncio.get_running_loop().time()
+
+
+def _whole(clean: str, body: bytes) -> bytes:
+    """Give a message without secrets; when nothing can be told, at least whoever asked gets an answer."""
+    if clean.startswith("{"):
+        return clean.encode()
+    found = _ID.search(body[:_HEAD_BYTES])
+    if found is None:
+        return b'{"jsonrpc":"2.0","method":"$/withheld"}'
+    told = b'{"code":-32603,"message":"[withheld: the redactor failed]"}'
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (found[1], told)
 
 
 class _State(enum.Enum):

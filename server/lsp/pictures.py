@@ -5,7 +5,9 @@ from pathlib import Path
 
 from agent_core.events import (
     ChangeCounts,
+    FolderTrust,
     MessageEnded,
+    PermissionRequest,
     RunResult,
     SessionConfig,
     Stamped,
@@ -13,12 +15,14 @@ from agent_core.events import (
     ToolEnded,
     ToolStarted,
 )
-from agent_core.events.codec import block, cost, encode, queue_item, usage, value
+from agent_core.events.codec import block, cost, encode, permission, queue_item, usage, value
 from agent_core.kernel import JsonValue, rfc3339
 from agent_core.messages import Text
 from agent_core.session import Activities, ItemView, SessionSnapshot
 
 EDIT = "edit."
+REQUESTED = "permission.requested"
+TRUST = "session.trust"
 
 
 def event(stamped: Stamped) -> dict[str, JsonValue]:
@@ -27,6 +31,10 @@ def event(stamped: Stamped) -> dict[str, JsonValue]:
     kind = out["type"]
     if isinstance(kind, str) and kind.startswith(EDIT):
         out["documents"] = [_with_uri(one) for one in _list(out.get("documents"))]
+    if kind == REQUESTED:
+        out["request"] = _request(out.get("request"))
+    if kind == TRUST:
+        out["items"] = [_with_folder_uri(one) for one in _list(out.get("items"))]
     return out
 
 
@@ -36,23 +44,35 @@ def config(one: SessionConfig) -> JsonValue:
 
 
 def snapshot(
-    one: SessionSnapshot, *, epoch: str, roots: tuple[Path, ...], clients: list[JsonValue]
+    one: SessionSnapshot,
+    *,
+    epoch: str,
+    roots: tuple[Path, ...],
+    trusts: tuple[FolderTrust, ...],
+    clients: list[JsonValue],
 ) -> dict[str, JsonValue]:
     """Give the picture that a client starts from."""
+    trusted = {each.folder for each in trusts if each.trusted}
     out: dict[str, JsonValue] = {
         "session": one.session,
         "epoch": epoch,
         "seq": one.seq,
         "state": one.state,
         "queue": [queue_item(item) for item in one.queue],
-        "pending": [],
+        "pending": [request(one) for one in one.pending],
+        "sandbox": one.sandbox,
         "config": config(one.config),
         "usage": usage(one.usage),
         "roots": [
-            {"uri": root.as_uri(), "name": root.name, "primary": index == 0, "trusted": False}
+            {
+                "uri": root.as_uri(),
+                "name": root.name,
+                "primary": index == 0,
+                "trusted": root in trusted,
+            }
             for index, root in enumerate(roots)
         ],
-        "trust": [],
+        "trust": [trust(each) for each in trusts],
         "changes": counts(one.changes),
         "checkpoints": {"count": 0},
         "clients": clients,
@@ -69,6 +89,16 @@ def snapshot(
             "items": [item(view) for view in one.run.items],
         }
     return out
+
+
+def trust(one: FolderTrust) -> JsonValue:
+    """Give whether a folder is trusted."""
+    return _with_folder_uri(value(one))
+
+
+def request(one: PermissionRequest) -> JsonValue:
+    """Give a question to a person."""
+    return _request(permission(one))
 
 
 def counts(changes: ChangeCounts) -> dict[str, JsonValue]:
@@ -155,6 +185,27 @@ def _unfinished(view: ItemView) -> dict[str, JsonValue]:
     if view.kind == "thought":
         return {"text": view.text_so_far}
     return {"role": "assistant", "content": [block(Text(text=view.text_so_far))]}
+
+
+def _request(one: JsonValue) -> JsonValue:
+    if not isinstance(one, Mapping) or not isinstance(subject := one.get("subject"), Mapping):
+        return one
+    told = {**subject, **_uri_of(subject)}
+    _ = told.pop("path", None)
+    return {**one, "subject": told}
+
+
+def _uri_of(subject: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    places = {
+        "cwd": subject.get("cwd"),
+        "uri": subject.get("path"),
+        "folder": subject.get("folder"),
+    }
+    return {name: Path(at).as_uri() for name, at in places.items() if isinstance(at, str)}
+
+
+def _with_folder_uri(one: JsonValue) -> JsonValue:
+    return {**one, **_uri_of(one)} if isinstance(one, Mapping) else one
 
 
 def _with_uri(one: JsonValue) -> JsonValue:

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, Final, Self
 
 from server.lsp.config import ServerConfig
-from server.lsp.names import METHODS
+from server.lsp.names import METHODS, TOLD
 from server.lsp.rpc import INTERNAL_ERROR, RpcError
 
 FEATURES: Final = "server.lsp.features"
@@ -57,6 +57,10 @@ class Runtime:
     def feature(self, method: str) -> ModuleType:
         """Give the module that answers a method."""
         return importlib.import_module(f"{FEATURES}.{METHODS[method]}")
+
+    def told(self, method: str) -> ModuleType:
+        """Give the module that takes a notification."""
+        return importlib.import_module(f"{FEATURES}.{TOLD[method]}")
 
     async def close(self) -> None:
         """Settle all sessions."""

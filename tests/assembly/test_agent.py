@@ -39,7 +39,7 @@ class Ground:
         write_config(self.dirs.config, self.provider, settings=chosen)
         self.provider.script(turns)
         self.asked = len(self.provider.requests)
-        mark = {"TILLER_TEST_MARK": str(self.root)}
+        mark = {"WORK_OF_TEST": str(self.root)}
         env = {"PATH": PATH, **mark, **self.dirs.variables()}
         return create_session(workspace=self.root, env=env)
 
@@ -54,7 +54,7 @@ class Ground:
         """Wait for processes that a tool of this test started."""
         return await anyio.to_thread.run_sync(
             lambda: processes_with(
-                f"TILLER_TEST_MARK={self.root}", *marks, below=os.getpid(), at_least=at_least
+                f"WORK_OF_TEST={self.root}", *marks, below=os.getpid(), at_least=at_least
             )
         )
 

@@ -328,5 +328,5 @@ def test_wide_characters_take_two_cells() -> None:
     assert clipped("会话索引", 5) == "会…"
     assert clipped("会话索引", 8) == "会话索引"
     assert padded("会", 4) == "会  "
-    assert one_line("a\r\nb\x1b\tc") == "a b\ufffd c"
-    assert safe("a\r\nb\r") == "a\nb\ufffd"
+    assert one_line("a\r\nb\x1b\tc") == "a b<U+001B> c"
+    assert safe("a\r\nb\r") == "a\nb<U+000D>"

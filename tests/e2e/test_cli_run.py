@@ -162,11 +162,18 @@ def test_continuing_where_there_is_nothing_begins_a_session(ground: Ground) -> N
 
 
 def test_options_decide_the_model_the_tools_and_the_permission(ground: Ground) -> None:
-    ground.configure(permission={"mode": "ask"})
+    ground.configure(permission={"mode": "ask"}, sandbox="off", defaultProjectTrust="always")
     ground.provider.script([calls(("bash", {"command": "touch made"})), says("done")])
     refused = tiller(ground, "run", "--json", "--model", "lab/m", "touch it")
     assert [e["status"] for e in refused.lines if e["type"] == "tool.ended"] == ["blocked"]
     assert not (ground.root / "made").exists()
+    assert refused.code == 0
+    asking = [calls(("bash", {"command": f"touch made{at}"})) for at in range(4)]
+    ground.provider.script(asking)
+    ended = tiller(ground, "run", "--json", "touch them all")
+    (last,) = [event for event in ended.lines if event["type"] == "run.ended"]
+    assert (ended.code, last["status"]) == (5, "refused")
+    assert last["error"]["kind"] == "TooManyDenials"
     ground.provider.script([calls(("bash", {"command": "touch made"})), says("done")])
     assert tiller(ground, "run", "--permission", "yolo", "touch it").code == 0
     assert (ground.root / "made").exists()

@@ -19,6 +19,12 @@ def check(method: str, result: Any) -> None:
     TypeAdapter(shape).validate_python(result)
 
 
+PERMISSION_METHODS = {
+    "rules": {"op": "list"},
+    "respond": {"request": "none", "option": "rejectOnce"},
+}
+
+
 async def test_every_built_method_answers_in_its_shape(ground: Ground) -> None:
     ground.provider.script([says("one"), says("two"), says("three"), says("four")])
     seen: set[str] = set()
@@ -53,8 +59,10 @@ async def test_every_built_method_answers_in_its_shape(ground: Ground) -> None:
         await ask("agent/session/rename", {"title": "Words"})
         made = await ask("agent/session/fork", {})
         await ask("agent/session/navigate", {"target": said, "label": None})
-        for method in ("stats", "read"):
-            await ask(f"agent/session/{method}", {})
+        for method in ("session/stats", "session/read"):
+            await ask(f"agent/{method}", {})
+        for name, params in PERMISSION_METHODS.items():
+            await ask(f"agent/permission/{name}", params)
         await ask("agent/session/list", {"query": "hi"})
         await ask("agent/session/export", {"format": "markdown"})
         await ask("agent/session/delete", {"session": made["session"]})

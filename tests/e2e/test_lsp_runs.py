@@ -98,12 +98,12 @@ async def test_cancel_answers_fast_leaves_no_process_and_ends_the_run_once_and_l
 async def test_a_cancel_gives_processes_the_grace_it_names(
     ground: Ground, grace_ms: int, said_goodbye: bool
 ) -> None:
-    command = "trap 'sleep 0.5; echo bye > bye.txt; exit' TERM; sleep 600 & wait"
+    command = "trap 'sleep 0.5; echo bye > bye.txt; exit' TERM; sleep 600 & echo ready; wait"
     ground.provider.script([calls(("bash", {"command": command}))])
     async with ground.client(PANEL) as client:
         stream = client.subscribe()
         await client.request("agent/prompt", prompt("sleep"))
-        await stream.wait(type="tool.running")
+        await stream.wait(type="tool.output.delta")
         sleepers = processes_with("sleep", "600", below=client.pid, at_least=1)
         result = await client.request("agent/run/cancel", {"graceMs": grace_ms})
         assert (result["status"], result["survivors"]) == ("cancelled", [])
@@ -114,7 +114,7 @@ async def test_a_cancel_gives_processes_the_grace_it_names(
 async def test_a_cancelled_wait_cancels_the_run_and_answers_with_its_result(
     ground: Ground,
 ) -> None:
-    ground.provider.script([{"text": "half", "stall_forever_after_deltas": 1}])
+    ground.provider.script([{"text": "half", "stall_forever_after_deltas": 3}])
     async with ground.client(PANEL) as client:
         stream = client.subscribe()
         call = client.call("agent/prompt", prompt("go", wait=True))
@@ -163,7 +163,8 @@ async def test_a_plain_client_sends_stops_and_sees_progress(ground: Ground) -> N
     ground.provider.script([{"text": "working", "stall_forever_after_deltas": 1}])
     async with ground.client(HELIX) as client:
         commands = client.result["capabilities"]["executeCommandProvider"]["commands"]
-        assert {"tiller.send", "tiller.stop", "tiller.steer", "tiller.compact"} <= set(commands)
+        known = {"tiller.send", "tiller.stop", "tiller.steer", "tiller.compact", "tiller.trust"}
+        assert known <= set(commands)
         sent = await client.request(
             "workspace/executeCommand", {"command": "tiller.send", "arguments": ["do it"]}
         )
@@ -200,9 +201,10 @@ async def test_configure_changes_what_is_in_force_and_never_loosens_permission(
 
 
 async def test_a_command_is_refused_with_the_words_how_to_allow_it(ground: Ground) -> None:
-    ground.configure(permission={"mode": "ask"})
+    ground.configure(permission={"mode": "ask"}, sandbox="off", defaultProjectTrust="always")
     ground.provider.script([calls(("bash", {"command": "touch x"})), says("ok")])
-    async with ground.client(PANEL) as client:
+    options = {"agent": {"permission": {"fallback": "rules"}}}
+    async with ground.client(PANEL, options=options) as client:
         stream = client.subscribe()
         await client.request("agent/prompt", prompt("go", wait=True))
         tool = stream.of("tool.ended")[0]

@@ -1,6 +1,7 @@
 """Events as JSON: every event has a name and a form that the wire's own shapes accept."""
 
 import typing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from agent_core.events import (
     BashStarted,
     ChangeCounts,
     ChangesUpdated,
+    CommandRead,
+    CommandSubject,
     CompactionEnded,
     CompactionStarted,
     DocumentChange,
@@ -22,24 +25,32 @@ from agent_core.events import (
     Event,
     ExtensionError,
     Failure,
+    FolderTrust,
     LeafMoved,
     MessageDelta,
     MessageEnded,
     MessageStarted,
     ModelChanged,
     Notice,
+    PermissionOption,
+    PermissionRequest,
+    PermissionRequested,
+    PermissionResolved,
     QueueChanged,
     QueueItem,
     RetryEnded,
     RetryStarted,
+    RuleShown,
     RunEnded,
     RunStarted,
     SessionConfig,
     SessionConfigured,
     SessionState,
     SessionTitle,
+    SessionTrust,
     SessionUsage,
     Stamped,
+    TargetSubject,
     ThoughtDelta,
     ThoughtEnded,
     ThoughtStarted,
@@ -53,7 +64,16 @@ from agent_core.events import (
     UsageReport,
 )
 from agent_core.events.codec import NAMES, encode
-from agent_core.kernel import EntryId, ItemId, MessageId, QueueId, RunId, ToolCallId, TurnId
+from agent_core.kernel import (
+    EntryId,
+    ItemId,
+    MessageId,
+    QueueId,
+    RunId,
+    SessionId,
+    ToolCallId,
+    TurnId,
+)
 from agent_core.messages import Cost, Image, Text, Usage
 from server.lsp import pictures
 from server.lsp.names import EVENTS as ANNOUNCED
@@ -68,6 +88,43 @@ USAGE = UsageReport(
 FAILURE = Failure(kind="RateLimited", message="slow down", retryable=True, retry_after_ms=1000)
 COUNTS = ChangeCounts(files=1, additions=2, deletions=3, unreviewed=1)
 DOCUMENTS = (DocumentChange(path=Path("/w/a.py"), status="applied", saved=True, sha256="ab"),)
+
+RULE = RuleShown(
+    id="allow-1",
+    tool="bash",
+    argv_prefix=("npm", "test"),
+    verdict="allow",
+    scope="project",
+    match=("npm test",),
+)
+QUESTION = PermissionRequest(
+    request="p",
+    session=SessionId("s"),
+    run=RUN,
+    item=ITEM,
+    title="Run npm test",
+    description="no rule allows it",
+    risk="medium",
+    since_ms=1000,
+    expires_ms=301_000,
+    subject=CommandSubject(
+        argv=("npm", "test"),
+        command="npm test",
+        cwd=Path("/w"),
+        plain=True,
+        sandbox="none",
+        parsed=(CommandRead(argv=("npm", "test")),),
+        needs=("network",),
+    ),
+    options=(
+        PermissionOption(id="allowProject", kind="allowProject", label="Always", rule=RULE),
+        PermissionOption(id="rejectOnce", kind="rejectOnce", label="Reject"),
+    ),
+    default="rejectOnce",
+)
+TARGET = TargetSubject(
+    type="outsideRoot", tool="write", sandbox="full", path=Path("/etc/x"), input={"path": "/etc/x"}
+)
 
 SAMPLES: tuple[Event, ...] = (
     SessionState(state="running"),
@@ -129,6 +186,16 @@ SAMPLES: tuple[Event, ...] = (
         ),
         paused=True,
     ),
+    PermissionRequested(run=RUN, request=QUESTION),
+    PermissionRequested(run=None, request=replace(QUESTION, run=None, subject=TARGET)),
+    PermissionRequested(
+        run=RUN, request=replace(QUESTION, subject=replace(TARGET, type="tool", path=None))
+    ),
+    PermissionRequested(
+        run=RUN, request=replace(QUESTION, subject=replace(TARGET, type="edit", change_set="i"))
+    ),
+    PermissionResolved(run=RUN, request="p", option=None, by="cancelled"),
+    PermissionResolved(run=RUN, request="p", option="allowProject", by="panel", rule=RULE),
     CompactionStarted(run=None, reason="manual"),
     CompactionEnded(
         run=RUN,
@@ -143,6 +210,7 @@ SAMPLES: tuple[Event, ...] = (
     RetryEnded(run=RUN, success=False, attempt=3, error=FAILURE),
     ModelChanged(model="p/m", thinking="off", source="set"),
     SessionTitle(title=None),
+    SessionTrust(items=(FolderTrust(folder=Path("/w"), trusted=True),)),
     LeafMoved(leaf=None, from_=EntryId("a")),
     EntryLabelled(entry=EntryId("a"), label=None),
     BashStarted(command="make"),
@@ -165,7 +233,9 @@ def test_the_server_announces_exactly_the_events_there_are() -> None:
     assert set(ANNOUNCED) == set(NAMES.values())
 
 
-@pytest.mark.parametrize("event", SAMPLES, ids=[NAMES[type(one)] for one in SAMPLES])
+@pytest.mark.parametrize(
+    "event", SAMPLES, ids=[f"{NAMES[type(one)]} {at}" for at, one in enumerate(SAMPLES)]
+)
 def test_every_event_fits_the_shapes_of_the_wire(event: Event) -> None:
     wire = pictures.event(Stamped(seq=7, first=7, at_ms=1_795_000_000_123, event=event))
     assert wire["seq"] == 7

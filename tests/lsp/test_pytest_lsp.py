@@ -19,6 +19,8 @@ METHODS = {
     "agent/followUp",
     "agent/model/cycle",
     "agent/model/list",
+    "agent/permission/respond",
+    "agent/permission/rules",
     "agent/prompt",
     "agent/run/cancel",
     "agent/session/close",
@@ -38,6 +40,7 @@ METHODS = {
     "agent/steer",
     "agent/subscribe",
     "agent/thinking/cycle",
+    "agent/trust",
 }
 
 
@@ -69,7 +72,7 @@ async def test_initialize_answers_every_editor_with_what_the_agent_can_do(
     assert result.server_info == types.ServerInfo(name="tiller", version="0.1.0")
     capabilities = result.capabilities
     assert capabilities.execute_command_provider is not None
-    commands = {"tiller.send", "tiller.stop", "tiller.steer", "tiller.compact"}
+    commands = {"tiller.send", "tiller.stop", "tiller.steer", "tiller.compact", "tiller.trust"}
     assert commands <= set(capabilities.execute_command_provider.commands)
     sync = capabilities.text_document_sync
     assert isinstance(sync, types.TextDocumentSyncOptions)

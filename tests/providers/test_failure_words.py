@@ -82,7 +82,7 @@ ANSWERS: Mapping[str, tuple[Reply, str, str]] = {
     "a wrong key": (
         Reply([refusal(f"Wrong key {SECRET}.")], status=401),
         "auth",
-        "lab answered 401: Wrong key *** (key: environment (LAB_API_KEY)); see: tiller auth status",
+        "lab answered 401: Wrong key [redacted:secret] (key: environment (LAB_API_KEY)); see: tiller auth status",
     ),
     "a key that may not": (
         Reply([refusal("Not for you")], status=403),

@@ -178,7 +178,9 @@ async def test_a_key_that_the_provider_echoes_does_not_show(pools: Pools):
     async with loopback(Reply([body], status=401)) as server:
         outcome = await ask(model_at(server.url, API, pools()))
         assert server.asked[0].headers["authorization"] == "Bearer sk-test-very-secret"
-    assert str(outcome.error) == "lab answered 401: bad key ***; see: tiller auth status"
+    assert (
+        str(outcome.error) == "lab answered 401: bad key [redacted:secret]; see: tiller auth status"
+    )
 
 
 async def test_a_key_that_an_event_echoes_does_not_show(pools: Pools):
@@ -186,7 +188,7 @@ async def test_a_key_that_an_event_echoes_does_not_show(pools: Pools):
     async with loopback(Reply(events)) as server:
         outcome = await ask(model_at(server.url, API, pools()))
     assert outcome.error is not None
-    assert str(outcome.error) == "lab broke off: bad ***; see: tiller auth status"
+    assert str(outcome.error) == "lab broke off: bad [redacted:secret]; see: tiller auth status"
     assert (outcome.error.reason, outcome.error.status) == ("auth", 401)
 
 

@@ -9,7 +9,7 @@ from agent_core.resources.context_files import NAMES, ContextFiles, load_context
 from agent_core.resources.reading import CONTEXT_BYTES
 
 
-async def load(base: Path, *, root: str = "a/b", trusted: bool = False) -> ContextFiles:
+async def load(base: Path, *, root: str = "a/b", trusted: bool = True) -> ContextFiles:
     (base / root).mkdir(parents=True, exist_ok=True)
     return await load_context_files(
         config=base / "config", root=base / root, project_trusted=trusted
@@ -167,7 +167,7 @@ async def test_system_files_of_a_trusted_project_win_over_the_users(tmp_path: Pa
     put(tmp_path, "config/SYSTEM.md", "mine")
     put(tmp_path, "config/APPEND_SYSTEM.md", "mine too")
     put(tmp_path, "a/b/.tiller/SYSTEM.md", "theirs")
-    untrusted, trusted = await load(tmp_path), await load(tmp_path, trusted=True)
+    untrusted, trusted = await load(tmp_path, trusted=False), await load(tmp_path)
     assert untrusted.system is not None
     assert trusted.system is not None
     assert trusted.append is not None
@@ -183,3 +183,14 @@ async def test_without_any_file_there_is_nothing(tmp_path: Path) -> None:
         None,
         (),
     )
+
+
+async def test_before_trust_only_what_lies_above_the_project_is_read(tmp_path: Path) -> None:
+    put(tmp_path, "config/AGENTS.md", "mine")
+    put(tmp_path, "AGENTS.md", "above the repository")
+    put(tmp_path, "a/.git/HEAD", "ref")
+    put(tmp_path, "a/AGENTS.md", "theirs")
+    put(tmp_path, "a/b/CLAUDE.md", "theirs too")
+    before, after = await load(tmp_path, trusted=False), await load(tmp_path)
+    assert [text for _, text in found(before, tmp_path)] == ["mine", "above the repository"]
+    assert len(found(after, tmp_path)) == 4

@@ -211,7 +211,7 @@ LOOSENING = [
     ("permission.mode", "ask", "auto"),
     ("permission.mode", "ask", "yolo"),
     ("permission.mode", "plan", "ask"),
-    ("permission.fallback", "ask", "rules"),
+    ("permission.fallback", "rules", "ask"),
     ("permission.fallback", "deny", "ask"),
     ("sandbox", "auto", "off"),
     ("defaultProjectTrust", "ask", "always"),

@@ -4,8 +4,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from agent_core.workspace import FileText, Process
+from agent_core.workspace import NO_NEEDS, FileText, Process
 from agent_core.workspace.adapters.disk import DiskFiles
+from agent_core.workspace.permission import Needs
 from server.lsp.edits import EditorFiles, EditorProcesses
 from tests.support.editors import Window, settled
 from tests.support.lsp_profiles import NEOVIM_0_11, PANEL, Profile
@@ -17,7 +18,13 @@ class _Processes:
         self.started: list[tuple[str, ...]] = []
 
     async def start(
-        self, argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str], stdin: bytes = b""
+        self,
+        argv: tuple[str, ...],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        stdin: bytes = b"",
+        needs: frozenset[Needs] = NO_NEEDS,
     ) -> Process:
         self.started.append(argv)
         message = f"{argv} in {cwd} with {len(env)} variables"

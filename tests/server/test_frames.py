@@ -6,7 +6,14 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, strategies as st
 
-from server.lsp.frames import MAX_FRAME_BYTES, MAX_HEADER_BYTES, FrameError, FrameReader, frame
+from server.lsp.frames import (
+    MAX_FRAME_BYTES,
+    MAX_HEADER_BYTES,
+    MAX_HEADER_LINES,
+    FrameError,
+    FrameReader,
+    frame,
+)
 
 
 def bodies(*pieces: bytes) -> list[bytes]:
@@ -34,6 +41,8 @@ def bodies(*pieces: bytes) -> list[bytes]:
         b"Content-Length: 2\r\nX-Other: y\r\n\r\n",
         b"Content-Length: 2\r\nContent-Length: 2\r\n\r\n",
         b"\r\n\nContent-Length: 2\r\n\r\n",
+        b"Content-Length: 2\r\n" + b"X-A: 1\r\n" * (MAX_HEADER_LINES - 1) + b"\r\n",
+        b"Content-Length: 0000000002\r\n\r\n",
     ],
 )
 def test_any_spelling_of_a_header_is_read(header: bytes) -> None:
@@ -60,6 +69,10 @@ def test_any_spelling_of_a_header_is_read(header: bytes) -> None:
         b"\x16\x03\x01\x00\n",
         b"\x00" * (MAX_HEADER_BYTES + 1),
         b"X-A: 1\r\n" * 2000,
+        b"Content-Length: 2\r\n" + b"X-A: 1\r\n" * MAX_HEADER_LINES,
+        b"X-A: 1\r\nContent-Length: 2\r\n\r\n{}",
+        b"Content-Length: 00000000002\r\n\r\n{}",
+        b"Content-Length: 2\r\n" + b"X-A: " + b"a" * MAX_HEADER_BYTES,
         b"X-A: " + b"a" * (MAX_HEADER_BYTES + 1),
     ],
 )

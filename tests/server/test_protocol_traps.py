@@ -136,13 +136,34 @@ async def test_a_circle_is_answered() -> None:
         assert error_of(await served.peer.ask(1, "agent/circle")) == INTERNAL_ERROR
 
 
-@pytest.mark.parametrize("lone", ["\\ud83d", "\\ude00 and more", "\\ude00\\ud83d"])
-async def test_lone_surrogates_come_in_and_leave_as_valid_text(lone: str) -> None:
+LONE = ["\\ud83d", "\\ude00 and more", "\\ude00\\ud83d"]
+
+
+@pytest.mark.parametrize("lone", LONE)
+async def test_a_request_with_a_lone_surrogate_is_refused_under_its_id(lone: str) -> None:
     async with serving(make_connection()) as served:
         await served.peer.initialize()
         body = f'{{"jsonrpc":"2.0","id":1,"method":"agent/echo","params":{{"t":"{lone}"}}}}'
         served.peer.send_raw(frame(body.encode()))
-        text = (await served.peer.answer_to(1))["result"]["t"]
+        assert error_of(await served.peer.answer_to(1)) == PARSE_ERROR
+        await answers_still(served.peer)
+
+
+@pytest.mark.parametrize("lone", LONE)
+async def test_lone_surrogates_of_an_editors_text_come_in_and_leave_as_valid_text(
+    lone: str,
+) -> None:
+    connection = make_connection()
+
+    async def tell_back(params: dict[str, Any]) -> None:
+        connection.notify("test/back", params)
+
+    connection.add_agent_notification("test/text", tell_back)
+    async with serving(connection) as served:
+        await served.peer.initialize()
+        body = f'{{"jsonrpc":"2.0","method":"test/text","params":{{"t":"{lone}"}}}}'
+        served.peer.send_raw(frame(body.encode()))
+        text = (await served.peer.read())["params"]["t"]
         text.encode()
         assert "\N{REPLACEMENT CHARACTER}" in text
 

@@ -42,7 +42,17 @@ def test_users_overrule_the_table_with_booleans_only() -> None:
         (HELIX, {"applies_edits", "takes_versions", "deletes", "renames"}),
         (EGLOT, {"applies_edits", "takes_versions"}),
         (MINIMAL, set()),
-        (PANEL, {"applies_edits", "takes_versions", "saves", "deletes", "renames"}),
+        (
+            PANEL,
+            {
+                "applies_edits",
+                "takes_versions",
+                "saves",
+                "deletes",
+                "renames",
+                "shows_permissions",
+            },
+        ),
     ],
     ids=lambda one: getattr(one, "name", ""),
 )

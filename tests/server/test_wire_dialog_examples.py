@@ -63,6 +63,20 @@ EXAMPLES: list[tuple[type[WireModel], dict]] = [
         PermissionRequest,
         {**PERMISSION, "subject": {"type": "outsideRoot", "uri": "file:///etc/hosts"}},
     ),
+    (
+        PermissionRequest,
+        {
+            **PERMISSION,
+            "subject": {
+                "type": "trust",
+                "folder": "file:///w",
+                "added": [".mcp.json"],
+                "removed": [],
+                "changed": ["AGENTS.md"],
+                "difference": "--- trusted/AGENTS.md",
+            },
+        },
+    ),
     (PermissionRequest, {**PERMISSION, "subject": {"type": "_launch", "missile": 3}}),
     (PermissionAnswer, {"option": "once", "note": "go on"}),
     (Question, QUESTION),

@@ -16,11 +16,12 @@ from agent_core.kernel.errors import FileMissing, SessionBusy, SessionClosed, Us
 from agent_core.messages import BashMessage, ToolResultMessage
 from agent_core.session import BashResult
 from agent_core.session.parts import Place, SessionOptions
+from agent_core.session.standing import Standing
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.workspace import Workspace
 from agent_core.workspace.adapters.memory import MemoryFiles
 from agent_core.workspace.adapters.processes import DiskProcesses
-from agent_core.workspace.permission import Mode, ModePolicy
+from agent_core.workspace.permission import Mode
 from tests.support.processes import processes_with, wait_gone
 from tests.support.scripted_model import Gate, ScriptedModel, call, say
 from tests.support.sessions import Bench, bench
@@ -54,7 +55,7 @@ async def ground(
     settings = SessionOptions(
         tool_options={"bash": dict(options or {})}, scratch=str(root.parent / "outputs")
     )
-    place = Place(workspace=workspace, policy=ModePolicy(mode))
+    place = Place(workspace=workspace, standing=Standing(mode=mode))
     async with bench(ScriptedModel(turns), options=settings, place=place, **more) as b:
         yield b
 

@@ -26,6 +26,7 @@ from agent_core.workspace import (
 from agent_core.workspace.adapters.disk import DiskFiles
 from agent_core.workspace.adapters.processes import DiskProcesses
 from agent_core.workspace.paths import UNICODE_SPACES, meanings, refusal
+from agent_core.workspace.permission import Needs
 
 
 class Mount:
@@ -171,12 +172,18 @@ class RootedProcesses:
         self._processes = DiskProcesses()
 
     async def start(
-        self, argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str], stdin: bytes = b""
+        self,
+        argv: tuple[str, ...],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        stdin: bytes = b"",
+        needs: frozenset[Needs] = frozenset(),
     ) -> Process:
         """Start a process."""
         with self._mount.telling():
             outer = self._mount.out(cwd)
-            return await self._processes.start(argv, cwd=outer, env=env, stdin=stdin)
+            return await self._processes.start(argv, cwd=outer, env=env, stdin=stdin, needs=needs)
 
     async def before_start(self) -> str | None:
         """Pass on."""

@@ -29,7 +29,12 @@ class Ground:
 
     def configure(self, *, api: str = "openai-completions", **settings: Any) -> None:
         """Write the user's configuration; commands are allowed unless `permission` says otherwise."""
-        chosen = {"permission": {"mode": "yolo"}, "steer": {"graceS": 0}, **settings}
+        chosen = {
+            "defaultProjectTrust": "always",
+            "permission": {"mode": "yolo"},
+            "steer": {"graceS": 0},
+            **settings,
+        }
         write_config(self.dirs.config, self.provider, api=api, settings=chosen)
 
     def file(self, name: str, text: str) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 
 from agent_core.assembly.build import Ingredients, build_session, offspring_in
-from agent_core.events import Event, Reader, Stamped
+from agent_core.events import Budgets, Event, Reader, Stamped
 from agent_core.events.codec import NAMES
 from agent_core.hooks import HookTable
 from agent_core.kernel import Clock, SessionId
@@ -24,14 +24,16 @@ from agent_core.messages import (
 from agent_core.providers import Model, ModelFacts
 from agent_core.providers.model_refs import Named, Scope, without_level
 from agent_core.session import AgentSession
+from agent_core.session.budgets import Allowance
 from agent_core.session.parts import Place, SessionOptions
+from agent_core.session.standing import Standing
 from agent_core.storage import Opened, Recovery, SessionStore
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.tools import Tool, ToolSpec
 from agent_core.transcript.entries import Header
-from agent_core.workspace import Process, Workspace
+from agent_core.workspace import NO_NEEDS, Process, Workspace
 from agent_core.workspace.adapters.memory import MemoryFiles
-from agent_core.workspace.permission import Mode, ModePolicy
+from agent_core.workspace.permission import Mode, Needs
 from tests.support.clock import FakeClock
 from tests.support.scripted_model import ScriptedModel
 from tests.support.tools import echo
@@ -65,7 +67,13 @@ class NoProcesses:
     """Starts nothing: sessions under test run tools of their own."""
 
     async def start(
-        self, argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str], stdin: bytes = b""
+        self,
+        argv: tuple[str, ...],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        stdin: bytes = b"",
+        needs: frozenset[Needs] = NO_NEEDS,
     ) -> Process:
         raise FileMissing(f"there is no program {argv[0]!r} here")
 
@@ -152,6 +160,9 @@ async def bench(
     opened: Opened | None = None,
     clock: Clock | None = None,
     mode: Mode = "yolo",
+    standing: Standing | None = None,
+    budgets: Budgets | None = None,
+    env: Mapping[str, str] | None = None,
     root: Path = Path("/project"),
     files: dict[str, str] | None = None,
     usable: bool = True,
@@ -172,13 +183,17 @@ async def bench(
             files={root / name: text.encode() for name, text in (files or {}).items()},
         ),
         processes=NoProcesses(),
-        env={},
+        env=env or {},
     )
     ingredients = Ingredients(
         clock=clock,
         opened=opened,
         offspring=offspring_in(store),
-        place=Place(workspace=workspace, policy=ModePolicy(mode)),
+        place=Place(
+            workspace=workspace,
+            standing=standing or Standing(mode=mode),
+            allowance=Allowance(most=budgets or Budgets()),
+        ),
         source=OneModel(model),
         model=model if usable else None,
         tools=tools,

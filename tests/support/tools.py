@@ -6,9 +6,16 @@ import anyio
 
 from agent_core.kernel import JsonObject
 from agent_core.tools import ToolContext, ToolResult, ToolSpec, text_result
-from agent_core.workspace.permission import ToolKind
+from agent_core.workspace.permission import Allowed, ToolKind
 
 Work = Callable[[JsonObject, ToolContext], Awaitable[ToolResult]]
+
+
+class AllowsAll:
+    """A policy that lets every call run: for tests of what tools do."""
+
+    async def judge(self, **_call: object) -> Allowed:
+        return Allowed()
 
 
 class FunctionTool:

@@ -2,9 +2,10 @@
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,12 @@ from agent_core.tools.runner import ToolOutcome, ToolRunner
 from agent_core.workspace import PermissionPolicy, Workspace
 from agent_core.workspace.adapters.disk import DiskFiles
 from agent_core.workspace.adapters.processes import DiskProcesses
-from agent_core.workspace.permission import ModePolicy
+from tests.support.contained import contained
+from tests.support.tools import AllowsAll
 
 NOBODY = 65534
+WITH_AND_WITHOUT = pytest.mark.parametrize("bench", ["open", "contained"], indirect=True)
+"""Runs the tests of a module also with contained commands."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -33,7 +37,7 @@ class Bench:
     tools: dict[str, Tool]
     options: dict[str, JsonValue] = field(default_factory=dict)
     hooks: HookTable = field(default_factory=HookTable)
-    policy: PermissionPolicy = field(default_factory=lambda: ModePolicy("yolo"))
+    policy: PermissionPolicy = field(default_factory=AllowsAll)
     shown: list[str] = field(default_factory=list)
     """Live output."""
     begun: list[JsonObject] = field(default_factory=list)
@@ -99,10 +103,19 @@ def make_bench(root: Path, *, home: Path, env: Mapping[str, str]) -> Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, child_env: dict[str, str]) -> Bench:
+def bench(
+    request: pytest.FixtureRequest, tmp_path: Path, child_env: dict[str, str]
+) -> Iterator[Bench]:
+    """Make a bench; with `WITH_AND_WITHOUT` each test has one whose commands are contained as well."""
     root = Path(os.path.realpath(tmp_path)) / "ws"
     root.mkdir()
-    return make_bench(root, home=root.parent / "home", env=child_env)
+    made = make_bench(root, home=root.parent / "home", env=child_env)
+    if getattr(request, "param", "open") == "open":
+        yield made
+        return
+    with contained(root, env=child_env, readable=(made.scratch, Path(sys.prefix))) as sandbox:
+        processes = DiskProcesses(sandbox=sandbox)
+        yield replace(made, workspace=replace(made.workspace, processes=processes))
 
 
 @pytest.fixture

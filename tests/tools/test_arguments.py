@@ -135,7 +135,7 @@ def test_the_tools_have_the_names_that_models_know() -> None:
         "read": (["path", "offset", "limit"], ["path"], "read", True),
         "write": (["path", "content"], ["path", "content"], "edit", False),
         "edit": (["path", "edits"], ["path", "edits"], "edit", False),
-        "bash": (["command", "timeout"], ["command"], "execute", False),
+        "bash": (["command", "timeout", "needs"], ["command"], "execute", False),
         "grep": (
             ["pattern", "path", "glob", "ignoreCase", "literal", "context", "limit"],
             ["pattern"],

@@ -14,7 +14,9 @@ from typing_extensions import override
 
 from agent_core.tools.runner import ToolOutcome
 from tests.support.sizes import at_size
-from tests.tools.conftest import Bench, details, words
+from tests.tools.conftest import WITH_AND_WITHOUT, Bench, details, words
+
+pytestmark = WITH_AND_WITHOUT
 
 
 async def _bash(bench: Bench, command: str, **more):
@@ -66,6 +68,14 @@ async def test_a_prefix_comes_before_every_command(bench: Bench) -> None:
 async def test_prefix_and_command_write_both(bench: Bench) -> None:
     bench.options["prefix"] = "echo prefix_output"
     assert words(await _bash(bench, "echo command_output")) == "prefix_output\ncommand_output\n"
+
+
+@pytest.mark.parametrize("text", ["-x", "+x", "-c true", "--version", "-"])
+async def test_what_begins_as_an_option_is_a_command_all_the_same(bench: Bench, text: str) -> None:
+    outcome = await _bash(bench, text)
+    assert (details(outcome)["exit_code"], "command not found" in words(outcome)) == (127, True)
+    bench.options["prefix"] = text
+    assert "\non\n" in words(await _bash(bench, "echo on"))
 
 
 async def test_a_command_that_writes_nothing_says_so(bench: Bench) -> None:
@@ -186,7 +196,7 @@ async def test_characters_survive_the_borders_of_chunks(bench: Bench) -> None:
 
 
 async def test_bytes_that_are_no_text_are_marked(bench: Bench) -> None:
-    assert words(await _bash(bench, "printf 'a\\xff\\0b\\n'")) == "a\ufffd\ufffdb\n"
+    assert words(await _bash(bench, "printf 'a\\xff\\0b\\n'")) == "a\ufffd<U+0000>b\n"
 
 
 async def test_the_count_of_lines_is_exact(bench: Bench) -> None:

@@ -12,8 +12,11 @@ from typing_extensions import override
 
 from agent_core.hooks import GoOn, Hook, ToolBlocked, ToolCalled, ToolCallOutcome
 from agent_core.workspace.adapters.processes import DiskProcess, DiskProcesses
+from agent_core.workspace.permission import Needs
 from tests.support.processes import processes_with
-from tests.tools.conftest import Bench, details, words
+from tests.tools.conftest import WITH_AND_WITHOUT, Bench, details, words
+
+pytestmark = WITH_AND_WITHOUT
 
 
 @pytest.fixture
@@ -155,10 +158,16 @@ class _Watched(DiskProcesses):
 
     @override
     async def start(
-        self, argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str], stdin: bytes = b""
+        self,
+        argv: tuple[str, ...],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        stdin: bytes = b"",
+        needs: frozenset[Needs] = frozenset(),
     ) -> DiskProcess:
         self.started.append((argv, env))
-        return await super().start(argv, cwd=cwd, env=env, stdin=stdin)
+        return await super().start(argv, cwd=cwd, env=env, stdin=stdin, needs=needs)
 
 
 async def test_only_editors_pagers_and_prompts_are_disarmed(bench: Bench) -> None:

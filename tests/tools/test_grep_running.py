@@ -14,9 +14,12 @@ from agent_core.tools.runner import ToolOutcome
 from agent_core.workspace import Process
 from agent_core.workspace.adapters.memory import MemoryFiles
 from agent_core.workspace.adapters.processes import DiskProcesses
+from agent_core.workspace.permission import Needs
 from tests.support.processes import processes_with
 from tests.support.searches import ENGINES, Engine, searching_with
-from tests.tools.conftest import Bench, details, words
+from tests.tools.conftest import WITH_AND_WITHOUT, Bench, details, words
+
+pytestmark = WITH_AND_WITHOUT
 
 ENDLESS = '#!/bin/sh\nwhile :; do echo \'{"type":"begin","data":{"path":{"text":"./a"}}}\'; done\n'
 SILENT = "#!/bin/sh\nsleep 600\n"
@@ -43,9 +46,15 @@ class Counting:
         self._processes = DiskProcesses()
 
     async def start(
-        self, argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str], stdin: bytes = b""
+        self,
+        argv: tuple[str, ...],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        stdin: bytes = b"",
+        needs: frozenset[Needs] = frozenset(),
     ) -> Process:
-        process = await self._processes.start(argv, cwd=cwd, env=env, stdin=stdin)
+        process = await self._processes.start(argv, cwd=cwd, env=env, stdin=stdin, needs=needs)
         self.started.append(process)
         return process
 
@@ -199,8 +208,8 @@ async def test_ten_thousand_matches_end_at_the_limit(bench: Bench, engine: Engin
 
 async def test_the_ripgrep_on_the_path_of_the_workspace_goes_first(bench: Bench) -> None:
     real = Path(sys.executable).parent / "rg"
-    _program(bench, f'#!/bin/sh\ntouch "{bench.root.parent}/was-run"\nexec "{real}" "$@"\n')
+    _program(bench, f'#!/bin/sh\ntouch "{bench.root}/was-run"\nexec "{real}" "$@"\n')
     bench.put("a.txt", "x\n")
     outcome = await bench.run("grep", pattern="x")
     assert (words(outcome), details(outcome)["engine"]) == ("a.txt:1: x", "ripgrep")
-    assert (bench.root.parent / "was-run").exists()
+    assert (bench.root / "was-run").exists()

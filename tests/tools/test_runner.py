@@ -103,7 +103,15 @@ async def test_hooks_change_arguments_and_they_are_checked_again(bench: Bench) -
     policy = bench.policy = Policy(Allowed())
     assert words(await bench.run("read", path="a.txt")) == path.read_text()
     assert bench.begun == [{"path": "b.txt"}]
-    assert policy.asked == [{"tool": "read", "kind": "read", "arguments": {"path": "b.txt"}}]
+    assert policy.asked == [
+        {
+            "call": "call-1",
+            "run": None,
+            "tool": "read",
+            "kind": "read",
+            "arguments": {"path": "b.txt"},
+        }
+    ]
     bench.options["to"] = 7
     outcome = await bench.run("read", path="a.txt")
     assert outcome.status == "error"

@@ -2,6 +2,9 @@
 
 import json
 import os
+import shutil
+import socket
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +14,17 @@ from tests.support.shared import shared_path
 WHERE_ALLOWED = {"allow": True, "ask": True, "refuse": False}
 
 
-def hostile_cases() -> list[dict[str, Any]]:
-    """Give the cases that make sense here; skips the test without the corpus."""
+def all_cases() -> list[dict[str, Any]]:
+    """Give the whole corpus; skips the test without it."""
     corpus = shared_path("data", "hostile", "paths.jsonl").read_text(encoding="utf-8")
-    cases = [json.loads(line) for line in corpus.splitlines()]
-    return [case for case in cases if case["platform"] != "win32" and case["expect"] != "race"]
+    return [json.loads(line) for line in corpus.splitlines()]
+
+
+def hostile_cases() -> list[dict[str, Any]]:
+    """Give the cases that make sense here and now; skips the test without the corpus."""
+    return [
+        case for case in all_cases() if case["platform"] != "win32" and case["expect"] != "race"
+    ]
 
 
 def make_fixture(base: Path) -> None:
@@ -32,6 +41,15 @@ def make_fixture(base: Path) -> None:
         os.link(base / target, base / name)
     for name in fixture["fifos"]:
         os.mkfifo(base / name)
+    for name in fixture["sockets"]:
+        _make_socket(base / name)
+
+
+def _make_socket(path: Path) -> None:
+    """Make a socket; its address must be short, so it is made elsewhere and moved."""
+    with tempfile.TemporaryDirectory(prefix="tl-") as folder, socket.socket(socket.AF_UNIX) as made:
+        made.bind(f"{folder}/s")
+        shutil.move(f"{folder}/s", path)
 
 
 def outside_of_workspace(base: Path) -> dict[str, bytes | None]:

@@ -24,6 +24,8 @@ from agent_core.kernel.errors import (
 )
 from agent_core.workspace import FileText
 from agent_core.workspace.adapters.disk import DiskFiles
+from agent_core.workspace.adapters.gate import Gate, best_gate
+from agent_core.workspace.adapters.gate_walk import WalkGate
 from tests.support.shared import ROOT
 from tests.support.sizes import at_size
 from tests.workspace.hostile import (
@@ -32,6 +34,8 @@ from tests.workspace.hostile import (
     make_fixture,
     outside_of_workspace,
 )
+
+GATES: tuple[Gate, ...] = (best_gate(), WalkGate())
 
 
 @pytest.fixture
@@ -78,6 +82,8 @@ async def test_mode_and_attributes_stay(files: DiskFiles, root: Path) -> None:
     path.write_text("old")
     path.chmod(0o751)
     if os.geteuid() == 0:
+        # A workspace of another user, as in a container.
+        os.chown(root, 1234, 1235)
         os.chown(path, 1234, 1235)
     with suppress(OSError):
         os.setxattr(path, "user.tiller", b"kept")
@@ -314,10 +320,11 @@ async def test_reading_a_large_file_is_refused_in_words(files: DiskFiles, root: 
 
 
 @pytest.mark.slow
-async def test_no_path_of_the_corpus_gets_out(root: Path) -> None:
+@pytest.mark.parametrize("gate", GATES, ids=["in one step", "name by name"])
+async def test_no_path_of_the_corpus_gets_out(root: Path, gate: Gate) -> None:
     base = root.parent
     make_fixture(base)
-    files = DiskFiles((base / "ws",), base / "home")
+    files = DiskFiles((base / "ws",), base / "home", gate=gate)
     outside = outside_of_workspace(base)
     wrong: list[str] = []
     for case in hostile_cases():

@@ -26,7 +26,8 @@ from agent_core.kernel.errors import (
 from agent_core.workspace import Entry, FileBytes
 from agent_core.workspace.adapters import disk_names
 from agent_core.workspace.adapters.disk import DiskFiles
-from agent_core.workspace.adapters.disk_io import Place, open_regular
+from agent_core.workspace.adapters.disk_io import open_regular
+from agent_core.workspace.adapters.disk_place import Place
 
 NOBODY = 65534
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.workspace.adapters.disk import DiskFiles
+from agent_core.workspace.adapters.gate_walk import WalkGate
 from agent_core.workspace.adapters.memory import MemoryFiles
 from tests.workspace.conformance import FilesConformance
 from tests.workspace.subject import OnDisk, Subject
@@ -35,6 +36,19 @@ class TestDiskFiles(FilesConformance):
         root.mkdir()
         home.mkdir()
         return Subject(files=DiskFiles((root,), home), root=root, home=home, contents=OnDisk())
+
+
+class TestDiskFilesNameByName(FilesConformance):
+    """On disk, where the system cannot refuse links in one step."""
+
+    @pytest.fixture
+    def subject(self, tmp_path: Path) -> Subject:
+        base = Path(os.path.realpath(tmp_path))
+        root, home = base / "ws", base / "home"
+        root.mkdir()
+        home.mkdir()
+        files = DiskFiles((root,), home, gate=WalkGate())
+        return Subject(files=files, root=root, home=home, contents=OnDisk())
 
 
 class TestMemoryFiles(FilesConformance):

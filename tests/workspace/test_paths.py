@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.kernel.errors import PathRefused, WorkspaceError
+from agent_core.kernel.errors import NotAFile, PathRefused, WorkspaceError
 from agent_core.workspace.adapters.disk import DiskFiles
 from agent_core.workspace.adapters.memory import MemoryFiles
 from agent_core.workspace.paths import meanings, name_variants
@@ -184,3 +184,47 @@ async def test_a_path_that_is_too_long_only_below_the_root_is_refused_too(base: 
     with pytest.raises(WorkspaceError, match="ENAMETOOLONG"):
         _ = await files.write(await files.resolve(words, "write"), "x", base=None)
     assert list((base / "ws").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words", ["a.txt/", "a.txt/.", "dir/../a.txt/", " a.txt/ ", "a.txt/../a.txt", "a.txt/..", "to_file/", "a.txt/b"]
+)  # fmt: skip
+async def test_a_file_is_no_folder_on_the_way(base: Path, words: str) -> None:
+    (base / "ws/dir").mkdir()
+    (base / "ws/a.txt").write_text("x")
+    (base / "ws/to_file").symlink_to("a.txt")
+    files = DiskFiles((base / "ws",), base)
+    for access in ("read", "write"):
+        with pytest.raises(WorkspaceError):
+            _ = await files.read(await files.resolve(words, access))
+
+
+async def test_words_that_mean_a_folder_make_no_file(base: Path) -> None:
+    (base / "ws/dir").mkdir()
+    files = DiskFiles((base / "ws",), base)
+    for words in ("new/", "new/.", "dir/new/"):
+        with pytest.raises(NotAFile, match="Is a directory"):
+            _ = await files.resolve(words, "write")
+    assert await files.resolve("dir/", "read") == base / "ws/dir"
+    assert await files.resolve("none/../dir/.", "read") == base / "ws/dir"
+
+
+HIDDEN = "\u00ad\u034f\u061c\u115f\u1160\u17b4\u180b\u180e\u200b\u200c\u200d\u200e\u2028\u202e\u2060\u2065\u2069\u206f\u3164\ufe0f\ufeff\uffa0\ufff9\U000e0001\U000e0041\U000e0100"  # fmt: skip
+
+
+@pytest.mark.parametrize("char", HIDDEN, ids=ascii)
+async def test_a_new_name_has_no_character_that_nobody_sees(base: Path, char: str) -> None:
+    files = DiskFiles((base / "ws",), base)
+    for words in (f"a{char}b.py", f"new/{char}b.py", f"a{char}/b.py"):
+        with pytest.raises(PathRefused, match="control or invisible characters"):
+            _ = await files.resolve(words, "write")
+    for words in ("😀.py", "👩\u200d💻.md", "❤\ufe0f.md", "می\u200cروم.txt", "日本.txt"):
+        assert await files.resolve(words, "write") == base / "ws" / words
+
+
+@pytest.mark.parametrize(
+    "words", ["data:x", "DATA:x", "javascript:x", "mailto:a@b", "urn:x:y", "about:blank", "untitled:x", "git+ssh://h/x"]
+)  # fmt: skip
+async def test_an_address_is_no_name_for_a_new_file(base: Path, words: str) -> None:
+    with pytest.raises(PathRefused, match="is a URI"):
+        _ = await DiskFiles((base / "ws",), base).resolve(words, "write")

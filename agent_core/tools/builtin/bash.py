@@ -10,6 +10,8 @@ from agent_core.messages import Text
 from agent_core.tools.arguments import ModelTool, Seconds, ToolArguments, schema_of
 from agent_core.tools.command import Command
 from agent_core.tools.port import ToolContext, ToolResult, ToolSpec
+from agent_core.workspace import Killed
+from agent_core.workspace.permission import Needs
 
 TITLE_CHARS = 120
 
@@ -19,6 +21,10 @@ class BashArguments(ToolArguments):
 
     command: str = Field(description="The bash command")
     timeout: Seconds | None = Field(default=None, description="Seconds after which it is ended")
+    needs: tuple[Needs, ...] = Field(
+        default=(),
+        description="What this command cannot do without, beyond its containment: `network` for connections and unix sockets (installing, downloading, pushing), `gitConfig` to change .git/config or hooks. Leave it out for everything else: the user may be asked.",
+    )
 
 
 def bash_tool() -> ModelTool[BashArguments]:
@@ -27,7 +33,7 @@ def bash_tool() -> ModelTool[BashArguments]:
     return ModelTool(
         spec=ToolSpec(
             name="bash",
-            description=f"Run a command with bash in the workspace. Gives what it wrote to stdout and stderr, the last {DEFAULT_MAX_LINES} lines or {limit}, whichever is less; longer output is kept whole in a file that is named. There is no input. The command and everything that it started are ended when it returns or its time is over.",
+            description=f"Run a command with bash in the workspace. Gives what it wrote to stdout and stderr, the last {DEFAULT_MAX_LINES} lines or {limit}, whichever is less; longer output is kept whole in a file that is named. There is no input. Commands are contained as a rule: they write only inside the workspace and to a private /tmp, see no secrets, and have no network unless `needs` asks for it. The command and everything that it started are ended when it returns or its time is over.",
             parameters=schema_of(BashArguments),
             kind="execute",
             snippet="Run a command",
@@ -49,7 +55,11 @@ async def _bash(arguments: BashArguments, context: ToolContext) -> ToolResult:
     stale = await context.processes.before_start()
     begun_s = context.clock.monotonic_s()
     command = Command(
-        context.workspace, options=context.options, scratch=context.scratch, show=context.output
+        context.workspace,
+        options=context.options,
+        scratch=context.scratch,
+        show=context.output,
+        needs=frozenset(arguments.needs),
     )
     await command.run(arguments.command, timeout_s=arguments.timeout)
     took_ms = round((context.clock.monotonic_s() - begun_s) * 1000)
@@ -81,7 +91,19 @@ def _result(text: str, command: Command, stale: str | None, *, took_ms: int) -> 
             for name, value in asdict(tail).items()  # pyright: ignore[reportAny] - the fields are JSON
             if name != "content"
         }
-    if command.killed and command.killed.survivors:
-        details["survivors"] = list(command.killed.survivors)
+    if command.killed:
+        details |= _about(command.killed)
     whole = parts[0] if len(parts) == 1 else "\n\n".join(part.removesuffix("\n") for part in parts)
     return ToolResult(content=(Text(text=whole),), details=details, is_error=failed)
+
+
+def _about(killed: Killed) -> dict[str, JsonValue]:
+    """Give what there is to say of an end; nothing as a rule."""
+    told: dict[str, JsonValue] = {}
+    if killed.survivors:
+        told["survivors"] = list(killed.survivors)
+    if killed.quarantined:
+        told["quarantined"] = [str(path) for path in killed.quarantined]
+    if killed.denied:
+        told["denied"] = list(killed.denied)
+    return told

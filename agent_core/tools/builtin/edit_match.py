@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from agent_core.kernel.errors import ToolError
+from agent_core.kernel.visible import as_meant
 from agent_core.tools.builtin.edit_endings import Endings, with_lf
 from agent_core.tools.builtin.edit_fuzzy import FuzzyText, fuzzy
 from agent_core.tools.builtin.edit_occurrences import (
@@ -13,7 +14,12 @@ from agent_core.tools.builtin.edit_occurrences import (
     Occurrences,
     occurrences,
 )
+from agent_core.tools.builtin.secret_marks import MARK, check_marks
 
+ABOUT_MARKS = (
+    " A mark like [redacted:token] stands for a secret that you are not shown and that is still in the file: choose an "
+    "oldText without it, and leave the secret where it is."
+)
 HINT_LINES = 3
 HINT_CHARS = 4
 
@@ -78,6 +84,8 @@ def apply_edits(text: str, edits: Sequence[Replacement], *, path: str) -> Edited
             message = f"edits[{first}] and edits[{second}] overlap in {path}. Merge them into one edit or target disjoint regions."
             raise ToolError(message)
     spans = tuple(one.span for one in found)
+    for one in spans:
+        check_marks(one.new, before=endings.lf[one.start : one.end], path=path)
     after = _composed(text, endings, spans)
     if after == text:
         message = f"No changes made to {path}. The replacement produced identical content."
@@ -132,7 +140,10 @@ def _find(edit: Replacement, lf: str, remembered: FuzzyText, *, said: _Said) -> 
         raise said.several(count)
     if place := exact.place or alike.place:
         return Span(start=place[0], end=place[1], new=new)
-    raise said.missing(_hint(old, remembered))
+    meant = Replacement(old=as_meant(old), new=as_meant(new))
+    if meant.old != old:
+        return _find(meant, lf, remembered, said=said)
+    raise said.missing(ABOUT_MARKS if MARK.search(old) else _hint(old, remembered))
 
 
 def _as_remembered(old: str, exact: Occurrences, remembered: FuzzyText) -> Occurrences:

@@ -12,6 +12,7 @@ from agent_core.kernel.errors import FileMissing, NotText, StaleText
 from agent_core.kernel.truncation import format_size
 from agent_core.tools.arguments import ModelTool, ToolArguments, schema_of
 from agent_core.tools.builtin.common import PATH_NAMES, path_said
+from agent_core.tools.builtin.secret_marks import check_marks
 from agent_core.tools.port import ToolContext, ToolResult, ToolSpec, text_result
 from agent_core.workspace import FileBytes, Files, FileText, Written
 
@@ -57,6 +58,8 @@ async def _write(arguments: WriteArguments, context: ToolContext) -> ToolResult:
     while True:
         base = await _base(files, path, said=arguments.path)
         try:
+            if base is not None:
+                check_marks(content, before=base.text, path=arguments.path)
             written, converted = await _over(files, path, content, base=base)
         except StaleText:
             tries -= 1

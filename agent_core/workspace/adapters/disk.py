@@ -2,8 +2,9 @@
 
 import errno
 import os
+import sys
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from io import FileIO
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from agent_core.kernel.errors import PathRefused
 from agent_core.workspace.adapters.disk_errors import (
     deleted,
     gone_already,
+    is_folder,
     missing,
     swapped,
     workspace_error,
@@ -21,18 +23,20 @@ from agent_core.workspace.adapters.disk_folders import entries_of, kind_of
 from agent_core.workspace.adapters.disk_io import (
     create,
     open_regular,
-    place_of,
     read_regular,
     replace,
 )
 from agent_core.workspace.adapters.disk_names import check_movable, delete, move
+from agent_core.workspace.adapters.disk_place import place_made, place_of
 from agent_core.workspace.adapters.disk_reader import DiskReader
 from agent_core.workspace.adapters.disk_watch import watching
+from agent_core.workspace.adapters.gate import Gate, best_gate
 from agent_core.workspace.adapters.path_locks import PathLocks
 from agent_core.workspace.paths import (
     check_new_name,
     is_inside,
     meanings,
+    means_folder,
     name_variants,
     real_path,
     refusal,
@@ -50,6 +54,7 @@ from agent_core.workspace.port import (
     Written,
 )
 from agent_core.workspace.text import decode_text, encode_text, hashing, sha256_of
+from agent_core.workspace.windows_names import windows_refusal
 
 
 class DiskFiles:
@@ -62,6 +67,7 @@ class DiskFiles:
         *,
         read_roots: Sequence[Path] = (),
         locks: PathLocks | None = None,
+        gate: Gate | None = None,
     ) -> None:
         """Take the folders that may be used.
 
@@ -70,11 +76,13 @@ class DiskFiles:
             home: What `~` means.
             read_roots: Absolute; more folders that may be read, not written. They need not be there yet.
             locks: Shared by all who may write the same files; None: nobody else does.
+            gate: Opens folders; None: the best that there is here.
         """
         self._roots = tuple(roots)
         self._read_roots = tuple(read_roots)
         self._home = home
         self._locks = locks or PathLocks()
+        self._chosen_gate = gate
 
     async def resolve(self, path: str, access: Access) -> Path:
         """Find the real path that a model means."""
@@ -145,7 +153,7 @@ class DiskFiles:
         """Watch a file, or what is directly in a folder."""
         is_folder = (await self.stat(path)).kind == "folder"
         root = await to_thread.run_sync(self._root_of, path, "read")
-        async with watching(path, root=root, is_folder=is_folder) as changes:
+        async with watching(path, root=root, is_folder=is_folder, gate=self._gate) as changes:
             yield changes
 
     async def stat(self, path: Path) -> FileStat:
@@ -157,37 +165,50 @@ class DiskFiles:
 
     # In a thread
 
+    @property
+    def _gate(self) -> Gate:
+        # Not tried before it is needed: that takes time.
+        return self._chosen_gate or best_gate()
+
     def _resolve(self, path: str, access: Access) -> Path:
         allowed = self._allowed(access)
+        if sys.platform == "win32" and (why := windows_refusal(path)):
+            message = f"{shown(path)} {why}; name a file inside the workspace"
+            raise PathRefused(message)
         literal = meanings(path, root=self._roots[0], home=self._home)
         found = [real_path(one) for one in literal]
         inside = [one for one in found if is_inside(one, allowed)]
         if not inside:
             raise refusal(path, leads_to=found[-1], roots=allowed)
-        for one in inside:
+        for words, one in zip(literal, found, strict=True):
+            if not is_inside(one, allowed):
+                continue
             if one.is_symlink():
                 raise swapped(one)
             if os.path.lexists(one):
+                _check_way(path, words, leads_to=one)
                 return one
         if not is_inside(found[-1], allowed):
             raise refusal(path, leads_to=found[-1], roots=allowed)
         if access == "read":
             return _variant(literal[-1], allowed) or inside[-1]
         target = _to_create(inside)
+        if means_folder(path):
+            raise is_folder(target)
         there = next(parent for parent in target.parents if parent.is_dir())
         check_new_name(path, made=target.relative_to(there))
         return target
 
     def _list(self, path: Path) -> tuple[Entry, ...]:
-        return entries_of(path, root=self._root_of(path, "read"))
+        return entries_of(path, root=self._root_of(path, "read"), gate=self._gate)
 
     def _open(self, path: Path) -> tuple[FileIO, int]:
-        with place_of(path, root=self._root_of(path, "read"), make=False) as place:
+        with place_of(path, root=self._root_of(path, "read"), gate=self._gate) as place:
             file = open_regular(place)
             return file, os.fstat(file.fileno()).st_size
 
     def _read(self, path: Path, limit_bytes: int) -> FileText | FileBytes:
-        with place_of(path, root=self._root_of(path, "read"), make=False) as place:
+        with place_of(path, root=self._root_of(path, "read"), gate=self._gate) as place:
             data = read_regular(place, limit_bytes=limit_bytes)
         return _content(path, data)
 
@@ -195,7 +216,7 @@ class DiskFiles:
         root = self._root_of(path, "write")
         if base is None:
             data = encode_text(text, encoding="utf-8", bom=False)
-            with place_of(path, root=root, make=True) as place:
+            with place_made(path, root=root, gate=self._gate) as place:
                 create(place, data)
             return Written(
                 path=path, sha256=sha256_of(data), source="disk", saved=True, created=True
@@ -203,7 +224,7 @@ class DiskFiles:
         data = encode_text(text, encoding=base.encoding, bom=base.bom)
         digest = hashing(data)
         try:
-            with place_of(path, root=root, make=False) as place:
+            with place_of(path, root=root, gate=self._gate) as place:
                 before = replace(place, data, base=base)
         except FileNotFoundError as error:
             raise deleted(path) from error
@@ -218,7 +239,7 @@ class DiskFiles:
 
     def _delete(self, path: Path, expected_sha256: str) -> None:
         try:
-            with place_of(path, root=self._root_of(path, "write"), make=False) as place:
+            with place_of(path, root=self._root_of(path, "write"), gate=self._gate) as place:
                 delete(place, expected_sha256=expected_sha256)
         except FileNotFoundError as error:
             raise gone_already(path) from error
@@ -228,18 +249,18 @@ class DiskFiles:
         with ExitStack() as stack:
             # Looked at before folders are made for nothing.
             try:
-                old = stack.enter_context(place_of(source, root=from_root, make=False))
+                old = stack.enter_context(place_of(source, root=from_root, gate=self._gate))
                 check_movable(old)
             except OSError as error:
                 raise workspace_error(error, source) from error
-            move(old, stack.enter_context(place_of(target, root=to_root, make=True)))
+            move(old, stack.enter_context(place_made(target, root=to_root, gate=self._gate)))
 
     def _stat(self, path: Path) -> FileStat:
         root = self._root_of(path, "read")
         if path == root:
             found = root.stat()
         else:
-            with place_of(path, root=root, make=False) as place:
+            with place_of(path, root=root, gate=self._gate) as place:
                 if (seen := place.look()) is None:
                     raise missing(path)
                 found = seen
@@ -261,6 +282,19 @@ class DiskFiles:
             if path.is_relative_to(root):
                 return root
         raise refusal(str(path), leads_to=path, roots=allowed)
+
+
+def _check_way(path: str, words: Path, *, leads_to: Path) -> None:
+    """Refuse a path that goes through a file as if it were a folder; `real_path` would leave that out.
+
+    Raises:
+        NotADirectoryError: It does.
+    """
+    if means_folder(path) and not leads_to.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+    # What is not there is left out too: many write `new/../file`, and mean the file.
+    with suppress(FileNotFoundError):
+        _ = words.stat()
 
 
 def _no_path(path: str, error: ValueError | OSError) -> PathRefused:

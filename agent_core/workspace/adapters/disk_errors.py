@@ -5,6 +5,7 @@ from pathlib import Path
 
 from agent_core.kernel.errors import (
     AccessRefused,
+    EditUnverified,
     FileMissing,
     FileTooLarge,
     NotAFile,
@@ -108,3 +109,31 @@ def changed(path: Path) -> StaleText:
 def deleted(path: Path) -> StaleText:
     """Make the error for a text that somebody else has deleted."""
     return StaleText(f"{path} was deleted since it was read: nothing was written.")
+
+
+def foreign(path: Path, *, owner: int) -> AccessRefused:
+    """Make the error for a file that belongs to another user."""
+    return AccessRefused(
+        f"{path} belongs to another user ({owner}): it was not changed. Use another file, or ask the user to take it over."
+    )
+
+
+def shared(path: Path) -> AccessRefused:
+    """Make the error for a folder into which everybody may put files."""
+    return AccessRefused(
+        f"{path.parent} is a folder that all users of this machine share: nothing was changed in it. Use a folder of the user's own."
+    )
+
+
+def moved_away(path: Path) -> StaleText:
+    """Make the error for a folder that was moved between check and use."""
+    return StaleText(
+        f"The folder of {path} was moved or replaced while it was used: nothing was written. Look where it is now, and read the file again."
+    )
+
+
+def landed_elsewhere(path: Path) -> EditUnverified:
+    """Make the error for a folder that was moved at the very moment of writing."""
+    return EditUnverified(
+        f"The folder of {path} was moved or replaced while it was written: the text is where that folder is now. Look for it before going on."
+    )

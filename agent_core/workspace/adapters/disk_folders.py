@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from agent_core.workspace.adapters.disk_errors import missing, no_folder
-from agent_core.workspace.adapters.disk_io import place_of
+from agent_core.workspace.adapters.disk_place import place_of
+from agent_core.workspace.adapters.gate import Gate, enter_root
 from agent_core.workspace.port import Entry
 
 LISTED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -22,12 +23,13 @@ def kind_of(mode: int) -> Kind:
     return "folder" if stat.S_ISDIR(mode) else "other"
 
 
-def entries_of(path: Path, *, root: Path) -> tuple[Entry, ...]:
+def entries_of(path: Path, *, root: Path, gate: Gate) -> tuple[Entry, ...]:
     """List a folder. Links are followed to tell what they lead to, and no further.
 
     Args:
         path: Real, the root or below it.
         root: Real.
+        gate: Opens the folders.
 
     Raises:
         FileMissing: Nothing there.
@@ -35,15 +37,15 @@ def entries_of(path: Path, *, root: Path) -> tuple[Entry, ...]:
         PathRefused: A part of the path has become a link.
         OSError: The system says no.
     """
-    with folder_of(path, root=root) as folder, os.scandir(folder) as found:
+    with folder_of(path, root=root, gate=gate) as folder, os.scandir(folder) as found:
         return tuple(_entry(one) for one in found)
 
 
 @contextmanager
-def folder_of(path: Path, *, root: Path) -> Generator[int]:
+def folder_of(path: Path, *, root: Path, gate: Gate) -> Generator[int]:
     """Open a folder for listing; raises as `entries_of` does."""
     try:
-        opened = _opened(path, root)
+        opened = _opened(path, root, gate)
     except FileNotFoundError as error:
         raise missing(path) from error
     except NotADirectoryError as error:
@@ -54,10 +56,14 @@ def folder_of(path: Path, *, root: Path) -> Generator[int]:
         os.close(opened)
 
 
-def _opened(path: Path, root: Path) -> int:
+def _opened(path: Path, root: Path, gate: Gate) -> int:
     if path == root:
-        return os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    with place_of(path, root=root, make=False) as place:
+        top = enter_root(gate, root)
+        try:
+            return os.open(".", LISTED, dir_fd=top)
+        finally:
+            os.close(top)
+    with place_of(path, root=root, gate=gate) as place:
         found = place.look()
         if found is not None and not stat.S_ISDIR(found.st_mode):
             raise no_folder(path)

@@ -1,25 +1,28 @@
-"""Files below a folder, opened step by step so that no link can lead out between check and use. Blocking."""
+"""Files in open folders, so that no link can lead out between check and use. Blocking."""
 
 import codecs
 import os
 import secrets
 import stat
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import suppress
 from io import FileIO
-from pathlib import Path
 
-from agent_core.kernel.errors import AccessRefused, StaleText, WorkspaceError
+from agent_core.kernel.errors import StaleText, WorkspaceError
 from agent_core.workspace.adapters.disk_errors import (
     changed,
     deleted,
-    is_folder,
-    is_special,
+    foreign,
     missing,
-    swapped,
     too_large,
+)
+from agent_core.workspace.adapters.disk_place import (
+    Place,
+    check_changeable,
+    check_folder,
+    check_in_place,
+    check_landed,
+    check_regular,
 )
 from agent_core.workspace.port import READ_LIMIT_BYTES, FileText
 from agent_core.workspace.text import sha256_of
@@ -28,73 +31,11 @@ PIECE_CHARS = 1_048_576
 PRIVATE = 0o600
 ANYONE = 0o666
 """Less the user's umask, which the system takes off."""
-FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Passing through a folder needs no right to list it.
-PASS = FOLDER | (os.O_PATH if sys.platform == "linux" else os.O_RDONLY)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """A name inside an open folder."""
-
-    folder: int
-    name: str
-    path: Path
-    """The same, for messages."""
-
-    def look(self) -> os.stat_result | None:
-        """Say what is there; None: nothing.
-
-        Raises:
-            PathRefused: A link, which `path` was not when it was resolved.
-        """
-        try:
-            found = os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
-        except FileNotFoundError:
-            return None
-        if stat.S_ISLNK(found.st_mode):
-            raise swapped(self.path)
-        return found
-
-
-@contextmanager
-def place_of(path: Path, *, root: Path, make: bool) -> Generator[Place]:
-    """Open the folder of a real path, from the root down.
-
-    Args:
-        path: Real, below the root.
-        root: Real.
-        make: Make the folders that are missing.
-
-    Raises:
-        PathRefused: A folder on the way has become a link.
-        NotAFile: The root itself, or a file stands where a folder is needed.
-        OSError: The system says no, or a folder is missing and is not to be made.
-    """
-    parts = path.relative_to(root).parts
-    if not parts:
-        raise is_folder(path)
-    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        for index, part in enumerate(parts[:-1]):
-            step = _enter(folder, part, at=root.joinpath(*parts[: index + 1]), make=make)
-            os.close(folder)
-            folder = step
-        yield Place(folder=folder, name=parts[-1], path=path)
-    finally:
-        os.close(folder)
-
-
-def _enter(folder: int, name: str, *, at: Path, make: bool) -> int:
-    if make:
-        with suppress(FileExistsError):
-            os.mkdir(name, dir_fd=folder)
-    try:
-        return os.open(name, PASS, dir_fd=folder)
-    except NotADirectoryError as error:
-        # Linux says so of links too.
-        _ = Place(folder=folder, name=name, path=at).look()
-        raise NotADirectoryError(error.errno, error.strerror, str(at)) from error
+NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+# Opening a pipe must not wait for its other end, nor opening a terminal make it ours.
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+SET_ID = stat.S_ISUID | stat.S_ISGID
+RIGHTS = "security.capability"
 
 
 def read_regular(place: Place, *, limit_bytes: int = READ_LIMIT_BYTES) -> bytes:
@@ -122,11 +63,7 @@ def open_regular(place: Place) -> FileIO:
     if (found := place.look()) is None:
         raise missing(place.path)
     check_regular(found, place.path)
-    opened = os.open(
-        place.name,
-        os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC,
-        dir_fd=place.folder,
-    )
+    opened = os.open(place.name, READ, dir_fd=place.folder)
     file = FileIO(opened, "rb")
     try:
         check_regular(os.fstat(opened), place.path)
@@ -147,13 +84,16 @@ def create(place: Place, data: bytes) -> None:
     if (found := place.look()) is not None:
         check_regular(found, place.path)
         raise _exists(place)
+    check_folder(place)
     temp = _write_beside(place, data, like=None)
     try:
+        check_in_place(place)
         _name_new(place, temp)
     finally:
         with suppress(FileNotFoundError):
             os.unlink(temp, dir_fd=place.folder)
     sync_folder(place.folder)
+    check_landed(place)
 
 
 def replace(place: Place, data: bytes, *, base: FileText) -> os.stat_result:
@@ -164,32 +104,34 @@ def replace(place: Place, data: bytes, *, base: FileText) -> os.stat_result:
     Raises:
         StaleText: It changed or went away.
         NotAFile: Something else is there now.
-        AccessRefused: It is write-protected.
+        AccessRefused: It is write-protected or somebody else's.
+        EditUnverified: Its folder was moved in that moment.
         OSError: The system says no; the old file is as it was.
     """
     found = place.look()
     if found is None:
         raise deleted(place.path)
     check_regular(found, place.path)
-    check_writable(place)
+    check_changeable(place, found)
     temp = _write_beside(place, data, like=found)
     try:
         if not _holds(place, base):
             check_unchanged(place, expected_sha256=base.sha256)
+        check_in_place(place)
         os.replace(temp, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
     except BaseException:
         with suppress(FileNotFoundError):
             os.unlink(temp, dir_fd=place.folder)
         raise
     sync_folder(place.folder)
+    check_landed(place)
     return found
 
 
 def _write_beside(place: Place, data: bytes, *, like: os.stat_result | None) -> str:
     """Write a temporary file in the same folder and get it to the disk; gives its name."""
     temp = f".tiller-{secrets.token_hex(8)}.tmp"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    opened = os.open(temp, flags, ANYONE if like is None else PRIVATE, dir_fd=place.folder)
+    opened = os.open(temp, NEW, ANYONE if like is None else PRIVATE, dir_fd=place.folder)
     try:
         with os.fdopen(opened, "wb") as file:
             _ = file.write(data)
@@ -218,8 +160,7 @@ def _name_new(place: Place, temp: str) -> None:
     except OSError:
         # No hard links on this file system: claim the name, then put the file in its place.
         try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            os.close(os.open(place.name, flags, PRIVATE, dir_fd=place.folder))
+            os.close(os.open(place.name, NEW, PRIVATE, dir_fd=place.folder))
         except FileExistsError as error:
             raise _exists(place) from error
         try:
@@ -230,41 +171,29 @@ def _name_new(place: Place, temp: str) -> None:
 
 
 def _keep_attributes(opened: int, place: Place, like: os.stat_result) -> None:
-    # The owner goes first: changing it takes set-uid bits away.
     mine = os.fstat(opened)
-    if (mine.st_uid, mine.st_gid) != (like.st_uid, like.st_gid):
+    if mine.st_uid != like.st_uid:
         try:
             os.fchown(opened, like.st_uid, like.st_gid)
-        except PermissionError:
-            with suppress(PermissionError):
-                os.fchown(opened, -1, like.st_gid)
+        except PermissionError as error:
+            raise foreign(place.path, owner=like.st_uid) from error
+    elif mine.st_gid != like.st_gid:
+        with suppress(PermissionError):
+            os.fchown(opened, -1, like.st_gid)
     if sys.platform == "linux":
         _keep_extended(opened, place)
-    os.fchmod(opened, stat.S_IMODE(like.st_mode))
+    # What a program may do as somebody else was granted to the old text.
+    os.fchmod(opened, stat.S_IMODE(like.st_mode) & ~SET_ID)
 
 
 def _keep_extended(opened: int, place: Place) -> None:
     """Copy extended attributes, access lists among them, as far as the system lets us."""
-    with suppress(OSError):
-        old = os.open(place.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place.folder)
-        try:
-            for name in os.listxattr(old):
+    with suppress(OSError, WorkspaceError), open_regular(place) as file:
+        old = file.fileno()
+        for name in os.listxattr(old):
+            if name != RIGHTS:
                 with suppress(OSError):
                     os.setxattr(opened, name, os.getxattr(old, name))
-        finally:
-            os.close(old)
-
-
-def check_regular(found: os.stat_result, path: Path) -> None:
-    """Refuse what is no regular file.
-
-    Raises:
-        NotAFile: A folder or something special.
-    """
-    if stat.S_ISDIR(found.st_mode):
-        raise is_folder(path)
-    if not stat.S_ISREG(found.st_mode):
-        raise is_special(path)
 
 
 def _holds(place: Place, base: FileText) -> bool:
@@ -293,14 +222,6 @@ def check_unchanged(place: Place, *, expected_sha256: str) -> None:
         raise deleted(place.path)
     if sha256_of(read_regular(place)) != expected_sha256:
         raise changed(place.path)
-
-
-def check_writable(place: Place) -> None:
-    """Refuse to replace a write-protected file, which a rename alone could do."""
-    other_user = os.geteuid() != os.getuid()  # not every system can be asked about that
-    if not os.access(place.name, os.W_OK, dir_fd=place.folder, effective_ids=other_user):
-        message = f"Permission denied: {place.path} is write-protected (EACCES). Ask the user before changing that."
-        raise AccessRefused(message)
 
 
 def _exists(place: Place) -> StaleText:

@@ -5,6 +5,7 @@ import hashlib
 import os
 import secrets
 import sys
+from dataclasses import replace
 
 from agent_core.kernel.errors import AccessRefused, StaleText
 from agent_core.workspace.adapters.disk_errors import (
@@ -13,12 +14,13 @@ from agent_core.workspace.adapters.disk_errors import (
     not_deleted,
     not_moved,
 )
-from agent_core.workspace.adapters.disk_io import (
+from agent_core.workspace.adapters.disk_io import open_regular, sync_folder
+from agent_core.workspace.adapters.disk_place import (
     Place,
+    check_changeable,
+    check_folder,
+    check_in_place,
     check_regular,
-    check_writable,
-    open_regular,
-    sync_folder,
 )
 
 CLAIM = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -38,16 +40,17 @@ def delete(place: Place, *, expected_sha256: str) -> None:
     Raises:
         StaleText: It changed, and is still there; or it went away.
         NotAFile: Something else is there now.
-        AccessRefused: It is write-protected.
+        AccessRefused: It is write-protected or somebody else's.
         OSError: The system says no; the file is still there.
     """
     found = place.look()
     if found is None:
         raise gone_already(place.path)
     check_regular(found, place.path)
-    check_writable(place)
+    check_changeable(place, found)
     _check_same(place, expected_sha256)
-    aside = Place(folder=place.folder, name=f".tiller-{secrets.token_hex(8)}.tmp", path=place.path)
+    aside = replace(place, name=f".tiller-{secrets.token_hex(8)}.tmp")
+    check_in_place(place)
     try:
         os.rename(place.name, aside.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
     except FileNotFoundError as error:
@@ -68,10 +71,13 @@ def move(source: Place, target: Place) -> None:
         FileMissing: Nothing at the source.
         NotAFile: It is no regular file.
         StaleText: Something is at the target.
-        AccessRefused: The target is on another file system.
+        AccessRefused: The target is on another file system, or everybody writes to one of the folders.
         OSError: The system says no; the file is where it was.
     """
     check_movable(source)
+    for place in (source, target):
+        check_folder(place)
+        check_in_place(place)
     try:
         _rename_to_free(source, target)
     except FileExistsError as error:

@@ -16,6 +16,7 @@ from typing_extensions import override
 from agent_core.kernel.errors import AccessRefused, WorkspaceError
 from agent_core.workspace.adapters.disk_errors import workspace_error
 from agent_core.workspace.adapters.disk_folders import folder_of
+from agent_core.workspace.adapters.gate import Gate
 from agent_core.workspace.adapters.news import News
 
 if TYPE_CHECKING:
@@ -28,19 +29,22 @@ STOP_S = 5.0
 
 
 @asynccontextmanager
-async def watching(path: Path, *, root: Path, is_folder: bool) -> AsyncGenerator["DiskChanges"]:
+async def watching(
+    path: Path, *, root: Path, is_folder: bool, gate: Gate
+) -> AsyncGenerator["DiskChanges"]:
     """Watch a path while the context is entered.
 
     Args:
         path: Real, the root or below it.
         root: Real.
         is_folder: Whether the path is a folder; else it is a name in one.
+        gate: Opens the folders.
 
     Raises:
         WorkspaceError: There is no room for another watch, or its folder cannot be opened.
     """
     folder = path if is_folder or path == root else path.parent
-    changes = DiskChanges(path, folder=folder, root=root)
+    changes = DiskChanges(path, folder=folder, root=root, gate=gate)
     try:
         try:
             await to_thread.run_sync(changes.arm)
@@ -62,10 +66,11 @@ class _Armed:
 class DiskChanges:
     """What happens to a watched path. Its folder is watched, so a file that is renamed over it is seen too."""
 
-    def __init__(self, path: Path, *, folder: Path, root: Path) -> None:
+    def __init__(self, path: Path, *, folder: Path, root: Path, gate: Gate) -> None:
         self._path = path
         self._folder = folder
         self._root = root
+        self._gate = gate
         self._news = News(path)
         self._armed: _Armed | None = None
 
@@ -82,7 +87,7 @@ class DiskChanges:
 
     def arm(self) -> None:
         """Begin to watch the folder as it is now. Blocking."""
-        with folder_of(self._folder, root=self._root) as opened:
+        with folder_of(self._folder, root=self._root, gate=self._gate) as opened:
             self._armed = _Armed(
                 observer=_observer(opened, self._folder, self._take), identity=_identity(opened)
             )
@@ -110,7 +115,7 @@ class DiskChanges:
 
     def _identity_now(self) -> tuple[int, int] | None:
         try:
-            with folder_of(self._folder, root=self._root) as opened:
+            with folder_of(self._folder, root=self._root, gate=self._gate) as opened:
                 return _identity(opened)
         except (OSError, WorkspaceError):
             return None

@@ -8,7 +8,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -113,14 +113,7 @@ def end_tree(tree: Tree, *, grace_s: float) -> Killed:
 
     Returns when none is left, at the latest 5 s after the grace.
     """
-    left = tree.members()
-    if not left:
-        return Killed(pids=(), survivors=())
-    ended = dict(left)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        _send(tree, left.values(), number)
-        left = _wait_for_none(tree, seconds=grace_s / 2)
-        ended |= left
+    ended, left = ask_to_end(tree, tree.members, grace_s=grace_s)
     limit_s = time.monotonic() + KILL_LIMIT_S
     while left and time.monotonic() < limit_s:
         ended |= left
@@ -129,15 +122,37 @@ def end_tree(tree: Tree, *, grace_s: float) -> Killed:
                 # One call that no member of the group can run away from by forking.
                 os.killpg(tree.first, signal.SIGKILL)
         _send(tree, left.values(), signal.SIGKILL)
-        left = _wait_for_none(tree, seconds=4 * POLL_S)
+        left = _wait_for_none(tree.members, seconds=4 * POLL_S)
     survivors = tuple(sorted(left))
     return Killed(pids=tuple(sorted(ended.keys() - left.keys())), survivors=survivors)
 
 
-def _wait_for_none(tree: Tree, *, seconds: float) -> Mapping[int, Member]:
+def ask_to_end(
+    tree: Tree, members: Callable[[], Mapping[int, Member]], *, grace_s: float
+) -> tuple[dict[int, Member], Mapping[int, Member]]:
+    """Ask processes to end, and give all that were seen, and those that are left after the grace.
+
+    Args:
+        tree: Sends the signals.
+        members: Looks for those that are to end.
+        grace_s: How long they have.
+    """
+    left = members()
+    seen = dict(left)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        if left:
+            _send(tree, left.values(), number)
+            left = _wait_for_none(members, seconds=grace_s / 2)
+            seen |= left
+    return seen, left
+
+
+def _wait_for_none(
+    members: Callable[[], Mapping[int, Member]], *, seconds: float
+) -> Mapping[int, Member]:
     """Wait until no process is left, and give those that are when the time is over."""
     limit_s = time.monotonic() + seconds
-    while (left := tree.members()) and time.monotonic() < limit_s:
+    while (left := members()) and time.monotonic() < limit_s:
         time.sleep(POLL_S)
     return left
 

@@ -7,28 +7,38 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import anyio
 from anyio import lowlevel, to_thread
 
 from agent_core.kernel.errors import AccessRefused, FileMissing, WorkspaceError
+from agent_core.workspace.adapters.process_exit import Exit, KeptExit
 from agent_core.workspace.adapters.process_input import input_of
+from agent_core.workspace.adapters.process_kept import end_kept
 from agent_core.workspace.adapters.process_mark import Mark, fresh_mark
+from agent_core.workspace.adapters.process_output import Output
 from agent_core.workspace.adapters.process_proc import ProcTable
 from agent_core.workspace.adapters.process_psutil import PsutilTable
+from agent_core.workspace.adapters.process_starter import Starter
 from agent_core.workspace.adapters.process_tree import ProcessTable, Tree, end_tree
-from agent_core.workspace.port import Killed, ProcessEnd
+from agent_core.workspace.permission import Needs
+from agent_core.workspace.port import NO_NEEDS, Killed, ProcessEnd
+from agent_core.workspace.sandbox.values import Launch, Sandbox
 
-CHUNK_BYTES = 65_536
-FLOOD_CHUNK_BYTES = 4 * CHUNK_BYTES
-FLOOD_PIPE_BYTES = 1_048_576
-"""What a pipe holds once a command fills it: a large one saves most of the turns that a flood takes."""
 REAP_S = 1.0
-REST_BYTES = 1_048_576
-"""How much of the output that nobody has read yet is kept when a process is ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    argv: tuple[str, ...]
+    cwd: Path
+    env: Mapping[str, str]
+    stdin: bytes
+    needs: frozenset[Needs]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,46 +47,78 @@ class _Started:
     mark: Mark
     begun_s: float
     output: int
+    report: int | None
+    """What the keeper of a contained command says; None: there is no keeper."""
+    launch: Launch
 
 
 class DiskProcesses:
     """Starts processes on this machine."""
 
-    def __init__(self, *, table: ProcessTable | None = None) -> None:
-        """Take the way to find processes; None: the best for this system."""
+    def __init__(
+        self, *, table: ProcessTable | None = None, sandbox: Sandbox | None = None
+    ) -> None:
+        """Take what the processes work with.
+
+        Args:
+            table: How to find processes; None: the best for this system.
+            sandbox: What contains them; None: nothing does.
+        """
         self._table = table or (ProcTable() if sys.platform == "linux" else PsutilTable())
+        self._sandbox = sandbox
         # Of its own: ending a process must not wait until slow reads of files let threads go.
         self._threads = anyio.CapacityLimiter(math.inf)
+        self._starter: Starter[_Started] = Starter()
 
     async def start(
-        self, argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str], stdin: bytes = b""
+        self,
+        argv: tuple[str, ...],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        stdin: bytes = b"",
+        needs: frozenset[Needs] = NO_NEEDS,
     ) -> "DiskProcess":
         """Start a process in a group of its own, with all of its input."""
-        started = await to_thread.run_sync(_start, argv, cwd, env, stdin, limiter=self._threads)
-        return DiskProcess(started, table=self._table, threads=self._threads)
+        wanted = _Wanted(argv=argv, cwd=cwd, env=env, stdin=stdin, needs=needs)
+        started = await to_thread.run_sync(self._start, wanted, limiter=self._threads)
+        return DiskProcess(started, table=self._table, threads=self._threads, starter=self._starter)
 
     async def before_start(self) -> str | None:
         """Do nothing: everything is on the disk already."""
         await lowlevel.checkpoint_if_cancelled()
         return None
 
+    def _start(self, wanted: _Wanted) -> _Started:
+        if self._sandbox is None:
+            return _start(wanted, None)
+        sandbox = self._sandbox
+        return self._starter.run(lambda: _start(wanted, sandbox))
+
 
 class DiskProcess:
     """A running process with its descendants."""
 
     def __init__(
-        self, started: _Started, *, table: ProcessTable, threads: anyio.CapacityLimiter
+        self,
+        started: _Started,
+        *,
+        table: ProcessTable,
+        threads: anyio.CapacityLimiter,
+        starter: Starter[_Started],
     ) -> None:
         self._started = started
-        self._output: int | None = started.output
-        self._chunk_bytes = CHUNK_BYTES
-        self._rest = b""
+        # Kept: what it started ends with it.
+        self._starter = starter
+        self._output = Output(started.output)
         self._table = table
         self._threads = threads
         # Every turn of the loop that a short command does not need is a good part of what it costs.
         self._ending = anyio.Lock(fast_acquire=True)
         self._waiting = anyio.Lock(fast_acquire=True)
-        self._exit = _Exit(started.popen)
+        self._is_ended = False
+        self._first = Exit(started.popen)
+        self._kept = None if started.report is None else KeptExit(self._first, started.report)
 
     @property
     def pid(self) -> int:
@@ -85,207 +127,137 @@ class DiskProcess:
 
     async def read(self) -> bytes:
         """Wait for output and give a chunk; empty when every writer has closed it."""
-        await lowlevel.checkpoint_if_cancelled()
-        waited = False
-        while self._output is not None:
-            try:
-                data = os.read(self._output, self._chunk_bytes)
-            except BlockingIOError:
-                try:
-                    await anyio.wait_readable(self._output)
-                except anyio.ClosedResourceError:
-                    break  # it was ended meanwhile
-                waited = True
-                continue
-            if len(data) == CHUNK_BYTES == self._chunk_bytes:
-                self._chunk_bytes = FLOOD_CHUNK_BYTES
-                _widen(self._output)
-            if not data:
-                self._close_output()
-            elif not waited:
-                # A flood must let others run, and nothing of it may be lost.
-                await lowlevel.cancel_shielded_checkpoint()
-            return data
-        rest, self._rest = self._rest, b""
-        return rest
+        return await self._output.read()
 
     async def wait(self) -> ProcessEnd:
         """Wait for the first process to end; its children may live on."""
         async with self._waiting:
-            return await self._exit.wait(self._threads)
+            if self._kept is not None:
+                return await self._kept.wait(self._threads)
+            return await self._first.wait(self._threads)
 
     async def end(self, *, grace_s: float) -> Killed:
         """End the whole tree: asked first, killed after the grace. Once begun it is carried through."""
         async with self._ending:
             killed = Killed(pids=(), survivors=())
+            if self._is_ended:
+                return killed
             if not self._is_alone():
-                tree = Tree(
-                    table=self._table,
-                    first=self.pid,
-                    mark=self._started.mark,
-                    begun_s=self._started.begun_s,
-                    reaped=self._exit.reaped,
-                )
-                killed = await to_thread.run_sync(
-                    lambda: end_tree(tree, grace_s=grace_s), limiter=self._threads
-                )
+                killed = await self._end_tree(grace_s)
                 if self.pid not in killed.survivors:
                     # It shows as dead while threads of it still go, and cannot be reaped before they are gone.
                     with anyio.move_on_after(REAP_S, shield=True):
                         _ = await self.wait()
-            self._keep_rest()
-            self._exit.reap()
+                        _ = await self._first.wait(self._threads)
+            self._output.close()
+            self._first.reap()
+            self._is_ended = True
+            return await self._afterwards(killed)
+
+    async def _end_tree(self, grace_s: float) -> Killed:
+        if self._kept is not None and self._kept.was_alone and await self._ends_itself():
+            return Killed(pids=(), survivors=())
+        tree = Tree(
+            table=self._table,
+            first=self.pid,
+            mark=self._started.mark,
+            begun_s=self._started.begun_s,
+            reaped=self._first.reaped,
+        )
+        kept = self._kept
+        if kept is None:
+            ending = partial(end_tree, tree, grace_s=grace_s)
+        else:
+            ending = partial(
+                end_kept, tree, is_over=kept.is_over, was_alone=kept.was_alone, grace_s=grace_s
+            )
+        return await to_thread.run_sync(ending, limiter=self._threads)
+
+    async def _ends_itself(self) -> bool:
+        """Wait for the end of a namespace in which nothing is left; False when it does not come."""
+        with anyio.move_on_after(REAP_S, shield=True) as waiting:
+            _ = await self._first.wait(self._threads)
+        return not waiting.cancelled_caught
+
+    async def _afterwards(self, killed: Killed) -> Killed:
+        """Say what containment stood in the way of; nothing runs any more."""
+        kept = self._kept
+        if kept is not None:
+            kept.close()
+            self._output.add(kept.complaint)
+        after = self._started.launch.after
+        if after is None:
             return killed
+        end = (kept or self._first).end
+        look = partial(after, self._output.seen, None if end is None else end.exit_code)
+        aftermath = await to_thread.run_sync(look, limiter=self._threads)
+        return replace(killed, quarantined=aftermath.quarantined, denied=aftermath.denied)
 
     def _is_alone(self) -> bool:
         """Tell at once, where that can be told, that the first process is over and never started another one."""
-        return self._exit.is_over and not self._exit.reaped and self._table.is_newest(self.pid)
-
-    def _keep_rest(self) -> None:
-        """Take what lies in the pipe and close it: whoever still writes into it is told by the system."""
-        if self._output is None:
-            return
-        parts: list[bytes] = []
-        size = 0
-        while size < REST_BYTES:
-            try:
-                part = os.read(self._output, CHUNK_BYTES)
-            except BlockingIOError:
-                break
-            if not part:
-                break
-            parts.append(part)
-            size += len(part)
-        self._rest = b"".join(parts)
-        self._close_output()
-
-    def _close_output(self) -> None:
-        if self._output is not None:
-            anyio.notify_closing(self._output)
-            os.close(self._output)
-            self._output = None
+        first = self._first
+        return first.is_over and not first.reaped and self._table.is_newest(self.pid)
 
 
-class _Exit:
-    """How the first process ends.
-
-    It is not reaped before the tree has been ended: until then its number, which is also that of its group and
-    session, cannot come to mean anything else.
-    """
-
-    def __init__(self, popen: "subprocess.Popen[bytes]") -> None:
-        self._popen = popen
-        self._end: ProcessEnd | None = None
-        self._pidfd = _open_pidfd(popen.pid)
-
-    @property
-    def is_over(self) -> bool:
-        """Whether its end has been seen."""
-        return self._end is not None
-
-    @property
-    def reaped(self) -> bool:
-        """Whether the system has forgotten the process."""
-        return self._popen.returncode is not None
-
-    async def wait(self, threads: anyio.CapacityLimiter) -> ProcessEnd:
-        """Wait for the end; one at a time."""
-        await lowlevel.checkpoint_if_cancelled()
-        while self._end is None:
-            if self._pidfd is None:
-                _ = await to_thread.run_sync(
-                    self._popen.wait, abandon_on_cancel=True, limiter=threads
-                )
-                self._end = _from_code(self._popen.returncode)
-                break
-            try:
-                await anyio.wait_readable(self._pidfd)
-            except anyio.ClosedResourceError:
-                continue  # it was reaped meanwhile, which sets the end
-            if self._end is None:
-                self._end = self._look()
-        return self._end
-
-    def reap(self) -> None:
-        """Let the system forget the process, if it is over."""
-        if self._popen.poll() is None:
-            return
-        if self._end is None:
-            self._end = _from_code(self._popen.returncode)
-        if self._pidfd is not None:
-            anyio.notify_closing(self._pidfd)
-            os.close(self._pidfd)
-            self._pidfd = None
-
-    def _look(self) -> ProcessEnd | None:
-        seen = os.waitid(os.P_PID, self._popen.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        if seen is None:
-            return None
-        if seen.si_code == os.CLD_EXITED:
-            return ProcessEnd(exit_code=seen.si_status)
-        return ProcessEnd(exit_code=None, signal=seen.si_status)
-
-
-def _start(argv: tuple[str, ...], cwd: Path, env: Mapping[str, str], stdin: bytes) -> _Started:
-    if not cwd.is_dir():
-        message = f"Working directory does not exist: {cwd}"
+def _start(wanted: _Wanted, sandbox: Sandbox | None) -> _Started:
+    if not wanted.cwd.is_dir():
+        message = f"Working directory does not exist: {wanted.cwd}"
         raise FileMissing(message)
     try:
-        reading, writing = os.pipe()
+        launch = _launch(wanted, sandbox)
         try:
-            with input_of(stdin) as given, fresh_mark() as mark:
-                begun_s = time.monotonic()
-                marked = mark.environment(env)
-                popen = _spawn(argv, cwd=cwd, env=marked, given=given, output=writing)
-        except BaseException:
-            os.close(reading)
-            raise
+            launch.starting()
+            return _launched(launch, wanted)
         finally:
-            os.close(writing)
+            launch.started()
     except OSError as error:
-        raise _not_started(argv, error) from error
+        raise _not_started(wanted.argv, error) from error
     except ValueError as error:
         message = f"the command cannot be passed on ({error}): leave out NUL and broken characters"
         raise AccessRefused(message) from error
-    os.set_blocking(reading, False)
-    return _Started(popen=popen, mark=mark, begun_s=begun_s, output=reading)
 
 
-def _spawn(
-    argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str], given: int, output: int
-) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(  # noqa: S603 - starting what the model asks for is the purpose; the policy judged it
-        argv,
-        stdin=given,
-        stdout=output,
-        stderr=output,
-        cwd=cwd,
-        env=env,
-        start_new_session=True,
+def _launch(wanted: _Wanted, sandbox: Sandbox | None) -> Launch:
+    if sandbox is None:
+        return Launch(argv=wanted.argv, env=wanted.env)
+    return sandbox.wrap(wanted.argv, cwd=wanted.cwd, env=wanted.env, needs=wanted.needs)
+
+
+def _launched(launch: Launch, wanted: _Wanted) -> _Started:
+    with ExitStack() as ours, ExitStack() as theirs:
+        reading, writing = _pipe(ours, theirs)
+        argv, passed = launch.argv, launch.pass_fds
+        report, plain = None, writing
+        if launch.output_at is not None:
+            report, plain = _pipe(ours, theirs)
+            argv = (*argv[: launch.output_at], str(writing), *argv[launch.output_at + 1 :])
+            passed = (*passed, writing)
+        given = theirs.enter_context(input_of(wanted.stdin))
+        with fresh_mark() as mark:
+            begun_s = time.monotonic()
+            popen = subprocess.Popen(  # noqa: S603 - starting what the model asks for is the purpose; the policy judged it
+                argv,
+                stdin=given,
+                stdout=plain,
+                stderr=plain,
+                cwd=wanted.cwd,
+                env=mark.environment(launch.env),
+                start_new_session=True,
+                pass_fds=passed,
+            )
+        _ = ours.pop_all()
+    return _Started(
+        popen=popen, mark=mark, begun_s=begun_s, output=reading, report=report, launch=launch
     )
 
 
-def _widen(pipe: int) -> None:
-    """Let a pipe hold more, where that is possible."""
-    if sys.platform == "linux":
-        import fcntl  # noqa: PLC0415 - not every system has it
-
-        with suppress(OSError):
-            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, FLOOD_PIPE_BYTES)
-
-
-def _open_pidfd(pid: int) -> int | None:
-    """Open a descriptor that can be waited for; None where the system has none."""
-    try:
-        return os.pidfd_open(pid)
-    except (AttributeError, OSError):
-        return None
-
-
-def _from_code(code: int | None) -> ProcessEnd:
-    if code is not None and code < 0:
-        return ProcessEnd(exit_code=None, signal=-code)
-    return ProcessEnd(exit_code=code)
+def _pipe(ours: ExitStack, theirs: ExitStack) -> tuple[int, int]:
+    """Open a pipe that we read without blocking."""
+    reading, writing = os.pipe()
+    ours.callback(os.close, reading)
+    theirs.callback(os.close, writing)
+    os.set_blocking(reading, False)
+    return reading, writing
 
 
 def _not_started(argv: tuple[str, ...], error: OSError) -> WorkspaceError:

@@ -6,6 +6,7 @@ A command answers at once (Helix gives up after 20 s); what it started is seen a
 from typing import Any
 
 from agent_core.kernel.errors import TillerError
+from server.lsp import pictures
 from server.lsp.failures import rpc_error
 from server.lsp.front import Front, bad
 from server.lsp.saying import say
@@ -23,6 +24,9 @@ async def run(front: Front, name: str, arguments: tuple[Any, ...]) -> object:
             result = await hosted.session.abort()
             front.flush()
             return {"status": result.status, "seq": result.seq}
+        case "tiller.trust":
+            front.dialogs.check_may_decide()
+            return await _trust(hosted)
         case _:
             return await _compact(front, hosted, arguments)
 
@@ -33,6 +37,14 @@ async def _say(hosted: Any, name: str, arguments: tuple[Any, ...], *, delivery: 
         message = f"{name} takes the words to say as its argument, got {list(arguments)!r}"
         raise bad(message)
     return (await say(hosted, text, delivery=delivery)).answer()
+
+
+async def _trust(hosted: Any) -> object:
+    try:
+        trust = await hosted.session.permissions.decide_trust(trusted=True)
+    except TillerError as error:
+        raise rpc_error(error, session=hosted.session.id) from error
+    return pictures.trust(trust)
 
 
 async def _compact(front: Front, hosted: Any, arguments: tuple[Any, ...]) -> object:

@@ -6,7 +6,7 @@ from agent_core.kernel.errors import TillerError
 from server.lsp import pictures
 from server.lsp.failures import rpc_error
 from server.lsp.front import Front
-from server.lsp.permission import check_mode
+from server.lsp.permission import asked_budgets, check_mode
 from server.lsp.wire import ConfigureParams, parse
 
 
@@ -17,7 +17,10 @@ async def run(front: Front, params: dict[str, Any]) -> object:
     session, change = hosted.session, asked.set
     if change.mode is not None:
         check_mode(change.mode, allowed=hosted.session.info.allowed_mode)
+    budgets = asked_budgets(change)
     try:
+        if budgets is not None:
+            _ = session.info.configure(budgets=budgets)  # first: what it refuses, changes nothing
         if change.model is not None:
             await session.models.choose(change.model)
         if change.thinking is not None:

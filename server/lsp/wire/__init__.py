@@ -35,7 +35,8 @@ _NAMES: Mapping[str, str] = {
         Answer AnsweredResult ChangeSubject CommandSubject ParsedCommand PermissionAnswer
         PermissionOption PermissionRequest PermissionRespondParams PermissionRulesParams
         PermissionRulesResult PermissionSubject Question QuestionAnswer QuestionLine
-        QuestionOption QuestionRespondParams Rule RuleDraft TargetSubject VendorSubject
+        QuestionOption QuestionRespondParams Rule RuleDraft Sandbox TargetSubject TrustSubject
+        VendorSubject
         Verdict
     """,
     "session": """

@@ -28,12 +28,15 @@ __all__ = [
     "QuestionRespondParams",
     "Rule",
     "RuleDraft",
+    "Sandbox",
     "TargetSubject",
+    "TrustSubject",
     "VendorSubject",
     "Verdict",
 ]
 
 Verdict = TypeAliasType("Verdict", Literal["allow", "ask", "deny"] | Vendor)
+Sandbox = TypeAliasType("Sandbox", Literal["full", "partial", "none"] | Vendor)
 MAX_ANSWERS = 1000
 Answer = bool | str | Many[str]
 
@@ -46,6 +49,7 @@ class Rule(WireModel):
     argv_prefix: Many[str] | None = None
     path: str | None = None
     host: str | None = None
+    mcp: str | None = None
     verdict: Verdict
     scope: Literal["run", "session", "project", "user"] | Vendor
     match: Many[str]
@@ -62,6 +66,7 @@ class RuleDraft(WireModel):
     argv_prefix: Many[str] | None = None
     path: str | None = None
     host: str | None = None
+    mcp: str | None = None
     verdict: Verdict | None = None
     scope: Literal["run", "session", "project", "user"] | Vendor | None = None
     match: Many[str] | None = None
@@ -86,8 +91,10 @@ class CommandSubject(WireModel):
     command: str
     cwd: str
     plain: bool
-    sandbox: Literal["full", "partial", "none"] | Vendor
+    sandbox: Sandbox
     parsed: Many[ParsedCommand]
+    needs: Many[str] | None = None
+    """What containment would deny and the model asks for: `network`, `gitConfig`."""
 
 
 class ChangeSubject(WireModel):
@@ -95,6 +102,10 @@ class ChangeSubject(WireModel):
 
     type: Literal["edit"] = "edit"
     change_set: str
+    uri: str | None = None
+    tool: str | None = None
+    input: Json = None
+    sandbox: Sandbox | None = None
 
 
 class TargetSubject(WireModel):
@@ -102,10 +113,24 @@ class TargetSubject(WireModel):
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
 
-    type: Literal["delete", "fetch", "mcp", "outsideRoot", "secret"]
+    type: Literal["delete", "fetch", "mcp", "outsideRoot", "secret", "tool"]
     uri: str | None = None
     tool: str | None = None
     input: Json = None
+    sandbox: Sandbox | None = None
+
+
+class TrustSubject(WireModel):
+    """A folder that wants to configure the agent and to be changed."""
+
+    type: Literal["trust"] = "trust"
+    folder: str
+    added: Many[str]
+    """What came since the user trusted it, by path relative to it; all three are empty when they said nothing of it yet."""
+    removed: Many[str]
+    changed: Many[str]
+    difference: str
+    """How texts differ from those that were trusted, as a unified diff."""
 
 
 class VendorSubject(WireModel):
@@ -124,9 +149,21 @@ _AnySubject = Annotated[
     | Annotated[TargetSubject, Tag("mcp")]
     | Annotated[TargetSubject, Tag("outsideRoot")]
     | Annotated[TargetSubject, Tag("secret")]
+    | Annotated[TargetSubject, Tag("tool")]
+    | Annotated[TrustSubject, Tag("trust")]
     | Annotated[VendorSubject, Tag("_")],
     by_word(
-        "type", "command", "edit", "delete", "fetch", "mcp", "outsideRoot", "secret", vendor=True
+        "type",
+        "command",
+        "edit",
+        "delete",
+        "fetch",
+        "mcp",
+        "outsideRoot",
+        "secret",
+        "tool",
+        "trust",
+        vendor=True,
     ),
 ]
 

@@ -20,7 +20,7 @@ from server.lsp.wire.base import (
 )
 from server.lsp.wire.blocks import Block
 from server.lsp.wire.changes import ChangeCounts
-from server.lsp.wire.permissions import PermissionRequest, Question
+from server.lsp.wire.permissions import PermissionRequest, Question, Sandbox
 
 __all__ = [
     "Activity",
@@ -361,6 +361,8 @@ class Snapshot(WireModel):
     run: RunView | None = None
     queue: Many[QueueItem]
     pending: Many[PermissionRequest | Question]
+    sandbox: Sandbox | None = None
+    """How far commands are held in."""
     config: SessionConfig
     usage: Usage
     roots: Many[Root]

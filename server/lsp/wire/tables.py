@@ -5,15 +5,15 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from server.lsp.names import METHODS as SERVED
+from server.lsp.names import METHODS as SERVED, TOLD
 from server.lsp.wire.base import Json, JsonObject
 from server.lsp.wire.errors import ERROR_MEANINGS
 
 __all__ = ["fill"]
 
 SECTIONS = ("methods", "events", "errors")
-BUILT = frozenset(SERVED)
-"""What this release answers; at run time `methods[]` of the server's capability says it."""
+BUILT = frozenset((*SERVED, *TOLD))
+"""What this release answers or takes; at run time `methods[]` of the server's capability says it."""
 EVERY_EVENT = re.compile(r"seq: |at: |type: |(run|turn|item)\??: string|from\?: number")
 
 NOTHING = "none"

@@ -150,6 +150,8 @@ def write_config(
 ) -> None:
     """Write `models.json` and `settings.json` so that `lab/m`, served by the provider, is the default model.
 
+    Workspaces are trusted unless the settings say otherwise.
+
     Args:
         settings: Further keys of `settings.json`.
         model: Further fields of the model, such as `reasoning`.
@@ -162,7 +164,12 @@ def write_config(
         "apiKey": "x",
         "models": [listed],
     }
-    chosen = {"defaultProvider": "lab", "defaultModel": "m", **(settings or {})}
+    chosen = {
+        "defaultProvider": "lab",
+        "defaultModel": "m",
+        "defaultProjectTrust": "always",
+        **(settings or {}),
+    }
     _write(config_dir / "models.json", {"providers": {"lab": lab}})
     _write(config_dir / "settings.json", chosen)
 

@@ -1,0 +1,88 @@
+"""Contains the processes of a session's tools, as the settings and the machine allow."""
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from anyio import to_thread
+
+from agent_core.resources.paths import AppPaths
+from agent_core.workspace.sandbox import (
+    SWITCHED_OFF,
+    Boundaries,
+    Containing,
+    Open,
+    Prober,
+    Sandbox,
+    sandbox_for,
+)
+
+QUARANTINE = "quarantine"
+ELSEWHERE = Containing(
+    level="none",
+    how="nothing",
+    why_not_full="the workspace is elsewhere; what contains its processes is not known",
+)
+
+log = logging.getLogger(__name__)
+
+
+async def contain(
+    root: Path,
+    *,
+    setting: Literal["auto", "off"],
+    prober: Prober,
+    env: Mapping[str, str],
+    paths: AppPaths,
+    outputs: Path,
+) -> Sandbox:
+    """Make the containment of a workspace; the caller closes it, on a thread.
+
+    Args:
+        root: The workspace, absolute and resolved.
+        setting: What the user's settings say.
+        prober: Knows, or finds out, what the machine can do.
+        env: The environment of the connection that prompted.
+        paths: Our own folders, which no command sees.
+        outputs: What may be read of them: whole outputs of earlier commands of the session.
+    """
+
+    def made() -> Sandbox:
+        containing = SWITCHED_OFF if setting == "off" else _containing(prober)
+        boundaries = Boundaries(
+            roots=(root,),
+            env=env,
+            hidden=(paths.config, paths.data, paths.runtime),
+            readable=(outputs,),
+            quarantine=paths.data / QUARANTINE,
+        )
+        return sandbox_for(containing, boundaries)
+
+    return await to_thread.run_sync(made)
+
+
+def _containing(prober: Prober) -> Containing:
+    """Say what the machine can do; when that cannot be found out, nothing counts as contained."""
+    try:
+        return prober.containing()
+    except Exception as error:
+        # The user's session must open all the same: commands then ask.
+        log.exception("what contains commands could not be found out")
+        why = f"what this machine can do could not be found out ({type(error).__name__})"
+        return Containing(level="none", how="nothing", why_not_full=why)
+
+
+async def contain_elsewhere(root: Path, **told: object) -> Sandbox:
+    """Contain nothing: who brought the ports of a workspace contains its processes, or does not."""
+    _ = root, told
+    return Open(ELSEWHERE)
+
+
+def notice_of(sandbox: Sandbox, *, setting: Literal["auto", "off"]) -> tuple[str, ...]:
+    """Say that commands are not contained, when the user did not choose that; nothing otherwise."""
+    why = sandbox.containing.why_not_full
+    if setting == "off" or why is None or why == ELSEWHERE.why_not_full:
+        return ()
+    held = "only partly contained" if sandbox.containing.level == "partial" else "not contained"
+    return (f"commands are {held} here: {why}. `tiller doctor` says more",)

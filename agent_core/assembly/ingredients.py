@@ -1,0 +1,181 @@
+"""What a session on this machine is built from: adapters are picked here."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from agent_core.assembly.build import Ingredients, offspring_in
+from agent_core.assembly.containment import notice_of
+from agent_core.assembly.ground import Ground, home_of
+from agent_core.assembly.models import ModelSet
+from agent_core.assembly.options import allowance, session_options
+from agent_core.assembly.outputs import outputs_of
+from agent_core.assembly.request import SessionRequest
+from agent_core.assembly.start import Wishes, choose_start
+from agent_core.assembly.start_tools import choose_tools
+from agent_core.assembly.trust import ProjectSettings
+from agent_core.kernel.redaction import Redactor
+from agent_core.resources.context_files import load_context_files
+from agent_core.resources.system_prompt import ToolWords, build_system_prompt
+from agent_core.session.parts import Place, SystemPrompt
+from agent_core.storage import Opened, SessionStore
+from agent_core.tools import ToolSpec
+from agent_core.tools.builtin import builtin_tools
+from agent_core.transcript import Transcript, build_context
+from agent_core.workspace import Workspace
+from agent_core.workspace.adapters.disk import DiskFiles
+from agent_core.workspace.adapters.processes import DiskProcesses
+from agent_core.workspace.sandbox import Sandbox
+
+NEEDED = frozenset({"HOME", "PATH"})
+"""Variables without which no program runs well; a key is never in them, though a header may name them."""
+
+
+def choose_ingredients(
+    request: SessionRequest,
+    ground: Ground,
+    models: ModelSet,
+    opened: Opened,
+    *,
+    store: SessionStore,
+    sandbox: Sandbox,
+) -> Ingredients:
+    """Choose them; forks go into the store.
+
+    Raises:
+        ModelUnknown: The model asked for cannot be used.
+        ToolSetInvalid: No or unknown tools.
+    """
+    values = ground.settings.values
+    path = Transcript(opened.entries).path()
+    tools = choose_tools(
+        request.tools,
+        own=request.custom_tools,
+        built_in=builtin_tools(),
+        settings=values.default_tools,
+        path=path,
+    )
+    start = choose_start(
+        Wishes(model=request.model, thinking=request.thinking),
+        values=values,
+        registry=models.registry,
+        context=build_context(path),
+    )
+    scratch = outputs_of(ground.paths.outputs, opened.log.header.id)
+    return Ingredients(
+        clock=request.clock,
+        opened=opened,
+        offspring=offspring_in(store),
+        place=_place(request, ground, scratch, models, sandbox),
+        source=models.registry,
+        model=start.model,
+        why_no_model=start.why_no_model,
+        thinking=start.thinking,
+        asked_for=start.asked_for,
+        scoped_models=values.scoped_models,
+        tools=(*builtin_tools(), *request.custom_tools),
+        active_tools=tools.active,
+        hooks=request.hooks,
+        redactor=request.redactor,
+        trust=ground.trust,
+        project=_project(ground, scratch),
+        system_prompt=_system_prompt(ground, request.redactor),
+        steering=values.steering_mode,
+        follow_up=values.follow_up_mode,
+        options=session_options(values, scratch=scratch),
+        notices=(
+            *_problems(ground, models, opened),
+            *start.notices,
+            *tools.notices,
+            *notice_of(sandbox, setting=values.sandbox),
+        ),
+    )
+
+
+def _project(ground: Ground, scratch: Path) -> ProjectSettings:
+    return ProjectSettings(
+        layers=ground.layers, root=ground.root, scratch=scratch, trust=ground.trust
+    )
+
+
+def _place(
+    request: SessionRequest, ground: Ground, scratch: Path, models: ModelSet, sandbox: Sandbox
+) -> Place:
+    return Place(
+        workspace=_workspace(request, ground.root, scratch, models, sandbox),
+        standing=ground.standing,
+        allowed=ground.allowed,
+        allowance=allowance(ground.settings.values.budgets),
+    )
+
+
+def _workspace(
+    request: SessionRequest, root: Path, scratch: Path, models: ModelSet, sandbox: Sandbox
+) -> Workspace:
+    if request.ports is not None:
+        return replace(request.ports, env=_without_keys(request.ports.env, models))
+    roots = (root,)
+    disk = DiskFiles(roots, home_of(request.env), read_roots=(scratch,), locks=request.locks)
+    return Workspace(
+        roots=roots,
+        files=request.files(disk),
+        processes=request.processes(DiskProcesses(sandbox=sandbox)),
+        users_processes=request.processes(DiskProcesses()),
+        env=_without_keys(request.env, models),
+    )
+
+
+def _problems(ground: Ground, models: ModelSet, opened: Opened) -> tuple[str, ...]:
+    notices = [str(problem) for problem in ground.settings.problems]
+    notices.extend(str(problem) for problem in models.problems)
+    notices.extend(ground.left_out)
+    if opened.recovery.torn_tail is not None:
+        notices.append(
+            f"the session's last line was cut off; the fragment is in {opened.recovery.torn_tail}"
+        )
+    if opened.recovery.patched_lines:
+        lines = ", ".join(str(line) for line in opened.recovery.patched_lines)
+        notices.append(
+            f"the session's file has halves of characters, shown as U+FFFD: lines {lines}"
+        )
+    if opened.recovery.loose:
+        loose = ", ".join(opened.recovery.loose)
+        notices.append(
+            f"entries of the session follow nothing that is there, or themselves: {loose}"
+        )
+    if opened.recovery.skipped_lines:
+        lines = ", ".join(str(line) for line in opened.recovery.skipped_lines)
+        notices.append(f"the session's file has damaged lines, which were left out: {lines}")
+    return tuple(notices)
+
+
+def _system_prompt(ground: Ground, redactor: Redactor) -> SystemPrompt:
+    """Read the context files anew for every run: they are part of what the user edits."""
+
+    async def build(specs: Sequence[ToolSpec]) -> str:
+        files = await load_context_files(
+            config=ground.paths.config,
+            root=ground.root,
+            project_trusted=ground.standing.is_trusted(),
+            expected=ground.expected,
+        )
+        prompt = build_system_prompt(
+            root=ground.root,
+            tools=[
+                ToolWords(name=spec.name, snippet=spec.snippet, guidelines=spec.guidelines)
+                for spec in specs
+            ],
+            context=files.files,
+            custom=files.system.text if files.system else None,
+            append=[files.append.text] if files.append else [],
+        )
+        await redactor.prepare((prompt,))
+        return redactor.text(prompt)
+
+    return build
+
+
+def _without_keys(env: Mapping[str, str], models: ModelSet) -> Mapping[str, str]:
+    """Give the environment of processes: a command that a model chose has no use for our keys."""
+    secret = models.registry.secret_variables() - NEEDED
+    return {name: value for name, value in env.items() if name not in secret}

@@ -1,0 +1,61 @@
+"""Which session to open, and how."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from agent_core.events import ThinkingLevel
+from agent_core.hooks import HookTable
+from agent_core.kernel import Clock, JsonObject, SystemClock
+from agent_core.kernel.redaction import Redactor
+from agent_core.providers.http import HttpPool
+from agent_core.resources.paths import AppPaths
+from agent_core.resources.settings import LayerName
+from agent_core.storage import SessionStore
+from agent_core.tools import Tool
+from agent_core.workspace import Files, Processes, Workspace
+from agent_core.workspace.adapters.path_locks import PathLocks
+from agent_core.workspace.sandbox import Prober
+
+StoreKind = Literal["files", "memory"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRequest:
+    """Which session to open, and how."""
+
+    workspace: Path
+    """A folder; made absolute and real on opening."""
+    session: str = "new"
+    """`new`, `latest` (of this workspace, else a new one) or an id."""
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The environment: keys are looked up in it, and processes get it without them."""
+    paths: AppPaths | None = None
+    """Where configuration and data lie; None: as `env` says."""
+    settings: Mapping[LayerName, JsonObject] = field(default_factory=dict["LayerName", JsonObject])
+    """Settings above the user's file, by layer."""
+    model: str | None = None
+    thinking: ThinkingLevel | None = None
+    tools: str | Sequence[str] | None = None
+    """Active tools, for as long as this has the session open: a preset, or names; None: as the session or the settings say."""
+    custom_tools: Sequence[Tool] = ()
+    store: StoreKind | SessionStore = "files"
+    hooks: HookTable = field(default_factory=HookTable)
+    files: Callable[[Files], Files] = lambda disk: disk
+    """Puts something before the disk, an editor for one."""
+    processes: Callable[[Processes], Processes] = lambda plain: plain
+    """The same for processes."""
+    trusted: bool | None = None
+    """Whether whoever opens it vouches for the workspace; None: as the user said, and as they are asked."""
+    ports: Workspace | None = None
+    """A workspace that is not on this machine's disk; then `files`, `processes` and `locks` are not used."""
+    redactor: Redactor = field(default_factory=Redactor)
+    """Takes secrets out of what is written and told: to be shared by the sessions of a process."""
+    prober: Prober = field(default_factory=Prober)
+    """How this machine contains processes: to be shared by the sessions of a process, which then ask once."""
+    locks: PathLocks = field(default_factory=PathLocks)
+    """One writer per file: to be shared by the sessions of a process."""
+    pool: HttpPool | None = None
+    """Connections to providers that several sessions share; None: of this session's own."""
+    clock: Clock = field(default_factory=SystemClock)

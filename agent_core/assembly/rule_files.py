@@ -1,0 +1,65 @@
+"""Keeps standing answers in files: the user's own, those about a workspace, and what the project itself asks for."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from anyio import to_thread
+
+from agent_core.session.standing import KeptRules
+from agent_core.workspace.policy import Rule
+from agent_core.workspace.policy.file import NAME, Origin, load_rules, remembered_file
+from agent_core.workspace.policy.keeping import remove_rule, save_rule
+
+PROJECT_FOLDER = ".tiller"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleFiles:
+    """The rules of one workspace. Answers "for this project" lie in the user's own folder, never in the project."""
+
+    config: Path
+    """The user's folder of configuration."""
+    data: Path
+    """The user's folder of data."""
+    roots: tuple[Path, ...]
+    env_path: str
+    home: Path
+    is_trusted: Callable[[], bool]
+    """Whether the project's own file counts; it can only ask and deny."""
+
+    async def load(self) -> KeptRules:
+        """Give what is in force. What cannot be read is a problem, and makes nothing looser."""
+        return await to_thread.run_sync(self._load)
+
+    async def save(self, rule: Rule) -> None:
+        """Keep a rule of the scopes `project` and `user`."""
+        await to_thread.run_sync(save_rule, self._place(rule), rule)
+
+    async def remove(self, rule_id: str) -> None:
+        """Forget a rule wherever it is kept."""
+        for path in (self._user, self._remembered):
+            _ = await to_thread.run_sync(remove_rule, path, rule_id)
+
+    @property
+    def _user(self) -> Path:
+        return self.config / NAME
+
+    @property
+    def _remembered(self) -> Path:
+        return remembered_file(self.data, self.roots[0])
+
+    def _place(self, rule: Rule) -> Path:
+        return self._user if rule.scope == "user" else self._remembered
+
+    def _load(self) -> KeptRules:
+        files: list[tuple[Path, Origin]] = [(self._user, "user"), (self._remembered, "project")]
+        if self.is_trusted():
+            files.extend((root / PROJECT_FOLDER / NAME, "repository") for root in self.roots)
+        load = partial(load_rules, roots=self.roots, env_path=self.env_path, home=self.home)
+        loaded = [load(path, origin=origin) for path, origin in files]
+        return KeptRules(
+            rules=tuple(rule for one in loaded for rule in one.rules),
+            problems=tuple(str(problem) for one in loaded for problem in one.problems),
+        )

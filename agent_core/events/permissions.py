@@ -1,0 +1,152 @@
+"""What is asked of a person before something is done, and what they can answer."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from agent_core.kernel import ItemId, JsonObject, RunId, SessionId
+
+Containment = Literal["full", "partial", "none"]
+Risk = Literal["low", "medium", "high"]
+RuleScope = Literal["run", "session", "project", "user"]
+OptionKind = Literal[
+    "allowOnce",
+    "allowRun",
+    "allowSession",
+    "allowProject",
+    "allowUser",
+    "rejectOnce",
+    "rejectAlways",
+]
+TargetKind = Literal["edit", "delete", "fetch", "mcp", "outsideRoot", "secret", "tool"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleShown:
+    """A standing answer, as people see it."""
+
+    id: str
+    tool: str
+    argv_prefix: tuple[str, ...] | None = None
+    path: str | None = None
+    host: str | None = None
+    mcp: str | None = None
+    needs: tuple[str, ...] | None = None
+    verdict: Literal["allow", "ask", "deny"]
+    scope: RuleScope
+    match: tuple[str, ...] = ()
+    not_match: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermissionOption:
+    """One way to answer."""
+
+    id: str
+    kind: OptionKind
+    label: str
+    rule: RuleShown | None = None
+    """What this answer leaves behind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandRead:
+    """One command of a line, as far as it could be read."""
+
+    argv: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandSubject:
+    """A command that wants to run."""
+
+    type: Literal["command"] = "command"
+    argv: tuple[str, ...] | None
+    """The words of a line that is one plain command."""
+    command: str
+    """Exactly what will run."""
+    cwd: Path
+    plain: bool
+    """The line was understood whole; if not, `parsed` is only what might run."""
+    sandbox: Containment
+    parsed: tuple[CommandRead, ...]
+    needs: tuple[str, ...] = ()
+    """What containment would deny and the model asks for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetSubject:
+    """Anything else with a target: a file to change, a tool of somebody else."""
+
+    type: TargetKind
+    tool: str
+    sandbox: Containment
+    path: Path | None = None
+    input: JsonObject | None = None
+    """The arguments of the call, shortened where they are long."""
+    change_set: str | None = None
+    """For an edit: what its changes are known by."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustSubject:
+    """A workspace that wants to configure the session and to be changed."""
+
+    type: Literal["trust"] = "trust"
+    folder: Path
+    added: tuple[str, ...] = ()
+    """What came since it was trusted, by path relative to it; at most 20 names, as the other two."""
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    difference: str = ""
+    """How texts differ from those that were trusted, as a unified diff."""
+
+
+PermissionSubject = CommandSubject | TargetSubject | TrustSubject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermissionRequest:
+    """Asks a person whether something may be done."""
+
+    request: str
+    session: SessionId
+    run: RunId | None
+    """None: nothing runs; the wire then shows an empty run."""
+    item: ItemId
+    title: str
+    description: str | None
+    """Why it is asked."""
+    risk: Risk
+    since_ms: int
+    expires_ms: int | None
+    """When silence becomes a no."""
+    subject: PermissionSubject
+    options: tuple[PermissionOption, ...]
+    default: str
+    """The option that silence takes; never one that allows."""
+
+    def option(self, option: str) -> PermissionOption | None:
+        """Give the option of that id."""
+        return next((one for one in self.options if one.id == option), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermissionRequested:
+    """A person is asked whether something may be done; it stands in the session's file already."""
+
+    run: RunId | None
+    request: PermissionRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermissionResolved:
+    """A request is answered; the rule that came of it is in force."""
+
+    run: RunId | None
+    request: str
+    option: str | None
+    """None: the run was cancelled before anybody answered."""
+    by: str
+    """Who answered: a client, `timeout`, `cancelled`, `tooManyDenials`."""
+    rule: RuleShown | None = None

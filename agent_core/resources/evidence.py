@@ -1,0 +1,206 @@
+"""What in a workspace could run in us or configure us, as names and hashes: what trust is given to. Blocking."""
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from agent_core.resources.context_files import NAMES
+from agent_core.resources.paths import project_folder
+from agent_core.resources.reading import WHOLE_BYTES
+from agent_core.resources.worktree import project_folders
+
+MOST_FILES: Final = 2_000
+MOST_BYTES: Final = WHOLE_BYTES
+SHOWN_BYTES: Final = 16 * 1024
+"""Larger files are compared by their hash alone, not shown line by line."""
+OUR_OWN: Final = frozenset({"chat.md", "changes.diff"})
+"""What we write into `.tiller` ourselves; nothing of it configures us."""
+
+
+Marks = tuple[tuple[str, int, int, int, int], ...]
+"""Of each file: path, inode, size, time of its last change in ns, and 1 when a link leads there."""
+
+
+class TooMuch(Exception):
+    """There is more than anybody would look through; it cannot be trusted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """One thing that was found."""
+
+    hash: str
+    """SHA-256 of a file's bytes; of a link `link `, its target, and the hash of what it leads to; else what it is."""
+    content: str = ""
+    """SHA-256 of the bytes, also behind a link; empty when there are none to read."""
+    text: str | None = None
+    """The words of a small text file, to show later what has changed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Everything that was found, by its path relative to the workspace."""
+
+    files: Mapping[str, Seen] = field(default_factory=dict[str, Seen])
+    contents: Mapping[Path, str] = field(default_factory=dict[Path, str])
+    """The same by absolute path: SHA-256 of the bytes."""
+
+    @property
+    def hashes(self) -> Mapping[str, str]:
+        """The hashes alone: what is compared."""
+        return {name: seen.hash for name, seen in sorted(self.files.items())}
+
+    def content(self, path: Path) -> str:
+        """Give the hash of what a file held; empty, which no file has, when it was not there."""
+        return self.contents.get(path, "")
+
+
+def gather(root: Path) -> Evidence:
+    """Look at everything that a trusted workspace may bring.
+
+    That is `.tiller/`, `.mcp.json`, `.agents/skills/`, and the context files from the workspace up to the top of its
+    repository. Links are not followed into folders; what a linked file holds counts. What lies out of the project is not
+    opened, but for instructions of a known name: nothing else of it would be used.
+
+    Args:
+        root: The workspace, absolute and real.
+
+    Raises:
+        TooMuch: More than 2,000 files or 16 MiB.
+        OSError: Something of it cannot be read, so nobody can say whether it changed.
+    """
+    found: dict[str, Seen] = {}
+    contents: dict[Path, str] = {}
+    project = project_folders(root)[-1]
+    room = MOST_BYTES
+    for path in _candidates(root):
+        if len(found) >= MOST_FILES:
+            message = f"more than {MOST_FILES} files could configure Tiller here"
+            raise TooMuch(message)
+        seen, size = _look(path, room, project)
+        room -= size
+        found[os.path.relpath(path, root)] = seen
+        contents[path] = seen.content
+    return Evidence(files=found, contents=contents)
+
+
+def marks(root: Path) -> Marks:
+    """Give what changes cheaply and surely when a file of the evidence does: names, inodes, sizes, times.
+
+    Raises:
+        TooMuch: As `gather`.
+        OSError: A folder cannot be listed.
+    """
+    made: list[tuple[str, int, int, int, int]] = []
+    for path in _candidates(root):
+        if len(made) >= MOST_FILES:
+            message = f"more than {MOST_FILES} files could configure Tiller here"
+            raise TooMuch(message)
+        facts = path.lstat()
+        if stat.S_ISLNK(facts.st_mode):
+            try:
+                behind = path.stat()
+            except OSError:
+                behind = facts
+            made.append((str(path), behind.st_ino, behind.st_size, behind.st_ctime_ns, 1))
+        made.append((str(path), facts.st_ino, facts.st_size, facts.st_ctime_ns, 0))
+    return tuple(made)
+
+
+def _candidates(root: Path) -> Iterator[Path]:
+    own = project_folder(root)
+    yield from (path for path in _below(own) if path.parent != own or path.name not in OUR_OWN)
+    yield from _below(root / ".agents" / "skills")
+    if _is_there(root / ".mcp.json"):
+        yield root / ".mcp.json"
+    for folder in project_folders(root):
+        yield from (folder / name for name in NAMES if _is_there(folder / name))
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Give what is in a folder, at any depth, and the folder itself when it is something else."""
+    try:
+        facts = folder.lstat()
+    except FileNotFoundError:
+        return
+    except NotADirectoryError:
+        return
+    if not stat.S_ISDIR(facts.st_mode):
+        yield folder
+        return
+    with os.scandir(folder) as entries:
+        inside = sorted(entries, key=lambda entry: entry.name)
+    for entry in inside:
+        if entry.is_dir(follow_symlinks=False):
+            yield from _below(Path(entry.path))
+        else:
+            yield Path(entry.path)
+
+
+def _look(path: Path, room: int, project: Path) -> tuple[Seen, int]:
+    facts = path.lstat()
+    if not stat.S_ISLNK(facts.st_mode):
+        return _content(path, room)
+    target = path.readlink()
+    if not _may_follow(path, project):
+        return Seen(hash=f"link {target} out of the project"), 0
+    try:
+        behind, size = _content(path, room)
+    except FileNotFoundError:
+        return Seen(hash=f"link {target} to nothing"), 0
+    linked = f"link {target} {behind.hash}"
+    return Seen(hash=linked, content=behind.content, text=behind.text), size
+
+
+def _may_follow(path: Path, project: Path) -> bool:
+    """Tell whether a link may be looked behind: it stays in the project, or instructions lead to instructions."""
+    try:
+        real = path.resolve()
+    except (OSError, RuntimeError):
+        # A loop, before Python 3.13.
+        return False
+    return real.is_relative_to(project) or (path.name in NAMES and real.name in NAMES)
+
+
+def _content(path: Path, room: int) -> tuple[Seen, int]:
+    # Not to wait for a writer when it is a pipe.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        handle = os.open(path, flags)
+    except OSError as error:
+        if stat.S_ISSOCK(path.stat().st_mode):
+            return Seen(hash="no regular file"), 0
+        raise error from error
+    # A folder, behind a link, is no file that Python would open.
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        return Seen(hash="no regular file"), 0
+    with os.fdopen(handle, "rb") as file:
+        raw = file.read(room + 1)
+    if len(raw) > room:
+        message = f"more than {MOST_BYTES} bytes could configure Tiller here"
+        raise TooMuch(message)
+    content = hashlib.sha256(raw).hexdigest()
+    return Seen(hash=content, content=content, text=_text(raw)), len(raw)
+
+
+def _text(raw: bytes) -> str | None:
+    if len(raw) > SHOWN_BYTES or b"\0" in raw:
+        return None
+    try:
+        return raw.decode("utf-8")
+    except UnicodeError:
+        return None
+
+
+def _is_there(path: Path) -> bool:
+    """Tell whether there is something, also a broken link."""
+    try:
+        _ = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True

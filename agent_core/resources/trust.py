@@ -1,0 +1,212 @@
+"""Says whether a workspace is trusted as it is now: the user's word counts for what they saw, and for nothing else."""
+
+import difflib
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final, Literal, cast
+
+import anyio.to_thread
+
+from agent_core.kernel import Clock
+from agent_core.kernel.errors import ConfigError
+from agent_core.resources.evidence import Evidence, Marks, TooMuch, gather, marks
+from agent_core.resources.trust_store import TrustStore, Word
+
+Default = Literal["ask", "always", "never"]
+State = Literal["trusted", "refused", "undecided", "changed", "unknown"]
+"""`refused`: the user said no. `changed`: they trusted something else. `unknown`: it cannot be told, so it is a no."""
+SHOWN_LINES: Final = 200
+FRESH_MS: Final = 2_000
+"""File systems count time in steps; what is older than this has a time of its own."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What was found out about a workspace."""
+
+    state: State
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    difference: str = ""
+    """How the texts differ from those that were trusted, as a unified diff; at most 200 lines."""
+    problem: str = ""
+    """Why it cannot be told."""
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the workspace may configure us."""
+        return self.state == "trusted"
+
+    @property
+    def must_ask(self) -> bool:
+        """Whether a person should be asked."""
+        return self.state in {"undecided", "changed"}
+
+
+class WorkspaceTrust:
+    """The trust in one workspace. Until the first look there is none."""
+
+    def __init__(self, root: Path, *, store: TrustStore, default: Default, clock: Clock) -> None:
+        self._root = root
+        self._store = store
+        self._default: Default = default
+        self._clock = clock
+        self._here: Verdict | None = None
+        """What was said for this process alone."""
+        self._seen: Evidence | None = None
+        self._marks: Marks | None = None
+        self._asked: Evidence | None = None
+        self._held: Evidence | None = None
+        """What was there when it was found to be trusted."""
+        self.verdict = Verdict(state="undecided")
+
+    @property
+    def root(self) -> Path:
+        """The workspace."""
+        return self._root
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether it was trusted at the last look."""
+        return self.verdict.is_trusted
+
+    async def look(self) -> Verdict:
+        """Look again at what is there and what was said. Never raises: what cannot be told is no trust."""
+        return await anyio.to_thread.run_sync(self.look_now)
+
+    async def say(self, said: Literal["trusted", "refused"], *, lasting: bool) -> Verdict:
+        """Take the user's word for what the last look saw, and look again.
+
+        Args:
+            said: The word.
+            lasting: Whether it is kept for other processes and the next time.
+
+        Raises:
+            ConfigError: It could not be kept; nothing changed.
+        """
+        say = partial(self.say_now, said, lasting=lasting)
+        return await anyio.to_thread.run_sync(say)
+
+    def content(self, path: Path) -> str | None:
+        """Give the SHA-256 of what a file must hold to be what is trusted; None: the user trusts anything.
+
+        For what was not there, or where nothing is trusted, it is empty, which no file has.
+        """
+        if self._default == "always" and self._here is None:
+            return None
+        return "" if self._held is None else self._held.content(path)
+
+    def look_now(self) -> Verdict:
+        """Do as `look` does, blocking."""
+        verdict = self._look()
+        self._held = self._seen if verdict.is_trusted else None
+        self.verdict = verdict
+        return verdict
+
+    def say_now(self, said: Literal["trusted", "refused"], *, lasting: bool) -> Verdict:
+        """Do as `say` does, blocking."""
+        # What came after the user looked is not what they said yes to.
+        seen = self._seen if self._seen is not None else self._gathered()
+        self._asked = seen
+        if lasting:
+            self._store.say(self._root, said, seen=seen, at_ms=self._clock.now_ms())
+            self._here = None
+        else:
+            self._here = Verdict(state=said)
+        return self.look_now()
+
+    def _look(self) -> Verdict:
+        try:
+            seen = self._gathered()
+            if self._here is not None:
+                return self._of_here(self._here, seen)
+            if self._default == "always":
+                return Verdict(state="trusted")
+            word = self._store.word(self._root)
+            if word is not None:
+                return judged(word, seen)
+        except (TooMuch, OSError, ConfigError) as error:
+            return Verdict(state="unknown", problem=_why(error))
+        except Exception as error:
+            # Fail closed: whatever is wrong with the check, its answer is no.
+            log.exception("the trust of %s could not be checked", self._root)
+            problem = f"the check itself failed ({type(error).__name__})"
+            return Verdict(state="unknown", problem=problem)
+        return Verdict(state="refused" if self._default == "never" else "undecided")
+
+    def _of_here(self, here: Verdict, seen: Evidence) -> Verdict:
+        asked = self._asked
+        if here.state != "trusted" or asked is None or asked.hashes == seen.hashes:
+            return here
+        texts = {name: one.text for name, one in asked.files.items() if one.text is not None}
+        word = Word(said="trusted", at="", hashes=asked.hashes, texts=texts)
+        return judged(word, seen)
+
+    def _gathered(self) -> Evidence:
+        """Read everything when something has changed, else give what was read."""
+        now = marks(self._root)
+        if self._seen is None or now != self._marks or self._is_fresh(now):
+            self._seen = None
+            self._seen = gather(self._root)
+            self._marks = now
+        return self._seen
+
+    def _is_fresh(self, made: Marks) -> bool:
+        """Tell whether something changed so lately that a second change may have the same time."""
+        newest_ns = max((mark[3] for mark in made), default=0)
+        return newest_ns // 1_000_000 > self._clock.now_ms() - FRESH_MS
+
+
+def judged(word: Word, seen: Evidence) -> Verdict:
+    """Compare what was trusted with what is there: pure."""
+    if word.said == "refused":
+        return Verdict(state="refused")
+    before, now = word.hashes, seen.hashes
+    if before == now:
+        return Verdict(state="trusted")
+    changed = tuple(
+        sorted(name for name in before.keys() & now.keys() if before[name] != now[name])
+    )
+    added = tuple(sorted(now.keys() - before.keys()))
+    removed = tuple(sorted(before.keys() - now.keys()))
+    return Verdict(
+        state="changed",
+        added=added,
+        removed=removed,
+        changed=changed,
+        difference=_difference(word, seen, (*changed, *added, *removed)),
+    )
+
+
+def _difference(word: Word, seen: Evidence, names: tuple[str, ...]) -> str:
+    lines: list[str] = []
+    for name in names:
+        lines.extend(_of_file(name, word, seen))
+        if len(lines) > SHOWN_LINES:
+            lines[SHOWN_LINES:] = ["…"]
+            break
+    return "\n".join(lines)
+
+
+def _of_file(name: str, word: Word, seen: Evidence) -> Iterator[str]:
+    before = word.texts.get(name) if name in word.hashes else ""
+    one = seen.files.get(name)
+    after = "" if one is None else one.text
+    if before is None or after is None:
+        yield f"{name}: it is no short text, so what changed in it is not shown"
+        return
+    old, new = before.splitlines(), after.splitlines()
+    yield from difflib.unified_diff(old, new, f"trusted/{name}", f"now/{name}", lineterm="")
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, OSError):
+        where = cast("object", error.filename)
+        return f"{where or 'something'} cannot be read ({error.strerror or error})"
+    return str(error)

@@ -1,0 +1,189 @@
+"""Turns what the policy wants to be asked into a question that people read: pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from agent_core.events import (
+    CommandRead,
+    CommandSubject,
+    PermissionOption,
+    PermissionRequest,
+    PermissionSubject,
+    RuleShown,
+    TargetSubject,
+)
+from agent_core.events.permissions import TargetKind
+from agent_core.kernel import ItemId, JsonObject, JsonValue, RunId, SessionId
+from agent_core.workspace.permission import Containment
+from agent_core.workspace.policy import (
+    Ask,
+    CommandAsked,
+    FileAsked,
+    Option,
+    OtherAsked,
+    Rule,
+    Subject,
+)
+from agent_core.workspace.shell import Plain, mentioned, read_command
+
+TITLE_CHARS: Final = 120
+INPUT_CHARS: Final = 4_000
+"""How much of a long argument a question carries; the tool call itself has all of it."""
+PARSED_KEPT: Final = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """The call of a tool that is asked about."""
+
+    session: SessionId
+    run: RunId | None
+    item: ItemId
+    tool: str
+    arguments: Mapping[str, JsonValue]
+    script: str | None = None
+    """What the shell is given, where the call is a command: the settings may put something before it."""
+
+
+def question(
+    ask: Ask,
+    subject: Subject,
+    call: Call,
+    *,
+    request: str,
+    containment: Containment,
+    now_ms: int,
+    timeout_s: float,
+) -> PermissionRequest:
+    """Make the question.
+
+    Args:
+        ask: What the policy said.
+        subject: What it said it about.
+        call: The call that wants it.
+        request: The question's id.
+        containment: How far commands are held in.
+        now_ms: The time.
+        timeout_s: After how long silence is a no.
+    """
+    return PermissionRequest(
+        request=request,
+        session=call.session,
+        run=call.run,
+        item=call.item,
+        title=_title(subject),
+        description=ask.reason,
+        risk=ask.risk,
+        since_ms=now_ms,
+        expires_ms=now_ms + round(timeout_s * 1000),
+        subject=_subject(subject, call, containment),
+        options=tuple(_option(one) for one in ask.options),
+        default=ask.default,
+    )
+
+
+def shown_rule(rule: Rule) -> RuleShown:
+    """Give a rule as people see it."""
+    return RuleShown(
+        id=rule.id,
+        tool=rule.tool,
+        argv_prefix=rule.argv_prefix or None,
+        path=rule.path,
+        host=rule.host,
+        mcp=rule.mcp,
+        verdict=rule.verdict,
+        scope=rule.scope,
+        match=rule.match,
+        not_match=rule.not_match,
+    )
+
+
+def _option(option: Option) -> PermissionOption:
+    return PermissionOption(
+        id=option.id,
+        kind=option.kind,
+        label=option.label,
+        rule=None if option.rule is None else shown_rule(option.rule),
+    )
+
+
+def _title(subject: Subject) -> str:
+    match subject:
+        case CommandAsked(command=command):
+            text = f"Run {' '.join(command.split())}"
+        case FileAsked(operation=operation, path=path):
+            text = f"{operation.capitalize()} {path}"
+        case OtherAsked(tool=tool):
+            text = f"Use {tool}"
+    return text if len(text) <= TITLE_CHARS else f"{text[: TITLE_CHARS - 1]}…"
+
+
+def _subject(subject: Subject, call: Call, containment: Containment) -> PermissionSubject:
+    if isinstance(subject, CommandAsked):
+        return _command(
+            subject, subject.command if call.script is None else call.script, containment
+        )
+    return TargetSubject(
+        type=_kind(subject),
+        tool=call.tool,
+        sandbox=containment,
+        path=subject.path if isinstance(subject, FileAsked) else None,
+        input={name: _shortened(one) for name, one in call.arguments.items()},
+        change_set=call.item if _kind(subject) == "edit" else None,
+    )
+
+
+def _command(subject: CommandAsked, script: str, containment: Containment) -> CommandSubject:
+    """Show what runs to the byte; judged, and shown in words, is what the model wrote of it."""
+    read = read_command(subject.command)
+    argvs = read.commands if isinstance(read, Plain) else mentioned(subject.command)
+    alone = isinstance(read, Plain) and len(argvs) == 1
+    return CommandSubject(
+        argv=argvs[0] if alone and script == subject.command else None,
+        command=script,
+        cwd=subject.cwd,
+        plain=isinstance(read, Plain),
+        sandbox=containment,
+        parsed=tuple(CommandRead(argv=argv) for argv in argvs[:PARSED_KEPT]),
+        needs=tuple(sorted(subject.needs)),
+    )
+
+
+def _kind(subject: FileAsked | OtherAsked) -> TargetKind:
+    if isinstance(subject, OtherAsked):
+        if subject.mcp is not None:
+            return "mcp"
+        return "tool" if subject.host is None else "fetch"
+    if subject.operation == "read" and subject.protected:
+        return "secret"
+    if not subject.inside:
+        return "outsideRoot"
+    return "delete" if subject.operation == "delete" else "edit"
+
+
+def _shortened(one: JsonValue) -> JsonValue:
+    if isinstance(one, str) and len(one) > INPUT_CHARS:
+        return f"{one[:INPUT_CHARS]}… ({len(one)} characters)"
+    if isinstance(one, Mapping):
+        return {name: _shortened(inner) for name, inner in one.items()}
+    if isinstance(one, list | tuple):
+        return [_shortened(inner) for inner in one]
+    return one
+
+
+def as_input(arguments: Mapping[str, object]) -> JsonObject:
+    """Take checked arguments for what they are: JSON."""
+    return {name: _json(one) for name, one in arguments.items()}
+
+
+def _json(one: object) -> JsonValue:
+    match one:
+        case None | str() | int() | float() | bool():
+            return one
+        case Mapping():
+            return {str(name): _json(inner) for name, inner in one.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - JSON by construction
+        case list() | tuple():
+            return [_json(inner) for inner in one]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - JSON by construction
+        case _:
+            return str(one)

@@ -1,0 +1,273 @@
+"""The gate of a session: what each tool call wants, what the policy says of it, and what a person answers."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final, cast
+
+from anyio import to_thread
+
+from agent_core.events import ErrorRaised, Event, Failure, Notice, RuleShown
+from agent_core.kernel import Clock, ItemId, JsonObject, RunId, SessionId, ToolCallId
+from agent_core.kernel.errors import TillerError, WorkspaceError
+from agent_core.session.asking import Call, as_input, question, shown_rule
+from agent_core.session.desk import TIMEOUT, TOO_MANY, Answered, Desk
+from agent_core.session.standing import Standing
+from agent_core.tools.command import script_of
+from agent_core.workspace import Workspace
+from agent_core.workspace.paths import is_inside
+from agent_core.workspace.permission import Allowed, Needs, Refused, ToolKind, Verdict
+from agent_core.workspace.policy import (
+    Ask,
+    CommandAsked,
+    Decision,
+    FileAsked,
+    OtherAsked,
+    Refuse,
+    Run,
+    Subject,
+    decide,
+    git_starts_programs,
+)
+from agent_core.workspace.protected import is_protected, is_secret
+
+NEEDS: Final[Mapping[str, Needs]] = {"network": "network", "gitConfig": "gitConfig"}
+ENOUGH: Final = "it was not run: this run was refused so often that it ends here"
+FAILED: Final = "the permission check failed ({error}), which means no"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the gate is told of the session that it stands in."""
+
+    session: SessionId
+    workspace: Workspace
+    clock: Clock
+    new_id: Callable[[], str]
+    item_of: Callable[[ToolCallId], ItemId]
+    """Gives the item under which people see a call."""
+    say: Callable[[Event], object]
+    settings_of: Callable[[str], JsonObject] = lambda _: {}
+    """Gives the settings of a tool, as they are now."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Gate:
+    """Judges tool calls. A judgement that fails refuses; so do silence and a client that went away."""
+
+    standing: Standing
+    desk: Desk
+    around: Surroundings
+    approved: dict[ToolCallId, frozenset[Path]] = field(default_factory=dict)
+    """Protected files that a person let a call change; until the next call of that id, or the end of the run."""
+
+    async def judge(
+        self,
+        *,
+        call: ToolCallId,
+        run: RunId | None,
+        tool: str,
+        kind: ToolKind,
+        arguments: Mapping[str, object],
+    ) -> Verdict:
+        """Judge one call after its arguments were checked; waits while a person is asked."""
+        _ = self.approved.pop(call, None)
+        if self.desk.is_over(run):
+            return Refused(reason=ENOUGH)
+        try:
+            verdict = await self._judge(call, run, tool, kind, arguments)
+        except Exception as error:
+            # Fail closed: whatever is wrong with a check, its answer is no.
+            log.exception("the permission check of %s failed", tool)
+            return Refused(reason=FAILED.format(error=type(error).__name__))
+        return verdict
+
+    def approved_for(self, call: ToolCallId) -> frozenset[Path]:
+        """Give the protected files that a person let a call change."""
+        return self.approved.get(call, frozenset())
+
+    def end_run(self, run: RunId) -> None:
+        """Forget what was allowed and refused for a run that is over."""
+        self.desk.end_run(run)
+        self.standing.end_run()
+        self.approved.clear()
+
+    async def refresh(self) -> None:
+        """Read the rules again that are kept outside of the session; what cannot be used is told."""
+        for problem in await self.standing.refresh():
+            failure = Failure(kind="Internal", message=problem)
+            _ = self.around.say(ErrorRaised(run=None, error=failure))
+
+    async def _judge(
+        self,
+        call: ToolCallId,
+        run: RunId | None,
+        tool: str,
+        kind: ToolKind,
+        arguments: Mapping[str, object],
+    ) -> Verdict:
+        try:
+            subject = await self._subject(tool, kind, arguments)
+        except WorkspaceError as error:
+            # The tool would say the same; but what the path means may change until then.
+            return Refused(reason=str(error))
+        decision = await self._decide(subject)
+        if isinstance(decision, Ask) and self.standing.fallback == "ask":
+            # Before a person is bothered: another session may have been told already.
+            await self.refresh()
+            decision = await self._decide(subject)
+        match decision:
+            case Run():
+                return Allowed()
+            case Refuse(reason=reason):
+                return Refused(reason=reason)
+            case Ask() if self.standing.fallback != "ask":
+                self.desk.count_denial(run)
+                return Refused(reason=_unasked(decision, subject))
+            case Ask():
+                asked = self._call(call, run, tool, arguments)
+                return await self._ask(decision, subject, call, asked)
+
+    async def _ask(self, ask: Ask, subject: Subject, call: ToolCallId, asked: Call) -> Verdict:
+        """Ask a person; what they allow must still be allowed by then."""
+        around, standing = self.around, self.standing
+        request = await to_thread.run_sync(
+            partial(
+                question,
+                ask,
+                subject,
+                asked,
+                request=around.new_id(),
+                containment=standing.containment(),
+                now_ms=around.clock.now_ms(),
+                timeout_s=standing.timeout_s,
+            )
+        )
+        answered = await self.desk.ask(request, remember=partial(self._remember, ask))
+        if not answered.allows:
+            return Refused(reason=_refusal(answered, standing.timeout_s))
+        # The mode or a rule may have changed while somebody thought.
+        again = await self._decide(subject)
+        if isinstance(again, Refuse):
+            return Refused(reason=again.reason)
+        if isinstance(subject, FileAsked):
+            self.approved[call] = frozenset({subject.path})
+        return Allowed()
+
+    async def _decide(self, subject: Subject) -> Decision:
+        situation = self.standing.situation(self.around.workspace.roots)
+        if isinstance(subject, CommandAsked):
+            # Reading a command loads a grammar once, and looks for programs on the disk.
+            return await to_thread.run_sync(decide, subject, situation)
+        return decide(subject, situation)
+
+    async def _remember(self, ask: Ask, answered: Answered) -> RuleShown | None:
+        """Put the rule of an answer in force before anybody hears of the answer."""
+        chosen = answered.option
+        option = (
+            None if chosen is None else next((o for o in ask.options if o.id == chosen.id), None)
+        )
+        if option is None or option.rule is None:
+            return None
+        try:
+            await self.standing.remember(option.rule)
+        except TillerError as error:
+            text = f"the rule holds in this session but could not be kept: {error}"
+            _ = self.around.say(Notice(level="warning", text=text))
+        return shown_rule(option.rule)
+
+    async def _subject(self, tool: str, kind: ToolKind, arguments: Mapping[str, object]) -> Subject:
+        """Say what a call wants, as the tool itself will understand its arguments."""
+        command, path = arguments.get("command"), arguments.get("path")
+        if kind == "execute" and isinstance(command, str):
+            return await self._command(command, arguments.get("needs"))
+        if kind == "read" and (path is None or isinstance(path, str)):
+            return await self._read(path or ".")
+        if kind == "edit" and isinstance(path, str):
+            return await self._edit(path)
+        return OtherAsked(tool=tool, kind=kind)
+
+    async def _command(self, command: str, needs: object) -> CommandAsked:
+        workspace = self.around.workspace
+        # Where commands are contained, what git starts is contained as well.
+        looks = "git" in command.casefold() and self.standing.containment() != "full"
+        asked = cast("Sequence[object]", needs if isinstance(needs, list | tuple) else ())
+        return CommandAsked(
+            command=command,
+            cwd=workspace.root,
+            needs=frozenset(NEEDS[str(one)] for one in asked),
+            env_path=workspace.env.get("PATH", ""),
+            git_starts_programs=not looks
+            or await to_thread.run_sync(git_starts_programs, workspace.root),
+        )
+
+    async def _read(self, path: str) -> FileAsked:
+        workspace = self.around.workspace
+        try:
+            found = await workspace.files.resolve(path, "read")
+        except WorkspaceError:
+            # Nothing is read then: the tool says why in its own words.
+            return FileAsked(path=workspace.root, operation="read", inside=True, protected=False)
+        secret = is_secret(found, roots=workspace.roots) is not None
+        return FileAsked(path=found, operation="read", inside=True, protected=secret)
+
+    async def _edit(self, path: str) -> FileAsked:
+        workspace = self.around.workspace
+        target = await workspace.files.resolve(path, "write")
+        return FileAsked(
+            path=target,
+            operation="edit",
+            inside=is_inside(target, workspace.roots),
+            protected=is_protected(target, roots=workspace.roots) is not None,
+        )
+
+    def _call(
+        self, call: ToolCallId, run: RunId | None, tool: str, arguments: Mapping[str, object]
+    ) -> Call:
+        command = arguments.get("command")
+        return Call(
+            session=self.around.session,
+            run=run,
+            item=self.around.item_of(call),
+            tool=tool,
+            arguments=as_input(arguments),
+            script=script_of(command, self.around.settings_of(tool))
+            if isinstance(command, str)
+            else None,
+        )
+
+
+def _refusal(answered: Answered, timeout_s: float) -> str:
+    """Tell the model why not, and what to do about it."""
+    if answered.by == TIMEOUT:
+        return (
+            f"no answer: the user was asked and said nothing for {timeout_s:g} s, which means no. "
+            "Go on without it, or say what you need and stop."
+        )
+    if answered.by == TOO_MANY or answered.option is None:
+        return ENOUGH
+    always = " and will not be asked again" if answered.option.kind == "rejectAlways" else ""
+    said = f" They said: {answered.note}" if answered.note else ""
+    return f"the user refused this{always}.{said} Do not try it in another way; go on without it, or ask them."
+
+
+def _unasked(ask: Ask, subject: Subject) -> str:
+    """Tell the model that nobody can be asked, and what would allow it."""
+    rule = next((one.rule for one in ask.options if one.rule and one.rule.verdict == "allow"), None)
+    ways: list[str] = []
+    if rule is not None:
+        what = " ".join(rule.argv_prefix) if rule.argv_prefix else (rule.host or rule.path or "it")
+        ways.append(f"a rule for {what!r} in policy.json")
+    if not (isinstance(subject, FileAsked) and subject.protected):
+        ways.append(
+            '`--permission yolo`, or "permission": {"mode": "yolo"} in their own settings.json'
+        )
+    allowed = f" The user can allow it with {', or '.join(ways)}." if ways else ""
+    return (
+        f"refused: {ask.reason}, and nobody can be asked here.{allowed} "
+        "Go on without it, or tell the user what to run."
+    )

@@ -1,0 +1,111 @@
+"""The files of a workspace as one tool call may change them: the last check, whatever the call said it would do."""
+
+from collections.abc import Callable, Collection
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+from agent_core.kernel.errors import PathRefused
+from agent_core.workspace import (
+    Changes,
+    Entry,
+    FileBytes,
+    FileReader,
+    Files,
+    FileStat,
+    FileText,
+    Written,
+)
+from agent_core.workspace.policy import Situation
+from agent_core.workspace.port import READ_LIMIT_BYTES, Access
+from agent_core.workspace.protected import is_protected
+
+
+class GuardedFiles:
+    """Refuses changes of protected files that nobody agreed to, and all changes while only reading is allowed.
+
+    The gate judges what a call says before it runs. Between that and the write a link may come to mean another file,
+    and a tool of somebody else may write where its arguments do not say.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        *,
+        situation: Callable[[], Situation],
+        approved: Callable[[], Collection[Path]],
+    ) -> None:
+        self._files = files
+        self._situation = situation
+        self._approved = approved
+
+    async def resolve(self, path: str, access: Access) -> Path:
+        """Pass on."""
+        return await self._files.resolve(path, access)
+
+    async def stat(self, path: Path) -> FileStat:
+        """Pass on."""
+        return await self._files.stat(path)
+
+    async def list(self, path: Path) -> tuple[Entry, ...]:
+        """Pass on."""
+        return await self._files.list(path)
+
+    async def read(
+        self, path: Path, *, limit_bytes: int = READ_LIMIT_BYTES
+    ) -> FileText | FileBytes:
+        """Pass on."""
+        return await self._files.read(path, limit_bytes=limit_bytes)
+
+    def open(self, path: Path) -> AbstractAsyncContextManager[FileReader]:
+        """Pass on."""
+        return self._files.open(path)
+
+    async def buffers(self, folder: Path) -> tuple[FileText, ...]:
+        """Pass on."""
+        return await self._files.buffers(folder)
+
+    def watch(self, path: Path) -> AbstractAsyncContextManager[Changes]:
+        """Pass on."""
+        return self._files.watch(path)
+
+    async def write(self, path: Path, text: str, *, base: FileText | None) -> Written:
+        """Write, if that may be changed.
+
+        Raises:
+            PathRefused: It may not; nothing was written.
+        """
+        self._check(path)
+        return await self._files.write(path, text, base=base)
+
+    async def delete(self, path: Path, *, base: FileText | FileBytes) -> None:
+        """Delete, if that may be changed.
+
+        Raises:
+            PathRefused: It may not; the file is there.
+        """
+        self._check(path)
+        await self._files.delete(path, base=base)
+
+    async def move(self, source: Path, target: Path) -> None:
+        """Move, if both ends may be changed.
+
+        Raises:
+            PathRefused: One of them may not; nothing was moved.
+        """
+        self._check(source)
+        self._check(target)
+        await self._files.move(source, target)
+
+    def _check(self, path: Path) -> None:
+        situation = self._situation()
+        if not situation.trusted or situation.mode == "plan":
+            why = "in plan mode" if situation.trusted else "before the workspace is trusted"
+            message = f"{path} was not changed: {why} nothing may be. Describe the change instead."
+            raise PathRefused(message)
+        why = is_protected(path, roots=situation.roots)
+        if why is not None and path not in self._approved():
+            message = (
+                f"{path} was not changed: {why}, so the user must agree first, and was not asked about this file. "
+                "Use the tool `write` or `edit` on it, which asks."
+            )
+            raise PathRefused(message)

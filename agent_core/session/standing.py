@@ -1,0 +1,145 @@
+"""What holds while calls of tools are judged: mode, trust, containment, and the standing answers of the user."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, Protocol
+
+from anyio import Lock
+
+from agent_core.workspace.permission import Containment, Mode
+from agent_core.workspace.policy import Rule, RuleSet, Scope, Situation
+
+Fallback = Literal["ask", "rules", "deny"]
+LASTING: frozenset[Scope] = frozenset({"project", "user"})
+"""Scopes that outlive the session: their rules are kept elsewhere and read again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptRules:
+    """The rules that were found, and what could not be used, a sentence each."""
+
+    rules: tuple[Rule, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+class RuleKeeper(Protocol):
+    """Where standing answers outlive a session."""
+
+    async def load(self) -> KeptRules:
+        """Give what is in force for this workspace. Never raises: what cannot be read is a problem."""
+        ...
+
+    async def save(self, rule: Rule) -> None:
+        """Keep a rule of the scopes `project` and `user`.
+
+        Raises:
+            StorageError: It could not be written.
+        """
+        ...
+
+    async def remove(self, rule_id: str) -> None:
+        """Forget a rule wherever it is kept; an unknown id changes nothing.
+
+        Raises:
+            StorageError: It could not be written.
+        """
+        ...
+
+
+class ForgetfulRules:
+    """Keeps nothing beyond the session."""
+
+    async def load(self) -> KeptRules:
+        """Give nothing."""
+        return KeptRules()
+
+    async def save(self, rule: Rule) -> None:  # pyright: ignore[reportUnusedParameter] - the port's
+        """Leave the rule to the session alone."""
+
+    async def remove(self, rule_id: str) -> None:  # pyright: ignore[reportUnusedParameter] - the port's
+        """Forget what was not kept."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Standing:
+    """What holds now; each check looks anew, so a change counts from the next one."""
+
+    mode: Mode = "ask"
+    fallback: Fallback = "ask"
+    """What answers when a person must be asked: a person, or nobody, which is a no."""
+    timeout_s: float = 300.0
+    """How long a person is waited for."""
+    is_trusted: Callable[[], bool] = lambda: True
+    """Whether the workspace may configure and be changed; asked at each check."""
+    containment: Callable[[], Containment] = lambda: "none"
+    """How far commands are held in; asked at each check."""
+    rules: RuleSet = field(default_factory=RuleSet)
+    keeper: RuleKeeper = field(default_factory=ForgetfulRules)
+    _keeping: Lock = field(default_factory=Lock)
+    """Held while what is kept is read or written."""
+
+    def situation(self, roots: tuple[Path, ...]) -> Situation:
+        """Give what holds at this moment."""
+        return Situation(
+            mode=self.mode,
+            trusted=self.is_trusted(),
+            containment=self.containment(),
+            rules=self.rules,
+            roots=roots,
+        )
+
+    async def refresh(self) -> tuple[str, ...]:
+        """Read the lasting rules again: another session, or the user's own editor, may have changed them.
+
+        Returns:
+            What could not be used, a sentence each.
+        """
+        async with self._keeping:
+            kept = await self.keeper.load()
+            own = (rule for rule in self.rules.rules if rule.scope not in LASTING)
+            self.rules = RuleSet(rules=(*kept.rules, *own))
+        return kept.problems
+
+    async def remember(self, rule: Rule) -> None:
+        """Put a rule in force at once, then keep it where its scope says.
+
+        Raises:
+            StorageError: It holds in this session, but could not be kept beyond.
+        """
+        self.rules = self.rules.with_rule(rule)
+        if rule.scope not in LASTING:
+            return
+        async with self._keeping:
+            try:
+                await self.keeper.save(rule)
+            except BaseException:
+                # The next reading of what is kept would lose it.
+                self.rules = self.rules.with_rule(scoped(rule, "session"))
+                raise
+            # A reading that was under way when it came in force has not found it.
+            self.rules = self.rules.with_rule(rule)
+
+    async def forget(self, rule_id: str) -> None:
+        """Take a rule out of force, and out of where it is kept.
+
+        Raises:
+            StorageError: It is out of force in this session, but is still kept.
+        """
+        known = [rule for rule in self.rules.rules if rule.id == rule_id]
+        self.rules = self.rules.without(rule_id)
+        if not any(rule.scope in LASTING for rule in known):
+            return
+        async with self._keeping:
+            await self.keeper.remove(rule_id)
+            # A reading that was under way has found it again.
+            self.rules = self.rules.without(rule_id)
+
+    def end_run(self) -> None:
+        """Forget what was allowed for the run."""
+        self.rules = self.rules.without_scope("run")
+
+
+def scoped(rule: Rule, scope: Scope) -> Rule:
+    """Give a rule another extent; its id stays, for it says the same."""
+    return replace(rule, scope=scope)

@@ -1,0 +1,79 @@
+"""What each mode does with each kind of target, before rules: a table."""
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from agent_core.workspace.paths import is_inside
+from agent_core.workspace.permission import Mode
+from agent_core.workspace.policy.subjects import (
+    CommandAsked,
+    FileAsked,
+    OtherAsked,
+    Situation,
+    Subject,
+)
+
+Column = Literal[
+    "read inside",
+    "read protected",
+    "edit inside",
+    "edit protected",
+    "command contained",
+    "command not contained",
+    "network",
+    "outside the roots",
+    "another tool",
+]
+Cell = Literal["run", "rules", "ask", "refuse"]
+"""`rules`: allow rules, else ask. `ask`: whatever rules allow."""
+
+MATRIX: Final[Mapping[Column, Mapping[Mode, Cell]]] = {
+    "read inside": {"plan": "run", "ask": "run", "auto": "run", "yolo": "run"},
+    "read protected": {"plan": "ask", "ask": "ask", "auto": "ask", "yolo": "ask"},
+    "edit inside": {"plan": "refuse", "ask": "run", "auto": "run", "yolo": "run"},
+    "edit protected": {"plan": "refuse", "ask": "ask", "auto": "ask", "yolo": "ask"},
+    "command contained": {"plan": "refuse", "ask": "run", "auto": "run", "yolo": "run"},
+    "command not contained": {"plan": "refuse", "ask": "rules", "auto": "rules", "yolo": "run"},
+    "network": {"plan": "refuse", "ask": "rules", "auto": "rules", "yolo": "run"},
+    "outside the roots": {"plan": "refuse", "ask": "rules", "auto": "rules", "yolo": "run"},
+    "another tool": {"plan": "refuse", "ask": "rules", "auto": "rules", "yolo": "run"},
+}
+
+
+def column_of(subject: Subject, situation: Situation) -> Column:
+    """Say which column a subject falls into: the strictest of those that fit."""
+    match subject:
+        case CommandAsked():
+            return _of_command(subject, situation)
+        case FileAsked():
+            return _of_file(subject)
+        case OtherAsked():
+            return _of_other(subject)
+
+
+def _of_command(subject: CommandAsked, situation: Situation) -> Column:
+    if "gitConfig" in subject.needs:
+        return "edit protected"
+    if not is_inside(subject.cwd, situation.roots):
+        return "outside the roots"
+    if subject.needs:
+        return "network"
+    return "command contained" if situation.containment == "full" else "command not contained"
+
+
+def _of_file(subject: FileAsked) -> Column:
+    if subject.operation == "read":
+        if subject.protected:
+            return "read protected"
+        return "read inside" if subject.inside else "outside the roots"
+    if subject.protected:
+        return "edit protected"
+    return "edit inside" if subject.inside else "outside the roots"
+
+
+def _of_other(subject: OtherAsked) -> Column:
+    if subject.host is not None:
+        return "network"
+    if subject.kind == "read" and subject.mcp is None:
+        return "read inside"
+    return "another tool"

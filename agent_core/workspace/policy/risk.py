@@ -1,0 +1,49 @@
+"""Says how much is at stake in a question: for show only, nothing is decided by it."""
+
+import os
+from pathlib import PurePosixPath
+from typing import Final
+
+from agent_core.workspace.permission import READ_ONLY_COMMANDS
+from agent_core.workspace.policy.commands import ReadCommand
+from agent_core.workspace.policy.matching import Known
+from agent_core.workspace.policy.matrix import Column
+from agent_core.workspace.policy.subjects import CommandAsked, FileAsked, OtherAsked
+from agent_core.workspace.policy.verdicts import Risk
+from agent_core.workspace.shell import Plain, is_wrapper
+
+GRAVE: Final = frozenset(
+    {"chgrp", "chmod", "chown", "crontab", "curl", "dd", "fdisk", "hostname", "install", "kill", "killall", "ln", "mkfs",
+     "mount", "mv", "nc", "pkill", "rm", "rmdir", "rsync", "scp", "shred", "ssh", "tee", "truncate", "umount", "unlink",
+     "wget"}
+)  # fmt: skip
+"""Programs whose harm does not depend on a name: no rule is offered for them."""
+
+
+def risk_of(about: Known, column: Column) -> Risk:
+    """Say how much is at stake."""
+    if column in {"edit protected", "read protected"}:
+        return "high"
+    match about.subject:
+        case FileAsked(operation="read") | OtherAsked(kind="read"):
+            return "medium"
+        case CommandAsked() if about.command is not None and column != "outside the roots":
+            return _of_command(about.command)
+        case OtherAsked():
+            return "medium"
+        case _:
+            return "high"
+
+
+def _of_command(command: ReadCommand) -> Risk:
+    if not isinstance(command.plain, Plain):
+        return "high"
+    names = {PurePosixPath(argv[0]).name for argv in command.plain.commands if argv}
+    if names & GRAVE or any(is_wrapper(name) for name in names):
+        return "high"
+    plain = all(_stays(word) for argv in command.plain.commands for word in argv[1:])
+    return "low" if plain and names <= READ_ONLY_COMMANDS else "medium"
+
+
+def _stays(word: str) -> bool:
+    return not word.startswith(("/", "~")) and os.pardir not in word

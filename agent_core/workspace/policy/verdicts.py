@@ -1,0 +1,60 @@
+"""What the policy says, and how a person may answer when it says to ask."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from agent_core.workspace.policy.rules import Rule
+
+OptionKind = Literal[
+    "allowOnce",
+    "allowRun",
+    "allowSession",
+    "allowProject",
+    "allowUser",
+    "rejectOnce",
+    "rejectAlways",
+]
+Risk = Literal["low", "medium", "high"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One way to answer."""
+
+    id: str
+    kind: OptionKind
+    label: str
+    """At most 60 characters, without line breaks or invisible characters."""
+    rule: Rule | None = None
+    """What is remembered when it is taken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """It may run without a person."""
+
+    reason: str
+    rule: Rule | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A person must say so first."""
+
+    reason: str
+    risk: Risk
+    options: tuple[Option, ...]
+    default: str
+    """The id of the option that stands when nobody answers: always a refusal."""
+    rule: Rule | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refuse:
+    """It must not run, and nobody is asked."""
+
+    reason: str
+    rule: Rule | None = None
+
+
+Decision = Run | Ask | Refuse

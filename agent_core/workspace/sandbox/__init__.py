@@ -1,0 +1,21 @@
+"""Containment: what a process that a tool starts can see, change and reach."""
+
+from agent_core.workspace.sandbox.environment import Scrubbed, scrubbed
+from agent_core.workspace.sandbox.probe import Prober, probe
+from agent_core.workspace.sandbox.sandbox import SWITCHED_OFF, Open, sandbox_for
+from agent_core.workspace.sandbox.values import Aftermath, Boundaries, Containing, Launch, Sandbox
+
+__all__ = [
+    "SWITCHED_OFF",
+    "Aftermath",
+    "Boundaries",
+    "Containing",
+    "Launch",
+    "Open",
+    "Prober",
+    "Sandbox",
+    "Scrubbed",
+    "probe",
+    "sandbox_for",
+    "scrubbed",
+]

@@ -1,0 +1,115 @@
+"""Recognises in a command's output what containment kept it from, and says how to go on. Pure."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+NO_NETWORK: Final = re.compile(
+    "|".join(
+        (
+            "temporary failure in name resolution|could not resolve|couldn't resolve|unable to resolve host",
+            "name or service not known|nodename nor servname|no address associated with hostname",
+            "network is unreachable|network unreachable|failed to lookup address|dns error|EAI_AGAIN",
+            r"ENETUNREACH|getaddrinfo (ENOTFOUND|failed)|dial (tcp|udp)[^\n]*(lookup|unreachable)",
+            r"bad address ['\"(]",
+        )
+    ),
+    re.IGNORECASE,
+)
+NO_SOCKETS: Final = re.compile(
+    r"(socket|AF_UNIX|unix domain)[^\n]*(operation not permitted|EPERM)|forkserver[\s\S]{0,2000}Operation not permitted",
+    re.IGNORECASE,
+)
+READ_ONLY: Final = re.compile(
+    r"read-only file system|EROFS|\(os error 30\)|\[Errno 30\]", re.IGNORECASE
+)
+BUSY: Final = re.compile(r"device or resource busy|resource busy|EBUSY", re.IGNORECASE)
+GIT: Final = re.compile(r"\.git/|\.git\b|config file|git config|hooks?/")
+MISSING: Final = re.compile(
+    r"no such file|not found|cannot (open|access|find|read)|permission denied|does not exist|unable to",
+    re.IGNORECASE,
+)
+LOOKED_AT_CHARS: Final = 16_384
+
+NETWORK_SAID: Final = (
+    'Containment has no network, so this could not connect. If it must, run it again with needs: ["network"]; '
+    "the user is asked unless they have allowed it."
+)
+SOCKETS_SAID: Final = (
+    "Containment refuses unix sockets, which lead to other programs of the user. If this command must have them, run it "
+    'again with needs: ["network"]; the user is asked unless they have allowed it.'
+)
+GIT_SAID: Final = (
+    "Containment keeps git's configuration and hooks as they are. If this command must change them, run it again with "
+    'needs: ["gitConfig"]; the user is asked unless they have allowed it.'
+)
+PROTECTED_SAID: Final = (
+    "Containment keeps {name} as it is, because it is a protected name. Change it with the edit or write tool; the user "
+    "is asked."
+)
+OUTSIDE_SAID: Final = (
+    "Containment lets a command write only inside the workspace and to /tmp, which is private. Use a path there, or tell "
+    "the user what must be changed elsewhere."
+)
+MASKED_SAID: Final = "{place} holds secrets and shows as empty to a contained command. Go on without it, or tell the user what is needed."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walls:
+    """What a command was kept from."""
+
+    network: bool
+    """It had the network."""
+    git: bool
+    """It could change git's configuration."""
+    guarded: tuple[str, ...]
+    """Names that were read-only."""
+    masked: tuple[Path, ...]
+    home: Path
+
+
+def denials(output: str, *, exit_code: int | None, walls: Walls) -> tuple[str, ...]:
+    """Say what containment stood in the way of, a sentence each.
+
+    Args:
+        output: The end of what the command wrote.
+        exit_code: Where it is 0 nothing stood in the way; None: a signal ended it.
+        walls: What it was kept from.
+    """
+    if exit_code == 0:
+        return ()
+    return tuple(dict.fromkeys(_said(output[-LOOKED_AT_CHARS:], walls)))
+
+
+def _said(text: str, walls: Walls) -> Iterator[str]:
+    if not walls.network:
+        if NO_NETWORK.search(text):
+            yield NETWORK_SAID
+        if NO_SOCKETS.search(text):
+            yield SOCKETS_SAID
+    for line in text.splitlines():
+        if READ_ONLY.search(line) or BUSY.search(line):
+            yield _about_writing(line, walls)
+        elif MISSING.search(line):
+            yield from _about_masks(line, walls)
+
+
+def _about_writing(line: str, walls: Walls) -> str:
+    if GIT.search(line) and not walls.git:
+        return GIT_SAID
+    for name in walls.guarded:
+        if name in line:
+            return PROTECTED_SAID.format(name=name)
+    return OUTSIDE_SAID
+
+
+def _about_masks(line: str, walls: Walls) -> Sequence[str]:
+    for place in walls.masked:
+        spelt = [str(place)]
+        if place.is_relative_to(walls.home):
+            spelt.append(f"~/{place.relative_to(walls.home)}")
+        if any(one in line for one in spelt):
+            return (MASKED_SAID.format(place=spelt[-1]),)
+    return ()

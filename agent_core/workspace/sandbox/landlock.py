@@ -1,0 +1,145 @@
+"""Contains with Landlock and a filter of system calls, where user namespaces are not allowed: less than bubblewrap does.
+
+Not held: signals and environments of other processes on old kernels, `chmod` and times outside, names in masked folders,
+and what is protected inside of the workspace. So the level is `partial`, and nothing runs unasked because of it.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from agent_core.workspace.permission import Needs
+from agent_core.workspace.sandbox.keeper import FILE_BYTES
+from agent_core.workspace.sandbox.memory_file import closing, memory_file
+from agent_core.workspace.sandbox.private_folder import PrivateFolder
+from agent_core.workspace.sandbox.seccomp import seccomp_filter
+from agent_core.workspace.sandbox.survey import aftermath, find_program, inner_environment, survey
+from agent_core.workspace.sandbox.values import Boundaries, Containing, Launch
+
+LAUNCHER: Final = Path(__file__).with_name("landlock_launcher.py")
+PYTHON: Final = (sys.executable, "-I", "-S", "-B")
+TRY_S: Final = 10.0
+WRITABLE_DEVICES: Final = tuple(
+    f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "shm")
+)
+MOST_SHOWN: Final = 4096
+"""More neighbours of secrets are not opened one by one; the rest cannot be read then."""
+
+
+class Landlocked:
+    """Contains the processes of one workspace."""
+
+    def __init__(
+        self, containing: Containing, boundaries: Boundaries, *, homes: tuple[Path, ...]
+    ) -> None:
+        self.containing = containing
+        self._boundaries = boundaries
+        self._homes = homes
+        self._private = PrivateFolder()
+
+    def wrap(
+        self,
+        argv: tuple[str, ...],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        needs: frozenset[Needs],
+    ) -> Launch:
+        """Say how to start a process. Blocking."""
+        _ = find_program(argv[0], cwd=cwd, path=env.get("PATH", os.defpath))
+        ground = survey(
+            self._boundaries, homes=self._homes, env=env, git_is_open="gitConfig" in needs
+        )
+        temporary = self._private.path
+        network = "network" in needs
+        rules = launcher_rules(
+            writable=(*self._boundaries.roots, *(one.path for one in ground.git), temporary),
+            secret=(*ground.secrets.folders, *ground.secrets.files),
+            readable=self._boundaries.readable,
+            network=network,
+        )
+        moved = {"TMPDIR": str(temporary), "XDG_CACHE_HOME": f"{temporary}/.cache"}
+        into = self._boundaries.quarantine or temporary / "quarantine"
+        told = memory_file("tiller-rules", rules.encode())
+        return Launch(
+            argv=(*PYTHON, str(LAUNCHER), str(told), *argv),
+            pass_fds=(told,),
+            started=closing(told),
+            env={**inner_environment(env), **moved, "npm_config_cache": f"{temporary}/.npm"},
+            after=lambda output, code: aftermath(
+                self._boundaries, ground, needs=needs, into=into, output=output, exit_code=code
+            ),
+        )
+
+    def close(self) -> None:
+        """Remove what commands kept in their private temporary folder."""
+        self._private.close()
+
+
+def launcher_rules(
+    *,
+    writable: Iterable[Path],
+    secret: Iterable[Path],
+    readable: Iterable[Path],
+    network: bool,
+) -> str:
+    """Give what the launcher is told. Blocking: Landlock only allows, so all that is no secret is named."""
+    content = seccomp_filter(machine=os.uname().machine, network=network, sockets=network)
+    return json.dumps(
+        {
+            "write": [str(path) for path in writable] + list(WRITABLE_DEVICES),
+            "read": [*all_but(secret), *(str(path) for path in readable)],
+            "network": network,
+            "seccomp": None if content is None else content.hex(),
+            "file_bytes": FILE_BYTES,
+        }
+    )
+
+
+def all_but(secret: Iterable[Path]) -> list[str]:
+    """Give the fewest paths that hold everything but some. Blocking."""
+    hidden = set(secret)
+    around = {parent for path in hidden for parent in path.parents}
+    return [
+        path for path, _ in zip(_shown(Path("/"), hidden, around), range(MOST_SHOWN), strict=False)
+    ]
+
+
+def _shown(folder: Path, hidden: set[Path], around: set[Path]) -> Iterator[str]:
+    if folder not in around:
+        yield str(folder)
+        return
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 - strings are enough
+    except OSError:
+        return
+    for name in names:
+        path = folder / name
+        # What a link leads to has its own place, and its own rule.
+        if path not in hidden and not path.is_symlink():
+            yield from _shown(path, hidden, around)
+
+
+def try_landlock() -> int | None:
+    """Give the version of Landlock that works here; None: none does. Blocking."""
+    rules = launcher_rules(writable=(), secret=(), readable=(), network=False)
+    check = f'import os; os.open("{os.devnull}", os.O_RDONLY); print("in")'
+    try:
+        version = subprocess.run(  # noqa: S603 - our own launcher
+            [*PYTHON, str(LAUNCHER), "--version"],
+            capture_output=True, timeout=TRY_S, check=False, env={},
+        )  # fmt: skip
+        inside = subprocess.run(  # noqa: S603 - our own launcher
+            [*PYTHON, str(LAUNCHER), rules, *PYTHON, "-c", check],
+            capture_output=True, timeout=TRY_S, check=False, env={},
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    said = version.stdout.strip()
+    if inside.stdout.strip() != b"in" or not said.isdigit() or int(said) < 1:
+        return None
+    return int(said)

@@ -1,0 +1,29 @@
+"""What a started process is told through a descriptor: its arguments have a limit, and everybody may read them."""
+
+import os
+from collections.abc import Callable
+
+
+def memory_file(name: str, content: bytes) -> int:
+    """Give a descriptor of a file in memory with a content, at its beginning; the caller closes it. Linux alone."""
+    opened = os.memfd_create(name)
+    try:
+        left = memoryview(content)
+        while left:
+            left = left[os.write(opened, left) :]
+        _ = os.lseek(opened, 0, os.SEEK_SET)
+    except BaseException:
+        os.close(opened)
+        raise
+    return opened
+
+
+def closing(descriptor: int | None) -> Callable[[], None]:
+    """Make what closes a descriptor, once."""
+    left = [] if descriptor is None else [descriptor]
+
+    def close() -> None:
+        while left:
+            os.close(left.pop())
+
+    return close

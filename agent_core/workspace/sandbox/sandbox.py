@@ -1,0 +1,94 @@
+"""Chooses how the processes of one workspace are contained."""
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from agent_core.workspace.permission import Needs
+from agent_core.workspace.sandbox.environment import scrubbed
+from agent_core.workspace.sandbox.values import Boundaries, Containing, Launch, Sandbox
+
+NOT_A_ROOT: Final = tuple(
+    Path(f"/{one}")
+    for one in ("tmp", "var", "run", "etc", "usr", "bin", "sbin", "lib", "boot", "home", "root", "opt")
+)  # fmt: skip
+"""A workspace that is one of these, or around one, cannot be laid open for writing."""
+NEVER_INSIDE: Final = tuple(Path(f"/{one}") for one in ("proc", "sys", "dev", "boot"))
+SWITCHED_OFF: Final = Containing(
+    level="none",
+    how="nothing",
+    why_not_full='the setting "sandbox" is "off"; take it out of settings.json to contain commands again',
+)
+
+
+def sandbox_for(containing: Containing, boundaries: Boundaries) -> Sandbox:
+    """Give the containment for a workspace: never a lower rung without saying why. Blocking."""
+    homes = homes_of(boundaries.env)
+    why = why_uncontainable(boundaries.roots, homes=homes)
+    if why is not None:
+        return Open(Containing(level="none", how="nothing", why_not_full=why))
+    match containing.level, containing.how.partition(" ")[0]:
+        case "full", _:
+            from agent_core.workspace.sandbox.bubblewrap import Bubblewrap  # noqa: PLC0415 - one of three is needed
+
+            return Bubblewrap(containing, boundaries, homes=homes)
+        case "partial", "Landlock":
+            from agent_core.workspace.sandbox.landlock import Landlocked  # noqa: PLC0415 - as above
+
+            return Landlocked(containing, boundaries, homes=homes)
+        case "partial", _:
+            from agent_core.workspace.sandbox.seatbelt import Seatbelt  # noqa: PLC0415 - as above
+
+            return Seatbelt(containing, boundaries, homes=homes)
+        case _:
+            return Open(replace(containing, level="none"))
+
+
+def why_uncontainable(roots: tuple[Path, ...], *, homes: tuple[Path, ...]) -> str | None:
+    """Say why a workspace cannot be contained; None: it can. Pure."""
+    advice = "open a folder of the project alone to have commands contained"
+    for root in roots:
+        for place in (*homes, *NOT_A_ROOT):
+            if place.is_relative_to(root):
+                what = "is no project's own folder" if place == root else f"has {place} in it"
+                return f"the workspace {root} {what}, and all of it would be open for writing; {advice}"
+        if any(root.is_relative_to(one) for one in NEVER_INSIDE):
+            return f"the workspace {root} belongs to the system; {advice}"
+    return None
+
+
+def homes_of(env: Mapping[str, str]) -> tuple[Path, ...]:
+    """Give the home that the environment names and the one of the user, as real paths. Blocking."""
+    homes = [env.get("HOME", "")]
+    with suppress(KeyError, OSError, ImportError):
+        import pwd  # noqa: PLC0415 - not every system has it
+
+        homes.append(pwd.getpwuid(os.geteuid()).pw_dir)
+    found = (Path(os.path.realpath(home)) for home in homes if home.startswith("/"))
+    return tuple(dict.fromkeys(home for home in found if home != Path("/")))
+
+
+class Open:
+    """No containment: only secrets are kept back."""
+
+    def __init__(self, containing: Containing = SWITCHED_OFF) -> None:
+        self.containing = containing
+
+    def wrap(
+        self,
+        argv: tuple[str, ...],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        needs: frozenset[Needs],
+    ) -> Launch:
+        """Take out of the environment what a contained command would not see of it either."""
+        _ = cwd, needs
+        temporary = {name: env[name] for name in ("TMPDIR",) if name in env}
+        return Launch(argv=argv, env={**scrubbed(env).env, **temporary})
+
+    def close(self) -> None:
+        """Do nothing: nothing is kept."""

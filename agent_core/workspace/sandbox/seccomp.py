@@ -1,0 +1,214 @@
+"""The filter of system calls that contained processes run under, as the bytes that the kernel takes. Pure.
+
+Written out as Berkeley Packet Filter, so that no library is needed: eight bytes an instruction.
+"""
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from errno import EAFNOSUPPORT, ENOSYS, EPERM
+from functools import lru_cache
+from typing import Final
+
+LOAD: Final = 0x20
+"""Load a word of `struct seccomp_data`."""
+JUMP_EQUAL: Final = 0x15
+JUMP_AT_LEAST: Final = 0x35
+JUMP_BITS: Final = 0x45
+RETURN: Final = 0x06
+ALLOW: Final = 0x7FFF0000
+ERRNO: Final = 0x00050000
+KILL: Final = 0x80000000
+
+NUMBER_AT: Final = 0
+ARCHITECTURE_AT: Final = 4
+X32_BIT: Final = 0x40000000
+"""System calls of x86-64's odd sister: other numbers for the same deeds."""
+
+AF_UNIX: Final = 1
+AF_INET: Final = 2
+AF_INET6: Final = 10
+AF_NETLINK: Final = 16
+NETLINK_ROUTE: Final = 0
+NEW_NAMESPACES: Final = 0x7E020000
+"""CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET."""
+TIOCSTI: Final = 0x5412
+TIOCLINUX: Final = 0x541C
+TIOCSETD: Final = 0x5423
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What differs between processors."""
+
+    audit: int
+    """AUDIT_ARCH_…"""
+    numbers: dict[str, int]
+    has_x32: bool
+
+
+def _numbers(table: str) -> dict[str, int]:
+    """Read names with their numbers."""
+    pairs = (pair.split() for pair in table.split(","))
+    return {name: int(number) for name, number in pairs}
+
+
+NEW_CALLS: Final = _numbers("""
+    pidfd_getfd 438, io_uring_setup 425, io_uring_enter 426, io_uring_register 427, open_tree 428,
+    move_mount 429, fsopen 430, fsconfig 431, fsmount 432, fspick 433, clone3 435, mount_setattr 442,
+    quotactl_fd 443, open_tree_attr 467
+    """)
+"""Calls that have the same number everywhere."""
+X86_64: Final = Machine(
+    audit=0xC000003E,
+    has_x32=True,
+    numbers=NEW_CALLS
+    | _numbers("""
+    ioctl 16, socket 41, clone 56, ptrace 101, syslog 103, vhangup 153, pivot_root 155, adjtimex 159,
+    chroot 161, acct 163, settimeofday 164, mount 165, umount2 166, swapon 167, swapoff 168, reboot 169,
+    sethostname 170, setdomainname 171, iopl 172, ioperm 173, init_module 175, delete_module 176,
+    quotactl 179, clock_settime 227, kexec_load 246, add_key 248, request_key 249, keyctl 250, unshare 272,
+    perf_event_open 298, open_by_handle_at 304, clock_adjtime 305, setns 308, process_vm_readv 310,
+    process_vm_writev 311, kcmp 312, finit_module 313, kexec_file_load 320, bpf 321, userfaultfd 323
+    """),
+)
+AARCH64: Final = Machine(
+    audit=0xC00000B7,
+    has_x32=False,
+    numbers=NEW_CALLS
+    | _numbers("""
+    ioctl 29, umount2 39, mount 40, pivot_root 41, chroot 51, vhangup 58, quotactl 60, acct 89, unshare 97,
+    kexec_load 104, init_module 105, delete_module 106, clock_settime 112, syslog 116, ptrace 117,
+    reboot 142, sethostname 161, setdomainname 162, settimeofday 170, adjtimex 171, socket 198,
+    add_key 217, request_key 218, keyctl 219, clone 220, swapon 224, swapoff 225, perf_event_open 241,
+    open_by_handle_at 265, clock_adjtime 266, setns 268, process_vm_readv 270, process_vm_writev 271,
+    kcmp 272, finit_module 273, bpf 280, userfaultfd 282, kexec_file_load 294
+    """),
+)
+MACHINES: Final[Mapping[str, Machine]] = {"x86_64": X86_64, "aarch64": AARCH64, "arm64": AARCH64}
+LOOKED_INTO: Final = frozenset({"socket", "clone", "clone3", "ioctl"})
+"""Calls that are judged by their arguments, or answered otherwise than by "not permitted"."""
+
+
+@lru_cache(maxsize=8)
+def seccomp_filter(*, machine: str, network: bool, sockets: bool = True) -> bytes | None:
+    """Give the filter; None for a processor that it is not written for.
+
+    Refused are calls that change mounts, namespaces, keys, the kernel and other processes, injected terminal input,
+    and sockets of kinds that no build or test needs. `clone3` and `io_uring` do not exist: their arguments cannot be
+    looked into, and programs fall back to the older calls.
+
+    Args:
+        machine: As `os.uname().machine` says.
+        network: Sockets of this machine (`AF_UNIX`) may be made: a path leads to other programs of the user, and no
+            read-only mount stops it.
+        sockets: Sockets of the internet may be made; without a network namespace nothing else keeps UDP back.
+    """
+    known = MACHINES.get(machine)
+    if known is None:
+        return None
+    families = [AF_INET, AF_INET6, AF_NETLINK] if sockets or network else []
+    rules = [*_head(known), *_forbidden(known)]
+    rules += _sockets(known.numbers["socket"], [*families, AF_UNIX] if network else families)
+    rules += _namespaces(known.numbers["clone"])
+    rules += _terminal(known.numbers["ioctl"])
+    rules += _answer(known.numbers["clone3"], ENOSYS)
+    rules.append(_instruction(RETURN, value=ALLOW))
+    return b"".join(rules)
+
+
+def _head(machine: Machine) -> Sequence[bytes]:
+    rules = [
+        _instruction(LOAD, value=ARCHITECTURE_AT),
+        _instruction(JUMP_EQUAL, value=machine.audit, if_true=1),
+        # Programs for another processor: their calls have other numbers.
+        _instruction(RETURN, value=KILL),
+        _instruction(LOAD, value=NUMBER_AT),
+    ]
+    if machine.has_x32:
+        rules += [
+            _instruction(JUMP_AT_LEAST, value=X32_BIT, if_false=1),
+            _instruction(RETURN, value=ERRNO | ENOSYS),
+        ]
+    return rules
+
+
+def _forbidden(machine: Machine) -> Sequence[bytes]:
+    numbers = sorted(number for name, number in machine.numbers.items() if name not in LOOKED_INTO)
+    return [rule for number in numbers for rule in _answer(number, EPERM)]
+
+
+def _answer(number: int, error: int) -> Sequence[bytes]:
+    """Refuse a call; the number is loaded before and after."""
+    return (
+        _instruction(JUMP_EQUAL, value=number, if_false=1),
+        _instruction(RETURN, value=ERRNO | error),
+    )
+
+
+def _sockets(number: int, families: Sequence[int]) -> Sequence[bytes]:
+    """Allow sockets of these families alone, and of netlink only what lists interfaces and routes."""
+    inner = [_instruction(LOAD, value=_argument_at(0))]
+    if AF_NETLINK in families:
+        inner += [
+            _instruction(JUMP_EQUAL, value=AF_NETLINK, if_false=4),
+            _instruction(LOAD, value=_argument_at(2)),
+            _instruction(JUMP_EQUAL, value=NETLINK_ROUTE, if_false=1),
+            _instruction(RETURN, value=ALLOW),
+            _instruction(RETURN, value=ERRNO | EPERM),
+        ]
+    for family in families:
+        if family != AF_NETLINK:
+            inner += [
+                _instruction(JUMP_EQUAL, value=family, if_false=1),
+                _instruction(RETURN, value=ALLOW),
+            ]
+    inner += [
+        _instruction(JUMP_EQUAL, value=AF_UNIX, if_false=1),
+        _instruction(RETURN, value=ERRNO | EPERM),
+        _instruction(RETURN, value=ERRNO | EAFNOSUPPORT),
+    ]
+    return _only_for(number, inner)
+
+
+def _namespaces(number: int) -> Sequence[bytes]:
+    """Refuse children in new namespaces."""
+    return _only_for(
+        number,
+        (
+            _instruction(LOAD, value=_argument_at(0)),
+            _instruction(JUMP_BITS, value=NEW_NAMESPACES, if_false=1),
+            _instruction(RETURN, value=ERRNO | EPERM),
+            _instruction(RETURN, value=ALLOW),
+        ),
+    )
+
+
+def _terminal(number: int) -> Sequence[bytes]:
+    """Refuse to type on a terminal in somebody's name."""
+    refused = [
+        rule for request in (TIOCSTI, TIOCLINUX, TIOCSETD) for rule in _answer(request, EPERM)
+    ]
+    return _only_for(
+        number,
+        (
+            # The kernel looks at the low half of the request alone, so the filter does as well.
+            _instruction(LOAD, value=_argument_at(1)),
+            *refused,
+            _instruction(RETURN, value=ALLOW),
+        ),
+    )
+
+
+def _only_for(number: int, inner: Sequence[bytes]) -> Sequence[bytes]:
+    """Put rules behind a test for a call; they must all return, for the number is not loaded again."""
+    return (_instruction(JUMP_EQUAL, value=number, if_false=len(inner)), *inner)
+
+
+def _argument_at(index: int) -> int:
+    """Give the place of the low half of an argument, on a little-endian machine."""
+    return 16 + 8 * index
+
+
+def _instruction(code: int, *, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    return struct.pack("<HBBI", code, if_true, if_false, value)

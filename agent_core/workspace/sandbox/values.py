@@ -1,0 +1,106 @@
+"""What containment is told and tells, as values, and the port through which processes are contained."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from agent_core.workspace.permission import Containment, Needs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Containing:
+    """How this machine contains processes, found out by trying."""
+
+    level: Containment
+    how: str
+    """The mechanism, for people: `bubblewrap 0.8.0`."""
+    program: str | None = None
+    """The program that does it, as an absolute path."""
+    why_not_full: str | None = None
+    """One sentence; None when `level` is `full`."""
+    can_forbid_userns: bool = False
+    """bubblewrap can forbid further user namespaces; the filter of system calls does so in any case."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aftermath:
+    """What is known once a contained command is over."""
+
+    quarantined: tuple[Path, ...] = ()
+    """Protected files that it made; they were taken away."""
+    denied: tuple[str, ...] = ()
+    """What containment kept it from, a sentence each, with what to do."""
+
+
+def _nothing() -> None:
+    """Do nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """How to start one contained process."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    pass_fds: tuple[int, ...] = ()
+    """Descriptors that the new process inherits; `started` closes them here."""
+    output_at: int | None = None
+    """Where in `argv` the number of the descriptor for output stands; the output of the first process itself is then
+    the report of a keeper, which says how the command ended and waits. None: there is no keeper."""
+    starting: Callable[[], None] = _nothing
+    """To be called just before, on the thread that starts it: what that thread starts is limited from then on."""
+    started: Callable[[], None] = _nothing
+    """To be called once it was started, or could not be. Idempotent."""
+    after: Callable[[str, int | None], Aftermath] | None = None
+    """To be called when all of it has ended, with the end of its output and its exit code; None: nothing is known of that. Blocking."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boundaries:
+    """What the processes of a workspace are contained to."""
+
+    roots: tuple[Path, ...]
+    """Absolute and resolved."""
+    env: Mapping[str, str]
+    """Of the connection that prompted; says where homes and keys are."""
+    hidden: tuple[Path, ...] = ()
+    """Our own folders: settings, keys, sessions, sockets."""
+    readable: tuple[Path, ...] = ()
+    """What may be read of them all the same."""
+    quarantine: Path | None = None
+    """Where protected files go that a command made; None: they are deleted with its temporary folder."""
+
+
+class Sandbox(Protocol):
+    """Contains the processes of one workspace."""
+
+    @property
+    def containing(self) -> Containing:
+        """What holds here, the workspace taken into account."""
+        ...
+
+    def wrap(
+        self,
+        argv: tuple[str, ...],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        needs: frozenset[Needs],
+    ) -> Launch:
+        """Say how to start a process. Blocking: looks at the disk.
+
+        Args:
+            argv: The program with its arguments.
+            cwd: Inside of a root.
+            env: The environment as the user has it; what a command must not see is taken out.
+            needs: What was agreed to beyond containment.
+
+        Raises:
+            OSError: There is no such program, or containment cannot be built; then nothing must be started.
+        """
+        ...
+
+    def close(self) -> None:
+        """Remove what commands kept in their private temporary folder. Blocking, idempotent."""
+        ...

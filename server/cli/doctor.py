@@ -1,0 +1,83 @@
+"""`tiller doctor`: what works on this machine, and what to do about what does not."""
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from agent_core.kernel import JsonValue
+from agent_core.kernel.errors import TillerError, WorkspaceMissing
+from agent_core.kernel.json import encode
+from agent_core.resources.paths import app_paths
+from agent_core.resources.settings import Layer, load_settings_now
+from agent_core.workspace.sandbox import Prober
+from server.cli.doctor_checks import Check, checks
+from server.cli.environment import Commands, Environment
+from server.cli.exits import DONE, code_of_error, complain
+
+EXAMPLE: Final = "example: tiller doctor --workspace ~/work/project"
+MARKS: Final[Mapping[str, str]] = {"ok": "ok", "note": "note", "missing": "MISSING"}
+WIDTH: Final = 17
+
+
+def add_parser(commands: Commands) -> None:
+    """Describe the command."""
+    parser = commands.add_parser(
+        "doctor",
+        help="what works on this machine, and what to do about what does not",
+        description=__doc__,
+        epilog=EXAMPLE,
+    )
+    _ = parser.add_argument(
+        "--workspace", metavar="DIR", default=".", help="the folder that an editor opens [.]"
+    )
+    _ = parser.add_argument("--json", action="store_true", help="as JSON")
+
+
+def main(
+    options: argparse.Namespace, environment: Environment, *, prober: Prober | None = None
+) -> int:
+    """Run the command; gives the exit code, 0 also when something is missing."""
+    try:
+        paths = app_paths(environment.variables)
+        workspace = Path(options.workspace).expanduser().resolve()
+        if not workspace.is_dir():
+            message = f"{workspace} is no folder; name the one that editors open"
+            raise WorkspaceMissing(message)
+        found = tuple(
+            checks(
+                workspace=workspace,
+                env=environment.variables,
+                paths=paths,
+                settings=load_settings_now((Layer(name="user", content=paths.settings),)),
+                containing=(prober or Prober()).containing(),
+            )
+        )
+    except TillerError as error:
+        complain("doctor", str(error))
+        return code_of_error(error)
+    _ = sys.stdout.write(_json(found) if options.json else _text(found))
+    return DONE
+
+
+def _text(found: Sequence[Check]) -> str:
+    lines: list[str] = []
+    for check in found:
+        lines.append(f"{MARKS[check.status]:<8}{check.name:<{WIDTH}}{check.found}")
+        if check.advice:
+            lines.append(f"{'':<8}{'':<{WIDTH}}→ {check.advice}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _json(found: Sequence[Check]) -> str:
+    rows: list[JsonValue] = [
+        {
+            "name": check.name,
+            "status": check.status,
+            "found": check.found,
+            "advice": check.advice,
+        }
+        for check in found
+    ]
+    return encode({"checks": rows}).decode() + "\n"

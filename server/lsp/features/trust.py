@@ -1,0 +1,34 @@
+"""`agent/trust`: the user, or their editor, says which folders they trust."""
+
+import logging
+from typing import Any
+
+from agent_core.kernel.errors import TillerError
+from server.lsp.front import Front
+from server.lsp.rpc import RpcError
+from server.lsp.uris import path_of
+from server.lsp.wire import TrustParams, parse
+
+_log = logging.getLogger(__name__)
+
+
+async def run(front: Front, params: dict[str, Any]) -> object:
+    """Take the words about this workspace; those about other folders are for their own sessions."""
+    said = parse(TrustParams, params, method="agent/trust")
+    try:
+        front.dialogs.check_may_decide()
+    except RpcError as error:
+        _log.warning("agent/trust: %s", error.message)
+        return None
+    hosted = await front.hosted()
+    here = hosted.session.permissions.trust.folder
+    for item in said.items:
+        if path_of(item.folder) != here:
+            continue
+        try:
+            _ = await hosted.session.permissions.decide_trust(trusted=item.trusted)
+        except TillerError as error:
+            # A notification has no answer: the session tells it.
+            _log.warning("agent/trust of %s: %s", here, error)
+    front.flush()
+    return None

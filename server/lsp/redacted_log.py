@@ -1,0 +1,82 @@
+"""Keeps secrets out of the log."""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from typing_extensions import override
+
+
+class Cleaner(Protocol):
+    """Takes secrets out of texts; never raises. The redactor itself costs too much to be loaded with this file."""
+
+    def text(self, text: str, /) -> str:
+        """Give a text without secrets."""
+        ...
+
+
+class RedactedLog(logging.Formatter):
+    """Writes records as another formatter does, tracebacks included, and takes the secrets out of what it wrote."""
+
+    def __init__(self, inner: logging.Formatter, redactor: Cleaner) -> None:
+        super().__init__()
+        self.inner = inner
+        self._redactor = redactor
+
+    @override
+    def format(self, record: logging.LogRecord) -> str:
+        """Give a line, always: what cannot be put together would go to standard error with all that is in it."""
+        try:
+            line = self.inner.format(record)
+        except Exception:  # noqa: BLE001 - a wrong log call must not stop what it tells of
+            line = f"(a log line that cannot be put together, of {record.name})"
+        return self._redactor.text(line)
+
+
+class EarlyLog(logging.Formatter):
+    """Does that with the secrets of the environment, for as long as the agent, which knows of more, is not loaded.
+
+    What takes them out is loaded with the first record: most starts have none, and an editor waits for its answer.
+    """
+
+    def __init__(
+        self, inner: logging.Formatter, environment: Callable[[], Mapping[str, str]]
+    ) -> None:
+        super().__init__()
+        self.inner = inner
+        self._environment = environment
+        self._redacted: RedactedLog | None = None
+
+    @override
+    def format(self, record: logging.LogRecord) -> str:
+        """Give a line, always: what cannot be looked through is withheld."""
+        try:
+            if self._redacted is None:
+                self._redacted = RedactedLog(self.inner, self._loaded())
+            return self._redacted.format(record)
+        except Exception:  # noqa: BLE001 - logging would write the record as it is to standard error
+            return f"(a log line that cannot be looked through for secrets, of {record.name})"
+
+    def _loaded(self) -> Cleaner:
+        from agent_core.kernel.redaction import Redactor  # noqa: PLC0415 - see above
+
+        redactor = Redactor()
+        redactor.hold_environment(self._environment())
+        return redactor
+
+
+def hide_early(environment: Callable[[], Mapping[str, str]]) -> None:
+    """Take the environment's secrets out wherever the log is written, until `hide_in_log` takes its place."""
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(EarlyLog(_inner(handler), environment))
+
+
+def hide_in_log(redactor: Cleaner) -> None:
+    """Put a redactor before every place where the log is written, in the place of one that was there."""
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(RedactedLog(_inner(handler), redactor))
+
+
+def _inner(handler: logging.Handler) -> logging.Formatter:
+    known = handler.formatter or logging.Formatter()
+    return known.inner if isinstance(known, RedactedLog | EarlyLog) else known

@@ -1,0 +1,58 @@
+"""Budgets from the command line and from an editor: exit code 4, `run.ended`, and nothing beyond the settings."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.lsp_connection import ClientError
+from tests.support.lsp_profiles import PANEL
+from tests.support.server import Ground, calls, says
+from tests.support.terminal import tiller
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+
+LOOK = ("ls", {"path": "."})
+
+
+@pytest.mark.parametrize(
+    ("option", "amount"), [("--max-turns", "2"), ("--max-tokens", "1"), ("--max-minutes", "0")]
+)
+def test_a_run_that_reaches_its_limit_ends_with_4(ground: Ground, option: str, amount: str) -> None:
+    ground.provider.script([calls(LOOK) for _ in range(5)])
+    ran = tiller(ground, "run", "--json", option, amount, "Look around.")
+    ended = next(event for event in ran.lines if event["type"] == "run.ended")
+    assert (ran.code, ended["status"], ended["error"]["kind"]) == (4, "budget", "BudgetExceeded")
+    calls_made = [event for event in ran.lines if event["type"] == "tool.ended"]
+    assert len(calls_made) == len(ground.provider.requests) <= 2
+
+
+def test_money_is_no_limit_for_a_model_without_a_price(ground: Ground) -> None:
+    ground.provider.script([says("done")])
+    ran = tiller(ground, "run", "--budget-usd", "0.5", "Talk.")
+    assert (ran.code, ground.provider.requests) == (2, [])
+    assert "the price of lab/m is not known" in ran.err
+
+
+@pytest.mark.parametrize("amount", ["-1", "nan", "inf", "much", ""])
+def test_an_amount_that_is_none_is_refused(ground: Ground, amount: str) -> None:
+    ran = tiller(ground, "run", f"--budget-usd={amount}", "Talk.")
+    assert (ran.code, ground.provider.requests) == (2, [])
+    assert "is no amount" in ran.err
+
+
+async def test_an_editor_may_only_tighten_what_the_settings_give(ground: Ground) -> None:
+    ground.configure(budgets={"turns": 3})
+    ground.provider.script([calls(LOOK) for _ in range(5)])
+    options = {"agent": {"budgets": {"turns": 9, "minutes": 60}}}
+    async with ground.client(PANEL, options=options) as client:
+        session = (await client.request("agent/session/open", {}))["session"]
+
+        async def configure(**change: Any) -> Any:
+            asked = {"session": session, "set": change}
+            return (await client.request("agent/session/configure", asked))["config"]["budgets"]
+
+        assert await configure() == {"turns": 3, "minutes": 60}
+        with pytest.raises(ClientError, match=r"budgets\.turns is more than the settings give"):
+            await configure(budgets={"turns": 4})
+        assert await configure(budgets={"turns": 1}) == {"turns": 1, "minutes": 60}
+        assert await configure(budgets=None) == {"turns": 3, "minutes": 60}

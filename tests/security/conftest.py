@@ -1,0 +1,25 @@
+"""Gives the tests a folder to open sessions in, and a provider on the loopback that says what a test wrote down."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.folders import Folder
+from tests.support.isolation import TillerDirs
+from tests.support.provider import LoopbackProvider
+
+
+@pytest.fixture
+def folder(tmp_path: Path, tiller_dirs: TillerDirs) -> Folder:
+    """Return a workspace without anything in it."""
+    root = tmp_path / "work"
+    root.mkdir()
+    return Folder(root, tiller_dirs)
+
+
+@pytest.fixture(scope="session")
+def lab() -> Iterator[LoopbackProvider]:
+    """Run one provider for all tests; each writes its own script."""
+    with LoopbackProvider() as provider:
+        yield provider

@@ -1,0 +1,135 @@
+"""A small world for the policy: a workspace, a PATH with programs, and short ways to ask."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from agent_core.workspace.permission import Containment, Mode, Needs, ToolKind
+from agent_core.workspace.policy import (
+    Ask,
+    CommandAsked,
+    Decision,
+    FileAsked,
+    FileOperation,
+    OtherAsked,
+    Rule,
+    RuleSet,
+    RuleVerdict,
+    Run,
+    Scope,
+    Situation,
+    Subject,
+    decide,
+    named,
+)
+
+PROGRAMS = ("cargo", "cat", "curl", "echo", "git", "go", "ls", "make", "npm", "pytest", "python3", "rm", "sudo", "tool", "xargs")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Everything below one folder."""
+
+    base: Path
+
+    @property
+    def root(self) -> Path:
+        return self.base / "ws"
+
+    @property
+    def bin(self) -> Path:
+        return self.base / "bin"
+
+    def program(self, name: str) -> str:
+        return str(self.bin / name)
+
+    def situation(
+        self,
+        *rules: Rule,
+        mode: Mode = "ask",
+        trusted: bool = True,
+        containment: Containment = "none",
+    ) -> Situation:
+        return Situation(
+            mode=mode,
+            trusted=trusted,
+            containment=containment,
+            rules=RuleSet(rules=rules),
+            roots=(self.root,),
+        )
+
+    def command(
+        self,
+        text: str,
+        *needs: Needs,
+        path: str | None = None,
+        cwd: Path | None = None,
+        git_starts_programs: bool = False,
+    ) -> CommandAsked:
+        return CommandAsked(
+            command=text,
+            cwd=cwd or self.root,
+            needs=frozenset(needs),
+            env_path=path if path is not None else str(self.bin),
+            git_starts_programs=git_starts_programs,
+        )
+
+    def file(
+        self, name: str, operation: FileOperation = "edit", *, protected: bool = False
+    ) -> FileAsked:
+        path = self.root / name
+        inside = path.is_relative_to(self.root)
+        return FileAsked(path=path, operation=operation, inside=inside, protected=protected)
+
+    def allow(self, *argv: str, host: str | None = None, scope: Scope = "user") -> Rule:
+        """A rule for a command, pinned as it would be when it is made."""
+        program = self.program(argv[0]) if argv else None
+        return command_rule("allow", *argv, host=host, scope=scope, program=program)
+
+
+def command_rule(
+    verdict: RuleVerdict,
+    *argv: str,
+    host: str | None = None,
+    scope: Scope = "user",
+    program: str | None = None,
+) -> Rule:
+    made = Rule(
+        id="", tool="bash", verdict=verdict, scope=scope, argv_prefix=argv, host=host, program=program
+    )  # fmt: skip
+    return named(made)
+
+
+def file_rule(verdict: RuleVerdict, tool: str, path: str | None) -> Rule:
+    return named(Rule(id="", tool=tool, verdict=verdict, scope="user", path=path))
+
+
+def other(
+    tool: str, kind: ToolKind = "other", host: str | None = None, mcp: str | None = None
+) -> OtherAsked:
+    return OtherAsked(tool=tool, kind=kind, host=host, mcp=mcp)
+
+
+def make_world(base: Path, programs: Iterable[str] = PROGRAMS) -> World:
+    world = World(base.resolve())
+    world.root.mkdir()
+    world.bin.mkdir()
+    for name in programs:
+        path = world.bin / name
+        path.write_text("#!/bin/sh\n", "utf-8")
+        path.chmod(0o755)
+    return world
+
+
+Word = Literal["run", "ask", "refuse"]
+
+
+def word(decision: Decision) -> Word:
+    if isinstance(decision, Run):
+        return "run"
+    return "ask" if isinstance(decision, Ask) else "refuse"
+
+
+def verdict(subject: Subject, situation: Situation) -> Word:
+    return word(decide(subject, situation))
