@@ -83,8 +83,8 @@ $(REFERENCE_STAMP): $(DEV_STAMP)
 LOCAL_WANTED := $(filter true,$(CI))$(filter 1,$(TILLER_CAMPAIGN))
 .PHONY: e2e-setup
 e2e-setup: $(DEV_STAMP) $(if $(LOCAL_WANTED),$(LOCAL_STAMP) $(REFERENCE_STAMP))
-	@if [ "$(CI)" = true ] && ! command -v strace >/dev/null; then \
-	  { apt-get update -qq && apt-get install -y -qq strace >/dev/null; } || echo "strace cannot be installed"; fi
+	@if [ "$(CI)" = true ] && ! { command -v strace && command -v bwrap; } >/dev/null; then \
+	  { apt-get update -qq && apt-get install -y -qq strace bubblewrap >/dev/null; } || echo "strace and bubblewrap cannot be installed"; fi
 
 .PHONY: lint
 lint: $(DEV_STAMP)

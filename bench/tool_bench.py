@@ -12,8 +12,8 @@ from agent_core.tools.runner import ToolRunner
 from agent_core.workspace import Workspace
 from agent_core.workspace.adapters.disk import DiskFiles
 from agent_core.workspace.adapters.processes import DiskProcesses
-from agent_core.workspace.permission import ModePolicy
-from tests.support.tools import echo
+from agent_core.workspace.sandbox import Sandbox
+from tests.support.tools import AllowsAll, echo
 
 NOTHING = "echo"
 """A tool that does nothing: what it takes is the cost of every call."""
@@ -22,12 +22,14 @@ NOTHING = "echo"
 class ToolBench:
     """Runs calls as the loop runs them."""
 
-    def __init__(self, root: Path, env: Mapping[str, str]) -> None:
-        """Take a real folder, in which and beside which may be written."""
+    def __init__(
+        self, root: Path, env: Mapping[str, str], *, sandbox: Sandbox | None = None
+    ) -> None:
+        """Take a real folder, in which and beside which may be written, and what contains commands."""
         self._workspace = Workspace(
             roots=(root,),
             files=DiskFiles((root,), root.parent),
-            processes=DiskProcesses(),
+            processes=DiskProcesses(sandbox=sandbox),
             env=env,
         )
         self._scratch = str(root.parent / "outputs")
@@ -35,7 +37,7 @@ class ToolBench:
         self._runner = ToolRunner(
             tools=lambda: tools,
             hooks=HookRunner(HookTable(), report=lambda _: None),
-            policy=ModePolicy("yolo"),
+            policy=AllowsAll(),
             clock=SystemClock(),
             context=lambda call, output: ToolContext(
                 call=call.id,

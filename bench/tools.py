@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from agent_core.workspace.paths import real_path
+from agent_core.workspace.sandbox import Boundaries, probe, sandbox_for
 from bench.kit import Bar, Benchmark, Peer, Plan, Row, alternate
 from bench.lab import ROOT, Lab, Workshop
 from bench.tool_bench import NOTHING, ToolBench
@@ -18,6 +19,8 @@ FILE_BYTES = 10_000_000
 EDIT_TIMES = Bar(of="ratio", at_most=8)
 NON_ASCII_MS = Bar(of="median", at_most=5_000)
 START_TIMES = Bar(of="ratio", at_most=1.5)
+CONTAINED_MS = Bar(of="median", at_most=10)
+CONTAINED_TIMES = 50
 READ_MS = Bar(of="median", at_most=2)
 SMALL_FILE = "".join(f"line {number} of a small file\n" for number in range(40))
 FLOOD_MIB = Bar(of="median", at_most=20)
@@ -43,6 +46,7 @@ async def measure(plan: Plan, shop: Workshop) -> list[Row]:
         for kind, (line, bar) in LINES.items():
             rows += await _edits(plan, bench, root, kind=kind, line=line, bar=bar)
         rows.append(await _starts(plan, bench, root, lab))
+        rows += await _contained(plan, bench, root, lab)
         for kind, command in FLOODS.items():
             rows += await _floods(plan, lab, kind=kind, command=command)
         return rows
@@ -129,6 +133,38 @@ async def _starts(plan: Plan, bench: ToolBench, root: Path, lab: Lab) -> Row:
         peer=Peer(name="bash -c true, started and awaited", samples=tuple(floor)),
         bar=START_TIMES,
     )
+
+
+async def _contained(plan: Plan, bench: ToolBench, root: Path, lab: Lab) -> list[Row]:
+    """Run `true` contained and not, in turn; nothing where this machine does not contain."""
+    containing = await asyncio.to_thread(probe)
+    if containing.level != "full":
+        return []
+    boundaries = Boundaries(roots=(root,), env=lab.env)
+    sandbox = await asyncio.to_thread(sandbox_for, containing, boundaries)
+    inside = ToolBench(root, lab.env, sandbox=sandbox)
+
+    async def contained() -> float:
+        return await _took_ms(lambda: inside.run("bash", command="true"))
+
+    async def plain() -> float:
+        return await _took_ms(lambda: bench.run("bash", command="true"))
+
+    try:
+        await contained()
+        times = max(plan.rounds, CONTAINED_TIMES)
+        more, least = await alternate(times, contained, plain)
+    finally:
+        await asyncio.to_thread(sandbox.close)
+    return [
+        Row(
+            what="bash true in containment, net of bash true without",
+            unit="ms",
+            ours=tuple(one - other for one, other in zip(more, least, strict=True)),
+            peer=Peer(name="bash true without containment", samples=tuple(least)),
+            bar=CONTAINED_MS,
+        )
+    ]
 
 
 async def _floods(plan: Plan, lab: Lab, *, kind: str, command: str) -> list[Row]:
