@@ -43,6 +43,7 @@ class Bubblewrap:
         self._boundaries = boundaries
         self._homes = homes
         self._private = PrivateFolder()
+        self._last: tuple[Mapping[str, str], Mapping[str, str]] = ({}, inner_environment({}))
         # Nobody but root may turn them in any case.
         self._kernel = _there(KERNEL) if os.geteuid() == 0 else ()
         self._emptied = _there(KERNEL_EMPTIED) if os.geteuid() == 0 else ()
@@ -84,7 +85,7 @@ class Bubblewrap:
         return Launch(
             argv=(*keeper, "output", *argv),
             output_at=len(keeper),
-            env=inner_environment(env),
+            env=self._inner(env),
             pass_fds=() if seccomp_fd is None else (seccomp_fd,),
             starting=self._group.enter,
             started=closing(seccomp_fd),
@@ -92,6 +93,13 @@ class Bubblewrap:
                 self._boundaries, ground, needs=needs, into=into, output=output, exit_code=code
             ),
         )
+
+    def _inner(self, env: Mapping[str, str]) -> Mapping[str, str]:
+        """Give the environment inside; most commands have that of the one before."""
+        known, inner = self._last
+        if known != env:
+            known, inner = self._last = dict(env), inner_environment(env)
+        return inner
 
     def close(self) -> None:
         """Remove what commands kept in their private temporary folder."""
