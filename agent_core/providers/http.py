@@ -1,5 +1,6 @@
 """One streamed HTTP answer: sent, watched, read as fast as it comes, and closed the moment nobody wants it."""
 
+from collections import deque
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from agent_core.providers.post import Post
 
 ERROR_BODY_BYTES = 64 * 1024
 ERROR_BODY_S = 10.0
+TAKEN_BYTES = 65_536
+"""So much is taken at once: what it says is told in one go, and others wait for their turn meanwhile."""
 WAITING_BYTES = 4 * 1024 * 1024
 """How much may wait for a reader that is slow; then the provider waits."""
 CLOSE_S = 1.0
@@ -114,7 +117,7 @@ class Body:
     def __init__(self, provider: str, limits: StreamLimits) -> None:
         self._provider = provider
         self._limits = limits
-        self._chunks: list[bytes] = []
+        self._chunks: deque[bytes] = deque()
         self._waiting = 0
         self._came = anyio.Event()
         self._room = anyio.Event()
@@ -125,7 +128,7 @@ class Body:
         """Set by the reader when it has all it wants: then the connection may serve the next request."""
 
     async def take(self) -> bytes:
-        """Wait for bytes and give all there are; empty at the end.
+        """Wait for bytes and give all there are, up to 64 KiB; empty at the end.
 
         Raises:
             ProviderError: The connection broke or fell silent; all that came before was given.
@@ -137,11 +140,15 @@ class Body:
                 return b""
             self._came = anyio.Event()
             await self._came.wait()
-        whole = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
-        self._chunks = []
-        self._waiting = 0
-        self._room.set()
-        return whole
+        given = [self._chunks.popleft()]
+        size = len(given[0])
+        while self._chunks and size + len(self._chunks[0]) <= TAKEN_BYTES:
+            given.append(self._chunks.popleft())
+            size += len(given[-1])
+        self._waiting -= size
+        if self._waiting <= WAITING_BYTES:
+            self._room.set()
+        return given[0] if len(given) == 1 else b"".join(given)
 
     async def fill(self, incoming: Incoming) -> None:
         """Read to the end."""

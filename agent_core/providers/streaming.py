@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 from typing import Protocol
 
 import anyio
+from anyio.lowlevel import cancel_shielded_checkpoint
 
 from agent_core.kernel import JsonObject, json
 from agent_core.kernel.errors import ProviderError
@@ -21,6 +22,8 @@ USAGE_FOLLOWS_S = 5.0
 NOTHING_FOLLOWS_S = 0.5
 """How long to wait, when the answer has all it needs, for the server to close or go on."""
 JSON_HEAD = (b"{", b"[")
+PIECE_BYTES = 8_192
+"""So much of a stream is read in one go: some 25 events, a millisecond at most."""
 BEFORE_JSON = BOM + b" \t\r\n"
 """Gateways send blank lines to keep a connection alive until their answer is ready."""
 WHOLE_BYTES = 8 * 1024 * 1024
@@ -137,7 +140,7 @@ async def read_parts(
         elif head in heads:
             failure = await _read_whole(body, chunk, dialect, facts=facts, pool=pool, post=post)
         else:
-            failure = _read(framing, chunk, dialect, facts)
+            failure = await _read_in_pieces(framing, chunk, dialect, facts)
         begun = begun or bool(head)
         for part in dialect.take():
             yield part
@@ -167,6 +170,19 @@ async def _next(body: Body, dialect: Dialect) -> bytes:
         except ProviderError:
             return b""
     return b""
+
+
+async def _read_in_pieces(
+    decoder: Decoder, chunk: bytes, dialect: Dialect, facts: ModelFacts
+) -> ProviderError | None:
+    """Read what a chunk completes; others get their turn before hundreds of events are read."""
+    for start in range(0, max(1, len(chunk)), PIECE_BYTES):
+        failure = _read(decoder, chunk[start : start + PIECE_BYTES], dialect, facts)
+        if failure is not None:
+            return failure
+        # Not cancelled here: what was read has to be told first.
+        await cancel_shielded_checkpoint()
+    return None
 
 
 def _read(
