@@ -8,7 +8,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Mapping
+from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
@@ -101,27 +102,28 @@ def launcher_rules(
 
 
 def all_but(secret: Iterable[Path]) -> list[str]:
-    """Give the fewest paths that hold everything but some. Blocking."""
-    hidden = set(secret)
+    """Give the fewest paths that hold everything but some. Blocking.
+
+    Where there are too many, it is the most crowded folders that lose some of theirs.
+    """
+    hidden = set(secret) - {Path("/")}
+    if not hidden:
+        return ["/"]
     around = {parent for path in hidden for parent in path.parents}
-    return [
-        path for path, _ in zip(_shown(Path("/"), hidden, around), range(MOST_SHOWN), strict=False)
-    ]
+    looked_into = (one for one in around if hidden.isdisjoint((one, *one.parents)))
+    folders = sorted((_beside(one, hidden | around) for one in looked_into), key=len)
+    return list(islice(chain.from_iterable(folders), MOST_SHOWN))
 
 
-def _shown(folder: Path, hidden: set[Path], around: set[Path]) -> Iterator[str]:
-    if folder not in around:
-        yield str(folder)
-        return
+def _beside(folder: Path, known: Container[Path]) -> list[str]:
+    """Give what is in a folder, but for some."""
     try:
         names = os.listdir(folder)  # noqa: PTH208 - strings are enough
     except OSError:
-        return
-    for name in names:
-        path = folder / name
-        # What a link leads to has its own place, and its own rule.
-        if path not in hidden and not path.is_symlink():
-            yield from _shown(path, hidden, around)
+        return []
+    paths = [folder / name for name in names]
+    # What a link leads to has its own place, and its own rule.
+    return [str(path) for path in paths if path not in known and not path.is_symlink()]
 
 
 def try_landlock() -> int | None:

@@ -100,6 +100,30 @@ def test_no_more_is_named_than_the_launcher_can_open(
     assert len(all_but([top / "secret"])) == 3
 
 
+def test_of_too_many_neighbours_those_of_the_most_crowded_folder_are_left_out(
+    top: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    everything = len(all_but([top / "secret/file"]))
+    for number in range(everything):
+        (top / f"outside{number}").mkdir()
+    near = top / "secret/near"
+    near.write_text("told\n", encoding="utf-8")
+    monkeypatch.setattr(module, "MOST_SHOWN", everything + 1)
+    shown = all_but([top / "secret/file"])
+    assert str(near) in shown
+    crowd = [path for path in shown if Path(path).parent == top]
+    assert len(shown) == everything + 1
+    assert len(crowd) < everything
+
+
+def test_nothing_inside_of_a_secret_folder_is_named(top: Path) -> None:
+    (top / "secret/deep").mkdir()
+    (top / "secret/deep/key").write_text("told\n", encoding="utf-8")
+    (top / "secret/deep/beside").write_text("told\n", encoding="utf-8")
+    shown = all_but([top / "secret", top / "secret/deep/key"])
+    assert not [path for path in shown if path.startswith(str(top / "secret"))]
+
+
 # How a command is started
 
 
