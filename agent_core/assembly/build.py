@@ -23,14 +23,13 @@ from agent_core.hooks import HookFailure, HookRunner, HookTable
 from agent_core.kernel import Clock, uuid7
 from agent_core.kernel.errors import StorageError
 from agent_core.kernel.redaction import Redactor
-from agent_core.messages import Text, ToolResultMessage
 from agent_core.providers import Model
 from agent_core.session import AgentSession
 from agent_core.session.aside import Aside
 from agent_core.session.desk import Desk
-from agent_core.session.drafts import message_entry, run_ended_entry
 from agent_core.session.gate import Gate, Surroundings
 from agent_core.session.inbox import Inbox
+from agent_core.session.known import KnownMessages
 from agent_core.session.model_choice import Choosable, ModelChoice, ModelSource
 from agent_core.session.offspring import Offspring
 from agent_core.session.parts import (
@@ -42,9 +41,11 @@ from agent_core.session.parts import (
     failure_of,
     tool_options,
 )
+from agent_core.session.questions import Questions
 from agent_core.session.recorder import Recorder
 from agent_core.session.redacted_processes import RedactedProcesses
 from agent_core.session.redacting import EventRedaction
+from agent_core.session.repair import repair, settle
 from agent_core.session.restore import Restored, restore
 from agent_core.session.runs import Runs
 from agent_core.session.tally import Tally
@@ -55,11 +56,6 @@ from agent_core.tools import Tool
 from agent_core.transcript import AnyEntry, Header, Transcript
 
 log = logging.getLogger(__name__)
-
-INTERRUPTED = (
-    "Interrupted: the program that ran this call ended before it was over. Its effects, if any, may be half done; "
-    "look before you repeat it."
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +71,8 @@ class Ingredients:
     source: ModelSource
     model: Model | None
     why_no_model: str = ""
+    look_again: Callable[[], Model | None] = lambda: None
+    """Chooses a model anew while there is none."""
     thinking: ThinkingLevel = "medium"
     scoped_models: Sequence[str] = ()
     """Patterns of the models to cycle through; none: all that have a key."""
@@ -111,11 +109,12 @@ async def build_session(ingredients: Ingredients) -> AsyncGenerator[AgentSession
     restored = _restored(parts.recorder.transcript)
     failure: Exception | None = None
     async with anyio.create_task_group() as group:
-        runs = Runs(group, settle=partial(_settle, parts))
+        runs = Runs(group, settle=partial(settle, parts))
         group.start_soon(parts.recorder.keep_trying)
-        session = AgentSession(parts, runs, known=restored.runs)
+        parts.recorder.steps.group = group
+        session = AgentSession(parts, runs)
         try:
-            await _repair(parts, restored)
+            await repair(parts, runs, restored)
             for text in ingredients.notices:
                 parts.voice.greetings.append(Notice(level="warning", text=text))
             yield session
@@ -123,6 +122,7 @@ async def build_session(ingredients: Ingredients) -> AsyncGenerator[AgentSession
             failure = error
         finally:
             await session.close()
+            parts.recorder.steps.group = None
             group.cancel_scope.cancel()
     if failure is not None:
         raise failure
@@ -152,6 +152,7 @@ def _parts(given: Ingredients) -> Parts:
     given.place.workspace = replace(given.place.workspace, processes=processes)
     voice = Voice(feed=Feed(given.clock), redaction=EventRedaction(given.redactor))
     transcript = Transcript(given.opened.take_entries())
+    voice.opened_after = transcript.newest
     restored = _restored(transcript)
     log = given.opened.log
     recorder = Recorder(
@@ -171,11 +172,13 @@ def _parts(given: Ingredients) -> Parts:
         offspring=given.offspring,
         aside=Aside(recorder, new_id=lambda: uuid7(given.clock.now_ms())),
         inbox=Inbox(steering=given.steering, follow_up=given.follow_up),
+        known=KnownMessages(restored.runs),
         models=ModelChoice(
             given.source,
             model=given.model,
             thinking=given.thinking,
             why_none=given.why_no_model,
+            look_again=given.look_again,
             scoped=given.scoped_models,
             unwritten=given.asked_for,
         ),
@@ -185,6 +188,7 @@ def _parts(given: Ingredients) -> Parts:
         tally=Tally(restored.usage, restored.context_used),
         place=given.place,
         gate=gate,
+        questions=_questions(given, voice, recorder, gate),
         system_prompt=given.system_prompt,
         options=given.options,
     )
@@ -205,6 +209,18 @@ def _gate(given: Ingredients, voice: Voice, recorder: Recorder) -> Gate:
             settings_of=partial(tool_options, given.options),
         ),
     )
+
+
+def _questions(given: Ingredients, voice: Voice, recorder: Recorder, gate: Gate) -> Questions:
+    questions = Questions(
+        session=given.opened.log.header.id,
+        clock=given.clock,
+        recorder=recorder,
+        voice=voice,
+        standing=given.place.standing,
+    )
+    voice.is_asked = lambda: bool(gate.desk.pending) or questions.holds_up
+    return questions
 
 
 def _trusting(given: Ingredients, parts: Parts) -> Trusting | None:
@@ -236,34 +252,6 @@ async def _apply_trust(given: Ingredients, parts: Parts) -> None:
     if (after := parts.config()) != before:
         _ = parts.voice.say(SessionConfigured(config=after))
     _ = await standing.refresh()
-
-
-async def _settle(parts: Parts) -> None:
-    """Put into the conversation what waited for the end of what went on."""
-    await parts.aside.take_up("turn", "run", run=None, say=parts.voice.say)
-
-
-async def _repair(parts: Parts, restored: Restored) -> None:
-    """Finish what a process that died left open: every call gets a result, every run an end."""
-    for call in restored.unanswered:
-        result = ToolResultMessage(
-            call_id=call.id,
-            tool_name=call.name,
-            content=(Text(text=INTERRUPTED),),
-            is_error=True,
-            at_ms=parts.clock.now_ms(),
-        )
-        _ = await parts.recorder.keep(message_entry(result))
-    if restored.interrupted is not None:
-        _ = await parts.recorder.keep(run_ended_entry(restored.interrupted, "interrupted"))
-        text = "the last run was interrupted when its process ended; say «go on» to continue it"
-        parts.voice.greetings.append(Notice(level="warning", text=text))
-    for waiting in restored.waiting:
-        parts.inbox.put(waiting.item, waiting.message_id)
-        parts.inbox.paused = True
-    for laid in restored.laid:
-        parts.aside.put(laid)
-    await _settle(parts)
 
 
 @dataclass(frozen=True, slots=True)

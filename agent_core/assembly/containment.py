@@ -7,6 +7,8 @@ from typing import Literal
 
 from anyio import to_thread
 
+from agent_core.assembly.added_roots import AddedRoots
+from agent_core.assembly.following_roots import FollowingRoots
 from agent_core.resources.paths import AppPaths
 from agent_core.workspace.sandbox import (
     SWITCHED_OFF,
@@ -30,6 +32,7 @@ log = logging.getLogger(__name__)
 
 async def contain(
     root: Path,
+    added: AddedRoots,
     *,
     setting: Literal["auto", "off"],
     prober: Prober,
@@ -41,23 +44,33 @@ async def contain(
 
     Args:
         root: The workspace, absolute and resolved.
+        added: More folders of it; asked anew before each command.
         setting: What the user's settings say.
         prober: Knows, or finds out, what the machine can do.
         env: The environment of the connection that prompted.
         paths: Our own folders, which no command sees.
         outputs: What may be read of them: whole outputs of earlier commands of the session.
     """
+    # As it is now: it may be exchanged while another thread reads it.
+    variables = dict(env)
 
-    def made() -> Sandbox:
-        containing = SWITCHED_OFF if setting == "off" else _containing(prober)
+    def bounded(containing: Containing, roots: tuple[Path, ...]) -> Sandbox:
         boundaries = Boundaries(
-            roots=(root,),
-            env=env,
+            roots=roots,
+            env=variables,
             hidden=(paths.config, paths.data, paths.runtime),
             readable=(outputs,),
             quarantine=paths.data / QUARANTINE,
         )
         return sandbox_for(containing, boundaries)
+
+    def made() -> Sandbox:
+        containing = SWITCHED_OFF if setting == "off" else _containing(prober)
+        following = FollowingRoots(
+            lambda: (root, *added.trusted), made=lambda roots: bounded(containing, roots)
+        )
+        added.settle = following.prepare
+        return following
 
     return await to_thread.run_sync(made)
 
@@ -73,9 +86,9 @@ def _containing(prober: Prober) -> Containing:
         return Containing(level="none", how="nothing", why_not_full=why)
 
 
-async def contain_elsewhere(root: Path, **told: object) -> Sandbox:
+async def contain_elsewhere(root: Path, added: AddedRoots, **told: object) -> Sandbox:
     """Contain nothing: who brought the ports of a workspace contains its processes, or does not."""
-    _ = root, told
+    _ = root, added, told
     return Open(ELSEWHERE)
 
 

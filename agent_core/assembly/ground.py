@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from anyio import to_thread
 
+from agent_core.assembly.added_roots import Present
 from agent_core.assembly.request import SessionRequest
 from agent_core.assembly.rule_files import RuleFiles
 from agent_core.assembly.trust import look_at, project_layer
@@ -56,6 +58,7 @@ async def lay_ground(request: SessionRequest) -> Ground:
     trust = None
     if request.trusted is None and ports is None:
         trust = await look_at(root, paths=paths, layers=layers, clock=request.clock)
+        request.added.judge = partial(look_at, paths=paths, layers=layers, clock=request.clock)
     is_trusted = request.trusted is not False if trust is None else trust.is_trusted
     settings, allowed = await _settings(layers, project_layer(root, trust), is_trusted=is_trusted)
     context = await load_context_files(
@@ -112,8 +115,8 @@ async def _standing(
     standing.keeper = RuleFiles(
         config=paths.config,
         data=paths.data,
-        roots=(root,),
-        env_path=request.env.get("PATH", ""),
+        roots=Present(lambda: (root, *request.added.trusted)),
+        env_path=lambda: request.env.get("PATH", ""),
         home=home_of(request.env),
         is_trusted=lambda: standing.is_trusted(),  # noqa: PLW0108 - asked anew each time
     )

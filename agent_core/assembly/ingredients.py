@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from agent_core.assembly.added_roots import Present
 from agent_core.assembly.build import Ingredients, offspring_in
 from agent_core.assembly.containment import notice_of
 from agent_core.assembly.ground import Ground, home_of
@@ -14,7 +15,7 @@ from agent_core.assembly.request import SessionRequest
 from agent_core.assembly.start import Wishes, choose_start
 from agent_core.assembly.start_tools import choose_tools
 from agent_core.assembly.trust import ProjectSettings
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.environment import EnvironmentWithout
 from agent_core.resources.context_files import load_context_files
 from agent_core.resources.system_prompt import ToolWords, build_system_prompt
 from agent_core.session.parts import Place, SystemPrompt
@@ -70,6 +71,7 @@ def choose_ingredients(
         source=models.registry,
         model=start.model,
         why_no_model=start.why_no_model,
+        look_again=start.look_again,
         thinking=start.thinking,
         asked_for=start.asked_for,
         scoped_models=values.scoped_models,
@@ -79,7 +81,7 @@ def choose_ingredients(
         redactor=request.redactor,
         trust=ground.trust,
         project=_project(ground, scratch),
-        system_prompt=_system_prompt(ground, request.redactor),
+        system_prompt=_system_prompt(ground, request),
         steering=values.steering_mode,
         follow_up=values.follow_up_mode,
         options=session_options(values, scratch=scratch),
@@ -114,8 +116,10 @@ def _workspace(
 ) -> Workspace:
     if request.ports is not None:
         return replace(request.ports, env=_without_keys(request.ports.env, models))
-    roots = (root,)
-    disk = DiskFiles(roots, home_of(request.env), read_roots=(scratch,), locks=request.locks)
+    added = request.added
+    roots = Present(lambda: (root, *added.trusted))
+    readable = Present(lambda: (scratch, *added.untrusted))
+    disk = DiskFiles(roots, home_of(request.env), read_roots=readable, locks=request.locks)
     return Workspace(
         roots=roots,
         files=request.files(disk),
@@ -149,18 +153,24 @@ def _problems(ground: Ground, models: ModelSet, opened: Opened) -> tuple[str, ..
     return tuple(notices)
 
 
-def _system_prompt(ground: Ground, redactor: Redactor) -> SystemPrompt:
+def _system_prompt(ground: Ground, request: SessionRequest) -> SystemPrompt:
     """Read the context files anew for every run: they are part of what the user edits."""
+    redactor = request.redactor
 
     async def build(specs: Sequence[ToolSpec]) -> str:
+        # What configures the agent may have changed in an added folder, as it may in the primary one.
+        if await request.added.look():
+            _ = await ground.standing.refresh()
         files = await load_context_files(
             config=ground.paths.config,
             root=ground.root,
             project_trusted=ground.standing.is_trusted(),
+            added=request.added.trusted,
             expected=ground.expected,
         )
         prompt = build_system_prompt(
             root=ground.root,
+            added=[(one.folder, one.trusted) for one in request.added.roots],
             tools=[
                 ToolWords(name=spec.name, snippet=spec.snippet, guidelines=spec.guidelines)
                 for spec in specs
@@ -178,4 +188,4 @@ def _system_prompt(ground: Ground, redactor: Redactor) -> SystemPrompt:
 def _without_keys(env: Mapping[str, str], models: ModelSet) -> Mapping[str, str]:
     """Give the environment of processes: a command that a model chose has no use for our keys."""
     secret = models.registry.secret_variables() - NEEDED
-    return {name: value for name, value in env.items() if name not in secret}
+    return EnvironmentWithout(env, hidden=frozenset(secret))

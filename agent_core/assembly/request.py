@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from agent_core.assembly.added_roots import AddedRoots
 from agent_core.events import ThinkingLevel
 from agent_core.hooks import HookTable
 from agent_core.kernel import Clock, JsonObject, SystemClock
@@ -30,7 +31,7 @@ class SessionRequest:
     session: str = "new"
     """`new`, `latest` (of this workspace, else a new one) or an id."""
     env: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The environment: keys are looked up in it, and processes get it without them."""
+    """The environment: keys are looked up in it, and processes get it without them. May be exchanged meanwhile."""
     paths: AppPaths | None = None
     """Where configuration and data lie; None: as `env` says."""
     settings: Mapping[LayerName, JsonObject] = field(default_factory=dict["LayerName", JsonObject])
@@ -40,6 +41,8 @@ class SessionRequest:
     tools: str | Sequence[str] | None = None
     """Active tools, for as long as this has the session open: a preset, or names; None: as the session or the settings say."""
     custom_tools: Sequence[Tool] = ()
+    added: AddedRoots = field(default_factory=AddedRoots)
+    """Folders of the workspace besides the primary one; whoever opens the session tells it which."""
     store: StoreKind | SessionStore = "files"
     hooks: HookTable = field(default_factory=HookTable)
     files: Callable[[Files], Files] = lambda disk: disk

@@ -1,6 +1,6 @@
 """Keeps standing answers in files: the user's own, those about a workspace, and what the project itself asks for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,15 +23,17 @@ class RuleFiles:
     """The user's folder of configuration."""
     data: Path
     """The user's folder of data."""
-    roots: tuple[Path, ...]
-    env_path: str
+    roots: Sequence[Path]
+    """The primary one first; those that are not trusted are not among them."""
+    env_path: Callable[[], str]
+    """The PATH of commands, which is that of whoever spoke last."""
     home: Path
     is_trusted: Callable[[], bool]
     """Whether the project's own file counts; it can only ask and deny."""
 
     async def load(self) -> KeptRules:
         """Give what is in force. What cannot be read is a problem, and makes nothing looser."""
-        return await to_thread.run_sync(self._load)
+        return await to_thread.run_sync(self._load, self.env_path())
 
     async def save(self, rule: Rule) -> None:
         """Keep a rule of the scopes `project` and `user`."""
@@ -53,11 +55,12 @@ class RuleFiles:
     def _place(self, rule: Rule) -> Path:
         return self._user if rule.scope == "user" else self._remembered
 
-    def _load(self) -> KeptRules:
+    def _load(self, env_path: str) -> KeptRules:
+        roots = tuple(self.roots)
         files: list[tuple[Path, Origin]] = [(self._user, "user"), (self._remembered, "project")]
         if self.is_trusted():
-            files.extend((root / PROJECT_FOLDER / NAME, "repository") for root in self.roots)
-        load = partial(load_rules, roots=self.roots, env_path=self.env_path, home=self.home)
+            files.extend((root / PROJECT_FOLDER / NAME, "repository") for root in roots)
+        load = partial(load_rules, roots=roots, env_path=env_path, home=self.home)
         loaded = [load(path, origin=origin) for path, origin in files]
         return KeptRules(
             rules=tuple(rule for one in loaded for rule in one.rules),

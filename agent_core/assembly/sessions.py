@@ -11,7 +11,7 @@ from agent_core.assembly.build import build_session
 from agent_core.assembly.containment import contain, contain_elsewhere
 from agent_core.assembly.ground import lay_ground
 from agent_core.assembly.ingredients import NEEDED, choose_ingredients
-from agent_core.assembly.models import load_models
+from agent_core.assembly.models import ModelSet, load_models
 from agent_core.assembly.outputs import outputs_of
 from agent_core.assembly.request import SessionRequest, StoreKind
 from agent_core.events import ThinkingLevel
@@ -58,14 +58,14 @@ async def open_session(request: SessionRequest) -> AsyncGenerator[AgentSession, 
             block_images=values.images.block_images,
             redactor=request.redactor,
         )
-        secret = models.registry.secret_variables() - NEEDED
-        request.redactor.hold(*(request.env.get(name) for name in secret))
+        _hold_secrets(request, models)
         store = _store(request, paths)
         opened = await _opened(request, root, store)
         try:
             contained = contain if request.ports is None else contain_elsewhere
             sandbox = await contained(
                 root,
+                request.added,
                 setting=values.sandbox,
                 prober=request.prober,
                 env=request.env,
@@ -89,6 +89,17 @@ async def open_session(request: SessionRequest) -> AsyncGenerator[AgentSession, 
         with anyio.move_on_after(2, shield=True):
             await own.aclose()
             await anyio.to_thread.run_sync(cleaning.close)
+
+
+async def latest_session(paths: AppPaths, root: Path, *, clock: Clock) -> SessionId | None:
+    """Give the stored session of a folder in which something was said last.
+
+    Args:
+        paths: Where sessions are kept.
+        root: The workspace, absolute and resolved.
+        clock: Time.
+    """
+    return await JsonlStore(paths.sessions, clock).latest(str(root))
 
 
 def create_session(
@@ -145,6 +156,11 @@ def create_session(
             clock=clock or SystemClock(),
         )
     )
+
+
+def _hold_secrets(request: SessionRequest, models: ModelSet) -> None:
+    secret = models.registry.secret_variables() - NEEDED
+    request.redactor.hold(*(request.env.get(name) for name in secret))
 
 
 async def _opened(request: SessionRequest, root: Path, store: SessionStore) -> Opened:

@@ -1,6 +1,8 @@
 """Decides which model a session begins with, and how hard it thinks."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from agent_core.events import ThinkingLevel
 from agent_core.kernel.errors import ModelUnknown
@@ -27,6 +29,8 @@ class Start:
     model: Model | None
     why_no_model: str
     """For whoever asks something all the same; empty when there is a model."""
+    look_again: Callable[[], Model | None]
+    """Chooses anew while there is no model: somebody with a key may have come since."""
     thinking: ThinkingLevel
     asked_for: frozenset[Choosable]
     """What was asked for and the session does not say yet."""
@@ -43,12 +47,14 @@ def choose_start(
         ModelUnknown: The model asked for cannot be used.
     """
     provider, name = values.default_provider, values.default_model
-    choice = registry.choose(
+    choose = partial(
+        registry.choose,
         request=wishes.model,
         session=context.model,
         settings=f"{provider}/{name}" if provider and name else name or None,
         provider=provider or None,
     )
+    choice = choose()
     model, trouble = _opened(registry, choice)
     thinking = wishes.thinking or choice.thinking
     # Without patterns there is nothing that could be wrong with them.
@@ -56,6 +62,7 @@ def choose_start(
     return Start(
         model=model,
         why_no_model="" if model else trouble,
+        look_again=lambda: _opened(registry, choose())[0],
         thinking=thinking or _known(context.thinking) or values.default_thinking_level,
         asked_for=_asked_for(wishes, model=model, thinking=thinking, context=context),
         notices=(*((trouble,) if model and trouble else ()), *problems),

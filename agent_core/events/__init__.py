@@ -14,7 +14,17 @@ from agent_core.events.permissions import (
     TargetSubject,
     TrustSubject,
 )
+from agent_core.events.questions import (
+    Answer,
+    Answers,
+    Question,
+    QuestionLine,
+    QuestionOption,
+    QuestionRequested,
+    QuestionResolved,
+)
 from agent_core.events.session_events import (
+    Attendant,
     BashEnded,
     BashOutput,
     BashStarted,
@@ -25,11 +35,14 @@ from agent_core.events.session_events import (
     LeafMoved,
     ModelChanged,
     Notice,
+    SessionClients,
     SessionConfigured,
+    SessionRoots,
     SessionState,
     SessionTitle,
     SessionTrust,
     SessionUsage,
+    WorkspaceRoot,
 )
 from agent_core.events.union import (
     ChangesUpdated,
@@ -79,6 +92,9 @@ from agent_core.events.values import (
 )
 
 __all__ = [
+    "Answer",
+    "Answers",
+    "Attendant",
     "BashEnded",
     "BashOutput",
     "BashStarted",
@@ -117,6 +133,11 @@ __all__ = [
     "PermissionRequested",
     "PermissionResolved",
     "PermissionSubject",
+    "Question",
+    "QuestionLine",
+    "QuestionOption",
+    "QuestionRequested",
+    "QuestionResolved",
     "QueueChanged",
     "QueueItem",
     "QueueMode",
@@ -128,8 +149,10 @@ __all__ = [
     "RunResult",
     "RunStarted",
     "RunStatus",
+    "SessionClients",
     "SessionConfig",
     "SessionConfigured",
+    "SessionRoots",
     "SessionState",
     "SessionTitle",
     "SessionTrust",
@@ -150,5 +173,6 @@ __all__ = [
     "TurnEnded",
     "TurnStarted",
     "UsageReport",
+    "WorkspaceRoot",
     "merge",
 ]

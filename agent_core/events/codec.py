@@ -14,6 +14,7 @@ from agent_core.events.permissions import (
     PermissionRequested,
     PermissionResolved,
 )
+from agent_core.events.questions import Question, QuestionRequested, QuestionResolved
 from agent_core.events.session_events import (
     BashEnded,
     BashOutput,
@@ -24,7 +25,9 @@ from agent_core.events.session_events import (
     LeafMoved,
     ModelChanged,
     Notice,
+    SessionClients,
     SessionConfigured,
+    SessionRoots,
     SessionState,
     SessionTitle,
     SessionTrust,
@@ -64,8 +67,10 @@ from agent_core.messages import Image, Text, Usage
 NAMES: Mapping[type[Event], str] = {
     SessionState: "session.state",
     SessionConfigured: "session.config",
+    SessionRoots: "session.roots",
     SessionUsage: "session.usage",
     SessionTitle: "session.title",
+    SessionClients: "session.clients",
     SessionTrust: "session.trust",
     RunStarted: "run.started",
     RunEnded: "run.ended",
@@ -89,6 +94,8 @@ NAMES: Mapping[type[Event], str] = {
     QueueChanged: "queue.changed",
     PermissionRequested: "permission.requested",
     PermissionResolved: "permission.resolved",
+    QuestionRequested: "question.requested",
+    QuestionResolved: "question.resolved",
     CompactionStarted: "compaction.started",
     CompactionEnded: "compaction.ended",
     RetryStarted: "retry.started",
@@ -174,7 +181,7 @@ def queue_item(item: QueueItem) -> dict[str, JsonValue]:
     }
 
 
-def permission(request: PermissionRequest) -> dict[str, JsonValue]:
+def permission(request: PermissionRequest | Question) -> dict[str, JsonValue]:
     """Give a question to a person in the form of the wire, with paths as paths."""
     out: dict[str, JsonValue] = {}
     _put_fields(out, request)
@@ -210,7 +217,7 @@ def _object(one: object) -> JsonValue:
             return block(one)
         case QueueItem():
             return queue_item(one)
-        case PermissionRequest():
+        case PermissionRequest() | Question():
             return permission(one)
         case _ if is_dataclass(one):
             out: dict[str, JsonValue] = {}

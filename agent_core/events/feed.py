@@ -1,38 +1,26 @@
 """The feed of a session: one writer, many bounded readers that never slow it."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import anyio
 
-from agent_core.events.session_events import (
-    BashOutput,
-)
-from agent_core.events.union import (
-    Delta,
-    Event,
-    MessageDelta,
-    ThoughtDelta,
-    ToolInputDelta,
-    ToolOutputDelta,
-)
+from agent_core.events.merging import Stamped, elide, merge
+from agent_core.events.union import Delta, Event
 from agent_core.kernel import Clock
+
+__all__ = ["Feed", "Reader", "Stamped", "Tap", "merge"]
 
 READER_EVENTS = 4096
 """How many events a reader may lag before its deltas are merged in place."""
 READER_BYTES = 1 << 20
-"""How many bytes of deltas a reader may hold before it is told that it missed some."""
+"""How many bytes of deltas a reader may hold; then outputs lose their middle, and all deltas if that is not enough."""
+READER_STATES = 8192
+"""How many events besides deltas a reader may hold before it is given up."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stamped:
-    """An event with its place in the session's history."""
-
-    seq: int
-    first: int
-    """The first number that this event stands for; below `seq` only for merged deltas."""
-    at_ms: int
-    event: Event
+Tap = Callable[[Stamped], None]
+"""Sees every event in the step that tells it, before any reader; must be quick and must not raise."""
 
 
 @dataclass(slots=True)
@@ -100,14 +88,39 @@ class Reader:
         await self.wait()
         return self.take_now()
 
-    def take_now(self) -> tuple[Stamped, ...]:
-        """Give all there are without waiting."""
+    @property
+    def has_deltas(self) -> bool:
+        """Whether text that streams waits."""
+        return self._delta_bytes > 0
+
+    def __len__(self) -> int:
+        """How many events wait."""
+        return len(self._pending)
+
+    def take_now(self, *, to: int | None = None) -> tuple[Stamped, ...]:
+        """Give all there are without waiting.
+
+        Args:
+            to: The number of the last event to give; what follows it stays. None: all.
+        """
+        kept: list[Stamped] = []
+        if to is not None and self._pending and self._pending[-1].seq > to:
+            place = bisect_right(self._pending, to, key=lambda one: one.seq)
+            kept = self._pending[place:]
+            del self._pending[place:]
         taken = merge(self._pending)
-        self._pending = []
-        self._delta_bytes = 0
+        self._pending = kept
         self._merged_to = 0
-        self.urgent = False
+        self._delta_bytes = sum(len(one.event.text) for one in kept if isinstance(one.event, Delta))
+        self.urgent = any(not isinstance(one.event, Delta) for one in kept)
         return taken
+
+    def drop_deltas(self) -> None:
+        """Let the deltas go that wait; what they belong to still ends with the whole."""
+        self._pending = [one for one in self._pending if not isinstance(one.event, Delta)]
+        self._delta_bytes = 0
+        self._merged_to = len(self._pending)
+        self._gap = True
 
     def missed(self) -> bool:
         """Tell, once, whether deltas were dropped since the last call; the ended event still has the whole."""
@@ -148,14 +161,17 @@ class Reader:
             self._bells.urgent.set()
 
     def _hold_bounds(self) -> None:
-        if len(self._pending) - self._merged_to > READER_EVENTS:
+        is_large = self._delta_bytes > READER_BYTES
+        if is_large or len(self._pending) - self._merged_to > READER_EVENTS:
             self._pending = list(merge(self._pending))
             self._merged_to = len(self._pending)
-        if self._delta_bytes > READER_BYTES:
-            self._pending = [one for one in self._pending if not isinstance(one.event, Delta)]
-            self._delta_bytes = 0
-            self._merged_to = len(self._pending)
-            self._gap = True
+        if is_large:
+            self._pending = [elide(one) for one in self._pending]
+            self._delta_bytes = sum(
+                len(one.event.text) for one in self._pending if isinstance(one.event, Delta)
+            )
+            if self._delta_bytes > READER_BYTES // 2:
+                self.drop_deltas()
 
 
 class Feed:
@@ -168,6 +184,7 @@ class Feed:
         self._clock = clock
         self._seq = seq
         self._readers: list[Reader] = []
+        self._tap: Tap | None = None
         self._closed = False
 
     @property
@@ -179,9 +196,16 @@ class Feed:
         """Stamp and hand on. Never waits, never fails because of a reader."""
         self._seq += 1
         stamped = Stamped(seq=self._seq, first=self._seq, at_ms=self._clock.now_ms(), event=event)
+        if self._tap is not None:
+            self._tap(stamped)
         for reader in self._readers:
             reader.put(stamped)
         return stamped
+
+    def go_on_from(self, seq: int, tap: Tap) -> None:
+        """Let a tap see every event from now on, and number the next one after `seq` unless it is further already."""
+        self._seq = max(self._seq, seq)
+        self._tap = tap
 
     def subscribe(self) -> Reader:
         """Open a reader that sees everything after the newest event."""
@@ -202,53 +226,3 @@ class Feed:
     def _forget(self, reader: Reader) -> None:
         if reader in self._readers:
             self._readers.remove(reader)
-
-
-def merge(events: Iterable[Stamped]) -> tuple[Stamped, ...]:
-    """Merge adjacent deltas of one item; order and text are untouched."""
-    merged: list[Stamped] = []
-    texts: list[str] = []
-    first: Stamped | None = None
-    last: Stamped | None = None
-    for stamped in events:
-        if first is not None and last is not None:
-            if _continues(last.event, stamped.event):
-                texts.append(_delta_text(stamped.event))
-                last = stamped
-                continue
-            merged.append(_joined(first, last, texts))
-            first = None
-        if isinstance(stamped.event, Delta):
-            first = last = stamped
-            texts = [stamped.event.text]
-        else:
-            merged.append(stamped)
-    if first is not None and last is not None:
-        merged.append(_joined(first, last, texts))
-    return tuple(merged)
-
-
-def _continues(before: Event, after: Event) -> bool:
-    if type(before) is not type(after):
-        return False
-    # The user's own commands run one at a time: what they print needs no item.
-    if isinstance(before, BashOutput) or isinstance(after, BashOutput):
-        return True
-    return isinstance(before, Delta) and isinstance(after, Delta) and before.item == after.item
-
-
-def _delta_text(event: Event) -> str:
-    return event.text if isinstance(event, Delta) else ""
-
-
-def _joined(first: Stamped, last: Stamped, texts: list[str]) -> Stamped:
-    if first is last:
-        return first
-    event = first.event
-    text = "".join(texts)
-    match event:
-        case MessageDelta() | ThoughtDelta() | ToolInputDelta() | ToolOutputDelta() | BashOutput():
-            whole: Event = replace(event, text=text)
-        case _:
-            return last
-    return Stamped(seq=last.seq, first=first.first, at_ms=last.at_ms, event=whole)

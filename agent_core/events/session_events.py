@@ -121,6 +121,38 @@ class ExtensionError:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Attendant:
+    """A client that is attached to the session."""
+
+    role: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionClients:
+    """A client came or went."""
+
+    clients: tuple[Attendant, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceRoot:
+    """A folder of the workspace."""
+
+    folder: Path
+    name: str
+    primary: bool
+    trusted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRoots:
+    """A folder came or went, or the trust in one."""
+
+    roots: tuple[WorkspaceRoot, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FolderTrust:
     """Whether the user trusts a folder as it is now."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agent_core.events.permissions import PermissionRequested, PermissionResolved
+from agent_core.events.questions import QuestionRequested, QuestionResolved
 from agent_core.events.session_events import (
     BashEnded,
     BashOutput,
@@ -18,7 +19,9 @@ from agent_core.events.session_events import (
     LeafMoved,
     ModelChanged,
     Notice,
+    SessionClients,
     SessionConfigured,
+    SessionRoots,
     SessionState,
     SessionTitle,
     SessionTrust,
@@ -66,6 +69,10 @@ class RunEnded:
     usage: UsageReport
     changes: ChangeCounts
     error: Failure | None = None
+    cause: Literal["daemonRestart"] | None = None
+    """Why a run was interrupted."""
+    resumable: bool | None = None
+    """Whether an interrupted run can be retried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +206,8 @@ class ToolOutputDelta:
     turn: TurnId | None
     item: ItemId
     text: str
+    elided: int | None = None
+    """How many characters are missing in the middle: the reader was too slow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,8 +322,10 @@ class RetryEnded:
 Event = (
     SessionState
     | SessionConfigured
+    | SessionRoots
     | SessionUsage
     | SessionTitle
+    | SessionClients
     | SessionTrust
     | RunStarted
     | RunEnded
@@ -338,6 +349,8 @@ Event = (
     | QueueChanged
     | PermissionRequested
     | PermissionResolved
+    | QuestionRequested
+    | QuestionResolved
     | CompactionStarted
     | CompactionEnded
     | RetryStarted

@@ -16,6 +16,7 @@ Anything else that goes up is a bug: it is logged with its run and ends that run
     │   ├── SessionNotFound       no session of that id
     │   ├── SessionLocked         another process writes this session
     │   ├── RunMismatch           the caller expected another run
+    │   │   └── QueueStale        the caller expected other words to wait
     │   ├── RunNotActive          nothing is running
     │   ├── TooManyDenials        the run was refused so often that it ends
     │   ├── BudgetExceeded        the run used up what it was given
@@ -36,6 +37,7 @@ Anything else that goes up is a bug: it is logged with its run and ends that run
     │   ├── AccessRefused         the system says no
     │   ├── StaleText             the text changed since it was read
     │   ├── EditRefused           the editor did not take the edit
+    │   │   └── DocumentContention  two editors have unsaved text of it
     │   └── EditUnverified        nobody can say whether the edit landed
     ├── ToolError                 a tool call that failed in a way the model can act on
     │   └── ArgumentsInvalid      its arguments do not fit the schema
@@ -165,6 +167,10 @@ class RunMismatch(SessionError):
     kind = "RunMismatch"
 
 
+class QueueStale(RunMismatch):
+    """The caller expected other words to wait than do; nothing was changed."""
+
+
 class RunNotActive(SessionError):
     """Nothing is running, and the caller asked for that to be an error."""
 
@@ -187,7 +193,11 @@ class QueueFull(SessionError):
     """Too many words wait already; none of these were taken."""
 
     kind = "QueueFull"
-    retryable = True
+
+    def __init__(self, message: str, *, passes: bool = True) -> None:
+        super().__init__(message)
+        self.passes = passes
+        """Whether there is room again by waiting: nothing is taken from a queue that is paused."""
 
 
 class EntryUnknown(SessionError):
@@ -264,6 +274,12 @@ class EditRefused(WorkspaceError):
     """The editor did not take the edit; its text is as it was."""
 
     kind = "EditRefused"
+
+
+class DocumentContention(EditRefused):
+    """Two editors have unsaved text of the same file: whichever took the edit, the other would undo it."""
+
+    kind = "DocumentContention"
 
 
 class EditUnverified(WorkspaceError):

@@ -1,6 +1,6 @@
 """Reads the instructions that people leave for agents: AGENTS.md up the tree, SYSTEM.md, APPEND_SYSTEM.md."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,12 @@ class ContextFiles:
 
 
 async def load_context_files(
-    *, config: Path, root: Path, project_trusted: bool, expected: Expected = lambda _: None
+    *,
+    config: Path,
+    root: Path,
+    project_trusted: bool,
+    added: Sequence[Path] = (),
+    expected: Expected = lambda _: None,
 ) -> ContextFiles:
     """Read all instructions for a workspace. Never fails because of one of them.
 
@@ -42,13 +47,21 @@ async def load_context_files(
         root: The workspace, absolute.
         project_trusted: Whether what the project brings counts: AGENTS.md and its kin, and `.tiller/SYSTEM.md` and
             `.tiller/APPEND_SYSTEM.md`, which win over the user's.
+        added: More folders of the workspace that are trusted; each brings its own file.
         expected: What was trusted of that; a file that is something else by now is left out.
     """
-    load = partial(_load, config, root, expected, project_trusted=project_trusted)
+    load = partial(_load, config, root, tuple(added), expected, project_trusted=project_trusted)
     return await anyio.to_thread.run_sync(load)
 
 
-def _load(config: Path, root: Path, expected: Expected, *, project_trusted: bool) -> ContextFiles:
+def _load(
+    config: Path,
+    root: Path,
+    added: Sequence[Path],
+    expected: Expected,
+    *,
+    project_trusted: bool,
+) -> ContextFiles:
     problems: list[str] = []
     places = (root / ".tiller", config) if project_trusted else (config,)
     return ContextFiles(
@@ -56,6 +69,7 @@ def _load(config: Path, root: Path, expected: Expected, *, project_trusted: bool
             _context(
                 config,
                 root,
+                added,
                 problems,
                 expected=expected,
                 skipped=() if project_trusted else project_folders(root),
@@ -71,6 +85,7 @@ def _load(config: Path, root: Path, expected: Expected, *, project_trusted: bool
 def _context(
     config: Path,
     root: Path,
+    added: Sequence[Path],
     problems: list[str],
     *,
     expected: Expected,
@@ -81,14 +96,15 @@ def _context(
     trusted = frozenset(_owners((root, config)))
     found: list[Instructions] = []
     seen: set[Path] = set()
-    for folder in (config, *reversed(root.parents), root):
+    # What is nearest to the workspace comes last, for it goes last when there is too much.
+    for folder in dict.fromkeys((config, *added, *reversed(root.parents), root)):
         if folder in shadowed or folder in skipped:
             continue
         path = next((folder / name for name in NAMES if _exists(folder / name)), None)
         if path is None:
             continue
         own = folder == config
-        outside = not own and folder != root
+        outside = not own and folder != root and folder not in added
         read = read_instructions(
             path,
             within=None if own else folder,

@@ -1,5 +1,7 @@
 """Says where Tiller's own files lie."""
 
+import hashlib
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +12,9 @@ import platformdirs
 from agent_core.kernel.errors import UsageError
 
 APP = "tiller"
+MAX_SOCKET_PATH_BYTES = 100
+"""Linux takes 107 bytes, macOS and the BSDs 103."""
+LONGEST_NAME = "daemon.sock"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,15 +86,29 @@ def app_paths(env: Mapping[str, str]) -> AppPaths:
         or _xdg(env, "XDG_CONFIG_HOME")
         or platformdirs.user_config_path(APP, appauthor=False),
         data=data,
-        runtime=_override(env, "TILLER_RUNTIME_DIR")
-        or _xdg(env, "XDG_RUNTIME_DIR")
-        or _platform_runtime(data),
+        runtime=_short_enough(
+            _override(env, "TILLER_RUNTIME_DIR")
+            or _xdg(env, "XDG_RUNTIME_DIR")
+            or _platform_runtime(data)
+        ),
     )
 
 
 def project_folder(root: Path) -> Path:
     """Give the folder of a workspace's own settings; used only when the workspace is trusted."""
     return root / ".tiller"
+
+
+def _short_enough(runtime: Path) -> Path:
+    """Give a stand-in for a folder in which a socket's path would be too long for the system.
+
+    An editor's front door finds the same folder by itself, without any of this being loaded.
+    """
+    socket = os.fsencode(runtime / LONGEST_NAME)
+    if len(socket) <= MAX_SOCKET_PATH_BYTES or sys.platform == "win32":
+        return runtime
+    digest = hashlib.sha256(os.fsencode(runtime)).hexdigest()[:12]
+    return Path(f"/tmp/tiller-{os.getuid()}-{digest}")  # noqa: S108 - its owner and mode are checked before it is used
 
 
 def _override(env: Mapping[str, str], name: str) -> Path | None:

@@ -167,6 +167,9 @@ class SettingsValues(Group):
         default="run", description="When entries are forced to the disk."
     )
     budgets: BudgetSettings = BudgetSettings()
+    idle_unload_minutes: Annotated[float, Field(gt=0)] = Field(
+        default=30, description="Minutes after which a session that nobody uses leaves the memory."
+    )
 
     def as_json(self) -> JsonObject:
         """Give every key with its value, unknown keys included."""

@@ -31,7 +31,15 @@ CLOSING_RULES = (
     "Be brief. Name files by their paths.",
 )
 SEARCH_TOOLS = frozenset({"grep", "find", "ls"})
-OUR_TAGS = ("project_context", "project_instructions", "tools", "rules", "addendum", "cwd")
+OUR_TAGS = (
+    "project_context",
+    "project_instructions",
+    "tools",
+    "rules",
+    "addendum",
+    "cwd",
+    "folders",
+)
 OUR_TAG = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(OUR_TAGS)})\b)", re.IGNORECASE)
 
 
@@ -60,6 +68,7 @@ def build_system_prompt(
     context: Sequence[Instructions] = (),
     custom: str | None = None,
     append: Sequence[str] = (),
+    added: Sequence[tuple[PurePath, bool]] = (),
 ) -> str:
     """Write the whole prompt. It holds no date, so that a provider's cache stays good over days.
 
@@ -69,9 +78,10 @@ def build_system_prompt(
         context: AGENTS.md and its kin.
         custom: Stands for Tiller's own words (preamble, tools, rules).
         append: Further words of the user.
+        added: More folders of the workspace, and whether each is trusted.
     """
     sections = prompt_sections(
-        root=root, tools=tools, context=context, custom=custom, append=append
+        root=root, tools=tools, context=context, custom=custom, append=append, added=added
     )
     return "\n\n".join(_rendered(section) for section in sections)
 
@@ -83,6 +93,7 @@ def prompt_sections(
     context: Sequence[Instructions] = (),
     custom: str | None = None,
     append: Sequence[str] = (),
+    added: Sequence[tuple[PurePath, bool]] = (),
 ) -> tuple[Section, ...]:
     """Give the parts of the prompt in their order; those that would say nothing are left out."""
     own = custom is None or not custom.strip()
@@ -95,6 +106,8 @@ def prompt_sections(
     if context:
         sections.append(Section(name="project_context", text=_context(context)))
     sections.append(Section(name="cwd", text=one_line(root.as_posix())))
+    if added:
+        sections.append(Section(name="folders", text=_folders(added)))
     return tuple(sections)
 
 
@@ -102,6 +115,15 @@ def _rendered(section: Section) -> str:
     if section.name == "preamble":
         return section.text
     return f"<{section.name}>\n{section.text}\n</{section.name}>"
+
+
+def _folders(added: Sequence[tuple[PurePath, bool]]) -> str:
+    told = "The workspace has more folders than the one where commands start; name their files by absolute paths."
+    lines = (
+        f"- {one_line(folder.as_posix())}{'' if trusted else ' (not trusted: it can only be read)'}"
+        for folder, trusted in added
+    )
+    return "\n".join((told, *lines))
 
 
 def _tools(tools: Sequence[ToolWords]) -> str:

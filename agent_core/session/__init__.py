@@ -3,7 +3,8 @@
 from agent_core.session.branches import Forked, Navigated
 from agent_core.session.cancel import CancelResult
 from agent_core.session.changes import FileChange
-from agent_core.session.face import AgentSession, CompactReceipt
+from agent_core.session.compact_request import CompactReceipt
+from agent_core.session.face import AgentSession
 from agent_core.session.intake import Receipt
 from agent_core.session.snapshot import Activities, ItemView, RunView, SessionSnapshot
 from agent_core.session.stats import ContextUsage, SessionStats

@@ -2,11 +2,12 @@
 
 import random
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent_core.events import CompactionReason
 from agent_core.kernel.errors import ProviderError
-from agent_core.messages import AssistantMessage
+from agent_core.messages import AssistantMessage, Message
 from agent_core.providers.retry import is_retryable
 
 JITTER = 0.2
@@ -159,6 +160,14 @@ def after_failure(
 def draw_jitter() -> float:
     """Draw how much a delay differs, so that many sessions do not knock at once."""
     return random.uniform(-JITTER, JITTER)  # noqa: S311 - no secret depends on it
+
+
+def whole_answer(context: Sequence[Message]) -> AssistantMessage | None:
+    """Give the answer after which nothing is left to do; None: the model is to be asked."""
+    last = context[-1] if context else None
+    if not isinstance(last, AssistantMessage) or last.tool_calls:
+        return None
+    return None if last.stop_reason in {"error", "aborted"} else last
 
 
 def _refuses_history(error: ProviderError) -> bool:

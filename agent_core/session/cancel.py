@@ -5,13 +5,19 @@ from typing import Literal
 
 import anyio
 
-from agent_core.events import Failure, QueueChanged, QueueItem, RunEnded, RunResult
+from agent_core.events import Failure, QueueItem, RunEnded, RunResult
 from agent_core.kernel import ItemId, RunId
 from agent_core.loop.batch import CANCELLED
 from agent_core.messages import Text, ToolResultMessage
-from agent_core.session.drafts import message_entry, run_ended_entry, unqueued_entries
+from agent_core.session.drafts import (
+    interruption_entry,
+    message_entry,
+    run_ended_entry,
+    unqueued_entries,
+)
 from agent_core.session.parts import Parts
 from agent_core.session.processes import Ended
+from agent_core.session.queue_told import pause_queue, tell_queue
 from agent_core.session.restore import restore
 from agent_core.session.runs import Activity, Runs
 from agent_core.session.user_bash import UserBash
@@ -21,6 +27,8 @@ WAIT_S = 5.0
 
 QueueFate = Literal["keep", "return", "drop"]
 Scope = Literal["run", "session"]
+Wanted = Literal["stop", "close"]
+"""Why something is ended: somebody wants it to stop, or the session closes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +44,7 @@ class CancelResult:
     survivors: tuple[tuple[int, str], ...] = ()
     """Processes that could not be ended: id and command."""
     timed_out: bool = False
-    """The run did not end in time and was fenced off: it can say nothing more."""
+    """It did not end in time. A run was fenced off and can say nothing more; a tool call still holds its run up."""
     returned: tuple[QueueItem, ...] = ()
     """Words that waited, given back."""
 
@@ -45,30 +53,38 @@ async def cancel_activity(
     parts: Parts,
     runs: Runs,
     *,
-    bash: UserBash | None,
-    run: RunId | None,
-    item: ItemId | None,
-    queue: QueueFate,
-    grace_s: float | None,
-    wait_s: float | None,
+    bash: UserBash,
+    run: RunId | None = None,
+    item: ItemId | None = None,
+    scope: Scope,
+    queue: QueueFate = "keep",
+    grace_s: float | None = None,
+    wait_s: float | None = None,
+    wanted: Wanted = "stop",
 ) -> CancelResult:
-    """Stop the activity, or one tool call of it, and the user's own command when it is given. Idempotent."""
+    """Stop the activity, or one tool call of it; in the scope of a session also the user's own command. Idempotent."""
     wait_s = WAIT_S if wait_s is None else wait_s
     activity = runs.current
-    if activity is None or (run is not None and activity.run != run):
+    everything = scope == "session" and run is None and item is None
+    if activity is None or (
+        activity.run != run if run else scope == "run" and activity.run is None
+    ):
         result = CancelResult(status="alreadyEnded", run=run, seq=parts.voice.feed.seq)
-        return await _with_bash(result, parts, bash, grace_s=grace_s, wait_s=wait_s)
+        if everything:
+            return await _with_bash(result, parts, bash, grace_s=grace_s, wait_s=wait_s)
+        return result
+    if item is not None:
+        return await _stop_item(parts, activity, item, grace_s=grace_s, wait_s=wait_s)
     if grace_s is not None:
         parts.place.processes.ask_grace(grace_s)
-    if item is not None:
-        return _stop_item(parts, activity, item)
+    activity.is_interrupted = activity.is_interrupted or wanted == "stop"
     waiting = await _settle_queue(parts, queue)
     _ = parts.place.processes.drain()
     activity.scope.cancel()
     with anyio.move_on_after(wait_s):
         await activity.over.wait()
     timed_out = not activity.over.is_set()
-    survivors = tuple(parts.place.processes.running.items()) if timed_out else ()
+    survivors = parts.place.processes.left() if timed_out else ()
     if timed_out:
         await _fence(parts, runs, activity)
     ended = parts.place.processes.drain()
@@ -81,19 +97,30 @@ async def cancel_activity(
         timed_out=timed_out,
         returned=waiting,
     )
-    return await _with_bash(result, parts, bash, grace_s=grace_s, wait_s=wait_s)
+    if everything:
+        return await _with_bash(result, parts, bash, grace_s=grace_s, wait_s=wait_s)
+    return result
+
+
+async def end_everything(parts: Parts, runs: Runs, *, bash: UserBash) -> None:
+    """End what goes on because the session closes, and let the file go."""
+    with anyio.CancelScope(shield=True):
+        if runs.current is not None or bash.is_running:
+            _ = await cancel_activity(parts, runs, bash=bash, scope="session", wanted="close")
+        await parts.recorder.close()
+    parts.voice.feed.close()
 
 
 async def _with_bash(
     result: CancelResult,
     parts: Parts,
-    bash: UserBash | None,
+    bash: UserBash,
     *,
     grace_s: float | None,
     wait_s: float,
 ) -> CancelResult:
     """End the user's own command too, and say so."""
-    if bash is None or not bash.is_running:
+    if not bash.is_running:
         return result
     if grace_s is not None:
         bash.processes.ask_grace(grace_s)
@@ -107,7 +134,7 @@ async def _with_bash(
         status="cancelled",
         seq=parts.voice.feed.seq,
         ended=result.ended + ended,
-        survivors=result.survivors + tuple(bash.processes.running.items()) + _left(ended),
+        survivors=result.survivors + bash.processes.left() + _left(ended),
     )
 
 
@@ -115,12 +142,30 @@ def _left(ended: tuple[Ended, ...]) -> tuple[tuple[int, str], ...]:
     return tuple((pid, one.command) for one in ended for pid in one.killed.survivors)
 
 
-def _stop_item(parts: Parts, activity: Activity, item: ItemId) -> CancelResult:
+async def _stop_item(
+    parts: Parts, activity: Activity, item: ItemId, *, grace_s: float | None, wait_s: float
+) -> CancelResult:
+    """End one tool call, with what it started; the run goes on."""
     stop = activity.stops.get(item)
     if stop is None:
         return CancelResult(status="alreadyEnded", run=activity.run, seq=parts.voice.feed.seq)
-    stop()
-    return CancelResult(status="cancelled", run=activity.run, seq=parts.voice.feed.seq)
+    call = parts.voice.picture.call_of(item)
+    processes = parts.place.processes
+    if grace_s is not None:
+        processes.ask_grace(grace_s, call=call)
+    stop.end()
+    with anyio.move_on_after(wait_s):
+        await stop.over.wait()
+    timed_out = not stop.over.is_set()
+    ended = processes.drain(call)
+    return CancelResult(
+        status="cancelled",
+        run=activity.run,
+        seq=parts.voice.feed.seq,
+        ended=ended,
+        survivors=(processes.left(call) if timed_out else ()) + _left(ended),
+        timed_out=timed_out,
+    )
 
 
 async def _settle_queue(parts: Parts, fate: QueueFate) -> tuple[QueueItem, ...]:
@@ -132,16 +177,8 @@ async def _settle_queue(parts: Parts, fate: QueueFate) -> tuple[QueueItem, ...]:
     inbox.paused = not inbox.is_empty()
     why = "returned" if fate == "return" else "dropped"
     _ = await parts.recorder.keep(*unqueued_entries(taken, why))
-    _ = parts.voice.say(QueueChanged(queue=(), paused=inbox.paused))
+    tell_queue(parts)
     return taken if fate == "return" else ()
-
-
-def pause_queue(parts: Parts) -> None:
-    """Let words that wait stay where they are until the next prompt, and say so."""
-    inbox = parts.inbox
-    if not inbox.is_empty() and not inbox.paused:
-        inbox.paused = True
-        _ = parts.voice.say(QueueChanged(queue=inbox.items(), paused=True))
 
 
 async def _fence(parts: Parts, runs: Runs, activity: Activity) -> None:
@@ -168,7 +205,8 @@ async def _fence(parts: Parts, runs: Runs, activity: Activity) -> None:
         failure = Failure(
             kind="CancelTimeout", message="the run did not stop in time and was cut off"
         )
-        _ = await parts.recorder.keep(run_ended_entry(activity.run, "cancelled"))
+        marks = (interruption_entry,) if activity.is_interrupted else ()
+        _ = await parts.recorder.keep(*marks, run_ended_entry(activity.run, "cancelled"))
         runs.finish(
             RunResult(
                 run=activity.run,

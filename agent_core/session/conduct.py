@@ -27,20 +27,22 @@ from agent_core.session.aftercare import (
     PlainThenGoOn,
     RetryAfter,
     Stop,
+    whole_answer,
 )
 from agent_core.session.aside import tell_added
 from agent_core.session.attempts import Attempts
-from agent_core.session.cancel import pause_queue
 from agent_core.session.changes import Ledger, RecordedFiles
 from agent_core.session.compacting import Compaction
 from agent_core.session.drafts import (
     added_entry,
+    interruption_entry,
     run_ended_entry,
     run_started_entry,
 )
 from agent_core.session.guarded_files import GuardedFiles
 from agent_core.session.parts import Parts, failure_of, status_of, tool_options
 from agent_core.session.processes import TrackedProcesses
+from agent_core.session.queue_told import pause_queue
 from agent_core.session.runs import Activity, Runs
 from agent_core.session.turn_port import TurnPort
 from agent_core.tools import ToolContext
@@ -125,13 +127,20 @@ class Conductor:
 
     async def _settle(self, status: RunStatus, failure: Failure | None) -> None:
         self._parts.gate.end_run(self._run)
-        if self._activity.fenced:
-            return
         parts = self._parts
+        if self._activity.fenced:
+            dropped = parts.voice.dropped
+            log.warning(
+                "run %s was cut off; %d late events were dropped so far", self._run, dropped
+            )
+            return
         usage = parts.tally.of_run(parts.models.context_window)
         counts = self._ledger.counts()
         await parts.aside.take_up("turn", "run", run=self._run, say=self._say)
-        _ = await parts.recorder.keep(run_ended_entry(self._run, status))
+        marks = (
+            (interruption_entry,) if status == "cancelled" and self._activity.is_interrupted else ()
+        )
+        _ = await parts.recorder.keep(*marks, run_ended_entry(self._run, status))
         await parts.recorder.sync()
         if status != "completed":
             pause_queue(parts)
@@ -173,7 +182,10 @@ class Conductor:
                         return None
 
     async def _open(self, loop: Loop, openings: Sequence[Opening]) -> bool:
-        """Take the words in and prepare the first request; False when hooks dealt with the words."""
+        """Take the words in and prepare the first request; False when hooks dealt with them, or nothing is left to do."""
+        if not openings and (answer := whole_answer(self._port.context())) is not None:
+            self._port.text = answer.text
+            return False
         if any(opening.entry is None for opening in openings):
             _ = await self._parts.recorder.keep(run_started_entry(self._run))
         first: EntryId | None = None
@@ -264,7 +276,7 @@ class Conductor:
         gate = parts.gate
         guarded = GuardedFiles(
             place.workspace.files,
-            situation=lambda: place.standing.situation(place.workspace.roots),
+            situation=lambda: place.standing.situation(tuple(place.workspace.roots)),
             approved=lambda: gate.approved_for(call.id),
         )
         files = RecordedFiles(
@@ -278,7 +290,7 @@ class Conductor:
         workspace = replace(
             place.workspace,
             files=files,
-            processes=TrackedProcesses(place.workspace.processes, place.processes),
+            processes=TrackedProcesses(place.workspace.processes, place.processes, call=call.id),
         )
         return ToolContext(
             call=call.id,
@@ -287,4 +299,5 @@ class Conductor:
             output=output,
             scratch=parts.options.scratch,
             options=tool_options(parts.options, call.name),
+            ask=parts.questions.asks_for(self._run),
         )

@@ -1,13 +1,14 @@
 """Entries before they have an id: pure functions from what happened to what is written."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Literal
 
 from agent_core.compaction import Compacted
 from agent_core.compaction.branch_summary import BranchSummary
 from agent_core.events import QueueItem
-from agent_core.kernel import EntryId, JsonValue, MessageId, RunId
+from agent_core.kernel import EntryId, JsonValue, MessageId, QueueId, RunId
 from agent_core.loop import Words
-from agent_core.messages import BashMessage, CustomMessage, UserContent, UserMessage
+from agent_core.messages import BashMessage, CustomMessage, Text, UserContent, UserMessage
 from agent_core.messages.block_codec import encode_blocks
 from agent_core.messages.codec import encode_message
 from agent_core.transcript.entries import (
@@ -32,7 +33,14 @@ ROOT = "root"
 """Stands for the leaf that was left when there was none."""
 ASIDE = "tiller.aside"
 PERMISSION = "tiller.permission"
+QUESTION = "tiller.question"
 TOOLS = "tiller.tools"
+INTERRUPTION = "tiller.interruption"
+INTERRUPTED_BY_USER = (
+    "[The user interrupted you here. What you were about to say or do was not done.]"
+)
+DAEMON_RESTART: Literal["daemonRestart"] = "daemonRestart"
+"""Why a run was interrupted: the process that carried it is gone."""
 
 Draft = Callable[[EntryId, EntryId | None, int], AnyEntry]
 """Makes an entry from its id, its parent and its time in Unix milliseconds."""
@@ -50,8 +58,8 @@ def prompt_entries(words: Words, run: RunId) -> tuple[Draft, ...]:
     return (_spoken(words), _run_state(run, "started", words.message_id))
 
 
-def queued_entry(item: QueueItem, message_id: MessageId | None) -> Draft:
-    """Write words that wait."""
+def queued_entry(item: QueueItem, message_id: MessageId | None, run: RunId | None = None) -> Draft:
+    """Write words that wait, and the run that they joined."""
     data: dict[str, JsonValue] = {
         "op": "put",
         "queueId": item.queue_id,
@@ -60,6 +68,8 @@ def queued_entry(item: QueueItem, message_id: MessageId | None) -> Draft:
         "messageId": message_id,
         "at": item.at_ms,
     }
+    if run is not None:
+        data["run"] = run
     if item.custom is not None:
         data["custom"] = {
             "customType": item.custom.custom_type,
@@ -76,11 +86,26 @@ def unqueued_entries(items: Sequence[QueueItem], why: str) -> tuple[Draft, ...]:
     )
 
 
-def said_entries(words: Words) -> tuple[Draft, ...]:
+def edited_queue_entry(
+    items: Sequence[QueueItem], *, replaced: Collection[QueueId], removed: Sequence[QueueId]
+) -> Draft:
+    """Write how words wait after a client changed the queue: in this order, some of them in other words."""
+    queue: list[JsonValue] = []
+    for item in items:
+        one: dict[str, JsonValue] = {"queueId": item.queue_id, "delivery": item.delivery}
+        if item.queue_id in replaced:
+            one["content"] = encode_blocks(item.content)
+        queue.append(one)
+    return _custom(QUEUE, {"op": "edit", "queue": queue, "removed": list(removed)})
+
+
+def said_entries(words: Words, run: RunId | None = None) -> tuple[Draft, ...]:
     """Write words that enter the conversation, and strike them from the queue; the message comes first."""
     if words.queue_id is None:
         return (_spoken(words),)
-    taken = {"op": "take", "queueId": words.queue_id, "why": "delivered"}
+    taken: dict[str, JsonValue] = {"op": "take", "queueId": words.queue_id, "why": "delivered"}
+    if run is not None:
+        taken["run"] = run
     return (_spoken(words), _custom(QUEUE, taken))
 
 
@@ -101,9 +126,34 @@ def run_started_entry(run: RunId) -> Draft:
     return _run_state(run, "started", None)
 
 
+def run_retried_entry(run: RunId, *, of: RunId) -> Draft:
+    """Write that a run goes on with what another left undone."""
+    return _custom(RUN, {"run": run, "status": "started", "retryOf": of})
+
+
 def run_ended_entry(run: RunId, status: str) -> Draft:
     """Write how a run ended."""
     return _run_state(run, status, None)
+
+
+def interruption_entry(entry: EntryId, parent: EntryId | None, at_ms: int) -> AnyEntry:
+    """Write for the model that the user interrupted it: what it was about to say or do is in no transcript."""
+    return CustomMessageEntry(
+        id=entry,
+        parent=parent,
+        at_ms=at_ms,
+        custom_type=INTERRUPTION,
+        content=(Text(text=INTERRUPTED_BY_USER),),
+        display=False,
+        details=None,
+    )
+
+
+def run_interrupted_entry(run: RunId) -> Draft:
+    """Write that a run ended because its process did."""
+    return _custom(
+        RUN, {"run": run, "status": "interrupted", "cause": DAEMON_RESTART, "resumable": True}
+    )
 
 
 def added_entry(words: CustomMessage) -> Draft:
@@ -223,6 +273,16 @@ def permission_answered_entry(
     if rule is not None:
         data["rule"] = rule
     return _custom(PERMISSION, data)
+
+
+def question_asked_entry(question: Mapping[str, JsonValue]) -> Draft:
+    """Write that a person is asked what is meant."""
+    return _custom(QUESTION, {"op": "asked", "request": question})
+
+
+def question_answered_entry(request: str, answers: JsonValue, *, by: str) -> Draft:
+    """Write what such a question came to."""
+    return _custom(QUESTION, {"op": "answered", "request": request, "answers": answers, "by": by})
 
 
 def leaf_entry(left: EntryId | None) -> Draft:

@@ -1,42 +1,34 @@
 """`AgentSession`: the one public face of a session."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-import anyio
-
-from agent_core.compaction import NothingToCompact
 from agent_core.events import (
     CustomMark,
     Reader,
     RunResult,
 )
 from agent_core.kernel import ItemId, JsonValue, MessageId, RunId, SessionId
-from agent_core.kernel.errors import (
-    SessionBusy,
-    SessionClosed,
-)
 from agent_core.messages import UserContent
-from agent_core.session.cancel import CancelResult, QueueFate, Scope, cancel_activity
-from agent_core.session.compacting import GOING_ON, Compaction
+from agent_core.session.cancel import (
+    CancelResult,
+    QueueFate,
+    Scope,
+    cancel_activity,
+    end_everything,
+)
+from agent_core.session.compact_request import CompactReceipt, request_compaction
+from agent_core.session.compacting import Compaction
 from agent_core.session.intake import AddDelivery, Deliver, IfIdle, Intake, Receipt
 from agent_core.session.parts import Parts
 from agent_core.session.permission_view import PermissionView
+from agent_core.session.question_view import QuestionView
+from agent_core.session.queue_view import QueueView
+from agent_core.session.retrying import Retrying
 from agent_core.session.runs import Runs
+from agent_core.session.starting import Starter
 from agent_core.session.tree_view import TreeView
 from agent_core.session.user_bash import BashResult, UserBash
 from agent_core.session.views import ModelView, SessionView, ToolView
-
-OVERTAKEN = "something else began meanwhile; compact again when it is over"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactReceipt:
-    """A compaction has begun, or why not."""
-
-    compaction: str | None
-    seq: int
-    why: str = ""
 
 
 class AgentSession:  # noqa: PLR0904 - the verbs of a session are one face
@@ -45,13 +37,13 @@ class AgentSession:  # noqa: PLR0904 - the verbs of a session are one face
     A session lives inside the context that opened it. All methods are for the loop's thread.
     """
 
-    def __init__(self, parts: Parts, runs: Runs, known: dict[MessageId, RunId | None]) -> None:
+    def __init__(self, parts: Parts, runs: Runs) -> None:
         self._parts = parts
         self._runs = runs
         self._compaction = Compaction(parts)
         self._bash = UserBash(parts, runs)
-        self._intake = Intake(parts, runs, compaction=self._compaction, known=known)
-        self._closed = False
+        self._starter = Starter(parts, runs, compaction=self._compaction)
+        self._intake = Intake(parts, runs, self._starter)
 
     @property
     def id(self) -> SessionId:
@@ -74,14 +66,24 @@ class AgentSession:  # noqa: PLR0904 - the verbs of a session are one face
         return PermissionView(self._parts)
 
     @property
+    def questions(self) -> QuestionView:
+        """What people are asked because nobody else can know it."""
+        return QuestionView(self._parts)
+
+    @property
     def tree(self) -> TreeView:
         """The branches of the session."""
-        return TreeView(self._parts, self._runs, self._intake)
+        return TreeView(self._parts, self._runs, self._starter)
+
+    @property
+    def queue(self) -> QueueView:
+        """Words that wait."""
+        return QueueView(self._parts, self._starter)
 
     @property
     def info(self) -> SessionView:
         """What can be known of the session."""
-        return SessionView(self._parts, self._runs, self._intake.ledger)
+        return SessionView(self._parts, self._runs, self._starter.ledger)
 
     async def prompt(
         self,
@@ -97,9 +99,9 @@ class AgentSession:  # noqa: PLR0904 - the verbs of a session are one face
         Args:
             content: The words.
             delivery: What to do during a run: `steer` says them inside it, `followUp` after it, `auto` steers;
-                `reject` and None refuse.
-            message_id: The caller's id: the same words sent again are recognised.
-            if_idle: What steering does when nothing runs.
+                `reject` and None refuse. Behind a compaction all but `reject` wait.
+            message_id: The caller's id: the same words sent again are recognised, also in another process.
+            if_idle: What to do when nothing goes on: begin a run, let them wait until somebody sends them, or refuse.
             expected_run: Refuse unless this run is going on.
 
         Raises:
@@ -110,7 +112,6 @@ class AgentSession:  # noqa: PLR0904 - the verbs of a session are one face
             ModelUnknown: There is no usable model.
             StorageError: The words could not be written; nothing of them is kept.
         """
-        _check_open(self.id, closed=self._closed)
         return await self._intake.prompt(
             content,
             delivery=delivery,
@@ -142,6 +143,19 @@ class AgentSession:  # noqa: PLR0904 - the verbs of a session are one face
         """Say something when the run going on has nothing left to do; at once when nothing runs."""
         return await self.prompt(content, delivery="followUp", message_id=message_id)
 
+    async def retry(self, run: RunId) -> Receipt:
+        """Go on with the newest run where it was interrupted or failed; nothing that the user said is repeated.
+
+        It is a run of its own. A run that was retried already is not retried again: the receipt names the other.
+
+        Raises:
+            SessionBusy: Something is going on.
+            RunMismatch: It is not the newest run of this branch.
+            RunNotActive: It left nothing undone.
+            ModelUnknown: There is no usable model.
+        """
+        return await Retrying(self._parts, self._runs, self._starter).retry(run)
+
     async def abort(
         self,
         *,
@@ -156,20 +170,20 @@ class AgentSession:  # noqa: PLR0904 - the verbs of a session are one face
 
         Args:
             run: Stop only this run; a late cancel never hits the next one.
-            item: Stop only this tool call; the run goes on.
-            scope: `session` also ends the user's own command, unless a run or a tool call is named.
+            item: Stop only this tool call; the run goes on. Returns when it and its processes are gone.
+            scope: `run` leaves a compaction that was asked for alone. `session` ends that too, and the user's own
+                command, unless a run or a tool call is named.
             queue: What happens to words that wait: they stay, paused; come back in the result; or go.
-            grace_s: How long the processes that run now have between being asked to end and being
-                killed, at most 4 s; None: 0.15 s.
+            grace_s: How long processes have between being asked to end and being killed, at most 4 s; None: 0.15 s.
             wait_s: How long to wait for the end; None: 5 s. After that the run is fenced off.
         """
-        everything = scope == "session" and run is None and item is None
         return await cancel_activity(
             self._parts,
             self._runs,
-            bash=self._bash if everything else None,
+            bash=self._bash,
             run=run,
             item=item,
+            scope=scope,
             queue=queue,
             grace_s=grace_s,
             wait_s=wait_s,
@@ -189,7 +203,7 @@ class AgentSession:  # noqa: PLR0904 - the verbs of a session are one face
             UsageError: It is empty.
             WorkspaceError: It could not be started; nothing of it is kept.
         """
-        _check_open(self.id, closed=self._closed)
+        self._starter.check_open()
         return await self._bash.execute(command, exclude_from_context=exclude_from_context)
 
     async def add(
@@ -220,7 +234,6 @@ class AgentSession:  # noqa: PLR0904 - the verbs of a session are one face
             ModelUnknown: A run would begin, and there is no usable model.
             StorageError: The words could not be written; nothing of them is kept.
         """
-        _check_open(self.id, closed=self._closed)
         mark = CustomMark(custom_type=custom_type, display=display, details=details)
         return await self._intake.add(content, mark=mark, delivery=delivery)
 
@@ -239,31 +252,16 @@ class AgentSession:  # noqa: PLR0904 - the verbs of a session are one face
             ModelUnknown: There is no usable model.
             SessionBusy: A summary is being made already, also by the run going on.
         """
-        _check_open(self.id, closed=self._closed)
-        current = self._runs.current
-        if self._compaction.goes_on or (current is not None and current.kind == "compaction"):
-            raise SessionBusy(GOING_ON)
-        if current is not None:
-            _ = await self.abort(scope="run")
-        _ = self._parts.models.required()
-        preparation = self._compaction.prepare(keep_recent_tokens)
-        seq = self._parts.voice.feed.seq
-        if isinstance(preparation, NothingToCompact):
-            return CompactReceipt(compaction=None, seq=seq, why=preparation.why)
-        if self._runs.current is not None:
-            raise SessionBusy(OVERTAKEN)
-        activity = self._runs.reserve("compaction", None)
-
-        async def work() -> None:
-            _ = await self._compaction.compact(
-                activity,
-                "manual",
-                instructions=instructions,
-                keep_recent_tokens=keep_recent_tokens,
-            )
-
-        self._runs.start(activity, work, then=self._intake.go_on)
-        return CompactReceipt(compaction=self._parts.new_id(), seq=seq)
+        self._starter.check_open()
+        return await request_compaction(
+            self._parts,
+            self._runs,
+            self._compaction,
+            instructions=instructions,
+            keep_recent_tokens=keep_recent_tokens,
+            end_run=lambda: self.abort(scope="run"),
+            go_on=self._starter.go_on,
+        )
 
     def subscribe(self) -> Reader:
         """Open a reader of all events from now on; the caller closes it."""
@@ -279,18 +277,7 @@ class AgentSession:  # noqa: PLR0904 - the verbs of a session are one face
 
     async def close(self) -> None:
         """Cancel what goes on, write everything, let the file go. Idempotent."""
-        if self._closed:
+        if self._starter.closed:
             return
-        self._closed = True
-        self._intake.closed = True
-        with anyio.CancelScope(shield=True):
-            if self._runs.current is not None or self._bash.is_running:
-                _ = await self.abort()
-            await self._parts.recorder.close()
-        self._parts.voice.feed.close()
-
-
-def _check_open(session: SessionId, *, closed: bool) -> None:
-    if closed:
-        message = f"session {session!r} is closed; open it again"
-        raise SessionClosed(message)
+        self._starter.closed = True
+        await end_everything(self._parts, self._runs, bash=self._bash)

@@ -159,7 +159,7 @@ class Gate:
         return Allowed()
 
     async def _decide(self, subject: Subject) -> Decision:
-        situation = self.standing.situation(self.around.workspace.roots)
+        situation = self.standing.situation(tuple(self.around.workspace.roots))
         if isinstance(subject, CommandAsked):
             # Reading a command loads a grammar once, and looks for programs on the disk.
             return await to_thread.run_sync(decide, subject, situation)
@@ -221,7 +221,7 @@ class Gate:
         return FileAsked(
             path=target,
             operation="edit",
-            inside=is_inside(target, workspace.roots),
+            inside=is_inside(target, tuple(workspace.roots)),
             protected=is_protected(target, roots=workspace.roots) is not None,
         )
 

@@ -10,11 +10,12 @@ from agent_core.kernel import MessageId, QueueId
 from agent_core.kernel.errors import QueueFull
 from agent_core.loop import Words
 from agent_core.messages import UserContent
+from agent_core.session.queue_edit import QueueEdited, QueueOp, edit_queue
 
 QUEUE_LIMIT = 32
 
 
-class Inbox:
+class Inbox:  # noqa: PLR0904 - both ends of two queues
     """Both queues. The face puts, the loop takes; both on the loop's thread, without waiting."""
 
     def __init__(self, *, steering: QueueMode, follow_up: QueueMode) -> None:
@@ -25,7 +26,23 @@ class Inbox:
         self._steering: deque[QueueItem] = deque()
         self._follow_ups: deque[QueueItem] = deque()
         self._message_ids: dict[QueueId, MessageId | None] = {}
+        self._expected = 0
         self._spoken = anyio.Event()
+        self.changed_seq = 0
+        """The event that told the newest change."""
+
+    def expect(self) -> None:
+        """Keep a place for words that are being written; say `expected` when that is over.
+
+        Raises:
+            QueueFull: Too many wait already.
+        """
+        self.check_room()
+        self._expected += 1
+
+    def expected(self) -> None:
+        """Give the place up: the words were put, or could not be written."""
+        self._expected -= 1
 
     def put(self, item: QueueItem, message_id: MessageId | None) -> None:
         """Let words wait; `steer` words wake whoever waits for them."""
@@ -42,16 +59,20 @@ class Inbox:
         Raises:
             QueueFull: Too many wait already.
         """
-        waiting = len(self._steering) + len(self._follow_ups)
+        waiting = len(self._steering) + len(self._follow_ups) + self._expected
         if waiting >= QUEUE_LIMIT:
-            message = f"{waiting} messages wait already, which is the limit; wait for the run or cancel it"
-            raise QueueFull(message)
+            way = (
+                "the queue is paused: send or remove some of them first"
+                if self.paused
+                else "wait for the run or cancel it"
+            )
+            message = f"{waiting} messages wait already, which is the limit; {way}"
+            raise QueueFull(message, passes=not self.paused)
 
     def take_steering(self) -> tuple[Words, ...]:
         """Take the oldest steering words, or all, by mode."""
         taken = self._take(self._steering, self.steering_mode)
-        if not self._steering:
-            self._spoken = anyio.Event()
+        self._hush()
         return taken
 
     def take_follow_ups(self) -> tuple[Words, ...]:
@@ -76,8 +97,28 @@ class Inbox:
             await self._spoken.wait()
 
     def is_empty(self) -> bool:
-        """Tell whether nothing waits, of the user or of a program."""
-        return not self._steering and not self._follow_ups
+        """Tell whether nothing waits or is about to, of the user or of a program."""
+        return not self._steering and not self._follow_ups and not self._expected
+
+    def queue_id_of(self, message_id: MessageId) -> QueueId | None:
+        """Give the place in the queue of a client's message; None: it does not wait."""
+        return next((one for one, known in self._message_ids.items() if known == message_id), None)
+
+    def waits(self, queue_id: QueueId) -> bool:
+        """Tell whether words wait still."""
+        return any(item.queue_id == queue_id for item in (*self._steering, *self._follow_ups))
+
+    def edit(self, ops: Sequence[QueueOp]) -> QueueEdited:
+        """Change what waits, as `edit_queue` says."""
+        edited = edit_queue((*self._steering, *self._follow_ups), ops)
+        self._steering = deque(one for one in edited.items if one.delivery == "steer")
+        self._follow_ups = deque(one for one in edited.items if one.delivery != "steer")
+        for queue_id in edited.removed:
+            _ = self._message_ids.pop(queue_id, None)
+        if self._steering:
+            self._spoken.set()
+        self._hush()
+        return edited
 
     def items(self) -> tuple[QueueItem, ...]:
         """Show what waits of the user's words, in the order in which it will be said."""
@@ -91,9 +132,13 @@ class Inbox:
             queue.clear()
             queue.extend(rest)
         self._message_ids.clear()
-        if not self._steering:
-            self._spoken = anyio.Event()
+        self._hush()
         return items
+
+    def _hush(self) -> None:
+        """Let those who listen from now on wait; one who waits already keeps the bell that will ring."""
+        if not self._steering and self._spoken.is_set():
+            self._spoken = anyio.Event()
 
     def _take(self, queue: deque[QueueItem], mode: QueueMode) -> tuple[Words, ...]:
         count = len(queue) if mode == "all" else min(1, len(queue))

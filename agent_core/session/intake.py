@@ -2,33 +2,33 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
-from agent_core.events import CustomMark, Delivery, QueueChanged, QueueItem
-from agent_core.kernel import ItemId, MessageId, QueueId, RunId
-from agent_core.kernel.errors import (
-    PriceUnknown,
-    RunMismatch,
-    RunNotActive,
-    SessionBusy,
-    TillerError,
-    UsageError,
-)
+from agent_core.events import CustomMark, Delivery, QueueItem
+from agent_core.kernel import EntryId, ItemId, MessageId, QueueId, RunId
+from agent_core.kernel.errors import RunMismatch, RunNotActive, SessionBusy, UsageError
 from agent_core.loop import Words
 from agent_core.messages import CustomMessage, Text, UserContent
 from agent_core.session.aside import Until, tell_added
-from agent_core.session.budgets import unpriced
-from agent_core.session.changes import Ledger
-from agent_core.session.compacting import Compaction
-from agent_core.session.conduct import Conductor, Opening
-from agent_core.session.drafts import added_entry, prompt_entries, queued_entry
+from agent_core.session.conduct import Opening
+from agent_core.session.drafts import (
+    added_entry,
+    prompt_entries,
+    queued_entry,
+    unqueued_entries,
+)
 from agent_core.session.parts import Parts
+from agent_core.session.queue_edit import check_words
+from agent_core.session.queue_told import release_queue, tell_queue
 from agent_core.session.runs import Activity, Runs
+from agent_core.session.starting import Starter
 
 Accepted = Literal["started", "steered", "queued", "held", "duplicate", "added"]
 AddDelivery = Literal["append", "steer", "followUp", "nextTurn"]
 Deliver = Literal["auto", "steer", "followUp", "reject"]
 IfIdle = Literal["start", "hold", "reject"]
+NOTHING_RUNS = "nothing is running that could be steered; send a prompt instead"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,28 +39,29 @@ class Receipt:
     run: RunId | None
     """The run that they began, joined or wait for."""
     queue_id: QueueId | None = None
+    """Where they wait; None: nowhere, or not any more."""
     seq: int
     """The newest event when they were taken; what they cause comes after it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wish:
+    """What whoever sent words expects to go on."""
+
+    expected_run: RunId | None = None
+    if_idle: IfIdle = "start"
+
+
+ANYTHING = _Wish()
 
 
 class Intake:
     """Takes words in. Between looking at what goes on and reserving the session there is no waiting."""
 
-    def __init__(
-        self,
-        parts: Parts,
-        runs: Runs,
-        *,
-        compaction: Compaction,
-        known: dict[MessageId, RunId | None],
-    ) -> None:
-        self.ledger = Ledger()
-        """What the current or last run changed."""
-        self.closed = False
+    def __init__(self, parts: Parts, runs: Runs, starter: Starter) -> None:
         self._parts = parts
         self._runs = runs
-        self._compaction = compaction
-        self._known = known
+        self._starter = starter
 
     async def prompt(
         self,
@@ -72,33 +73,26 @@ class Intake:
         expected_run: RunId | None,
     ) -> Receipt:
         """Take words in, as `AgentSession.prompt` says."""
-        if message_id is not None and message_id in self._known:
-            return self._receipt("duplicate", self._known[message_id])
+        self._starter.check_open()
+        if message_id is not None and await self._parts.known.settled(message_id):
+            return self._duplicate(message_id)
         words = _content(content)
+        wish = _Wish(expected_run=expected_run, if_idle=if_idle)
+        self._check_run(wish)
         current = self._runs.current
-        running = current.run if current else None
-        if expected_run is not None and running != expected_run:
-            message = f"run {expected_run!r} was expected, but {running!r} is going on; look at the session first"
-            raise RunMismatch(message)
         if current is None:
-            return await self._when_idle(words, delivery, message_id, if_idle)
-        if current.kind == "compaction":
-            return await self._queue(words, "followUp", message_id, "queued")
-        match delivery:
-            case "auto" | "steer":
-                return await self._queue(words, "steer", message_id, "steered")
-            case "followUp":
-                return await self._queue(words, "followUp", message_id, "queued")
-            case _:
-                message = (
-                    f"run {running!r} is going on; steer it, queue a follow-up, or wait for its end"
-                )
-                raise SessionBusy(message)
+            return await self._when_idle(words, delivery, message_id, wish)
+        if delivery == "reject" or (delivery is None and current.kind == "run"):
+            raise SessionBusy(_busy(current))
+        if current.kind == "compaction" or delivery == "followUp":
+            return await self._queue(words, "followUp", message_id, "queued", wish=wish)
+        return await self._queue(words, "steer", message_id, "steered", wish=wish)
 
     async def add(
         self, content: str | Sequence[UserContent], *, mark: CustomMark, delivery: AddDelivery
     ) -> Receipt:
         """Take a program's words in, as `AgentSession.add` says."""
+        self._starter.check_open()
         if not mark.custom_type.strip():
             message = f"custom_type is {mark.custom_type!r}; say what kind of words these are"
             raise UsageError(message)
@@ -113,8 +107,8 @@ class Intake:
         if current is None:
             return await self._start(words, None, mark)
         if delivery == "steer" and current.kind == "run":
-            return await self._queue(words, "steer", None, "steered", mark)
-        return await self._queue(words, "followUp", None, "queued", mark)
+            return await self._queue(words, "steer", None, "steered", mark=mark)
+        return await self._queue(words, "followUp", None, "queued", mark=mark)
 
     async def _append(self, content: tuple[UserContent, ...], mark: CustomMark) -> Receipt:
         parts = self._parts
@@ -141,20 +135,29 @@ class Intake:
         await parts.aside.accept(message, until=until)
         return Receipt(accepted="held", run=current.run if current else None, seq=seq)
 
+    def _check_run(self, wish: _Wish) -> None:
+        current = self._runs.current
+        running = current.run if current else None
+        if wish.expected_run is not None and running != wish.expected_run:
+            message = f"run {wish.expected_run!r} was expected, but {running!r} is going on; look at the session first"
+            raise RunMismatch(message)
+
     async def _when_idle(
         self,
         words: tuple[UserContent, ...],
         delivery: Deliver | None,
         message_id: MessageId | None,
-        if_idle: IfIdle,
+        wish: _Wish,
     ) -> Receipt:
-        if delivery == "steer" and if_idle == "reject":
-            message = "nothing is running that could be steered; send a prompt instead"
-            raise RunNotActive(message)
-        if delivery == "steer" and if_idle == "hold":
-            self._parts.inbox.paused = True
-            return await self._queue(words, "steer", message_id, "held")
-        return await self._start(words, message_id)
+        match wish.if_idle:
+            case "reject":
+                raise RunNotActive(NOTHING_RUNS)
+            case "hold":
+                self._parts.inbox.paused = True
+                waits: Delivery = "steer" if delivery == "steer" else "followUp"
+                return await self._queue(words, waits, message_id, "held")
+            case _:
+                return await self._start(words, message_id)
 
     async def _start(
         self,
@@ -162,23 +165,28 @@ class Intake:
         message_id: MessageId | None,
         mark: CustomMark | None = None,
     ) -> Receipt:
-        model = self._parts.models.required()
-        if why := unpriced(self._parts.place.allowance.budgets, model.facts):
-            raise PriceUnknown(why)
-        run = RunId(self._parts.new_id())
-        activity = self._runs.reserve("run", run)
+        parts = self._parts
+        activity, run = self._starter.reserve()
+        parts.known.arrives(message_id)
         words = Words(content=content, delivery="prompt", message_id=message_id, custom=mark)
-        self._remember(message_id, run)
-        self._parts.inbox.paused = False
-        try:
-            entry = await self._parts.recorder.accept(*prompt_entries(words, run))
-        except BaseException:
-            self._forget(message_id)
-            self._runs.release(activity)
-            raise
-        receipt = self._receipt("started", run)
-        self._carry(activity, (Opening(words=words, entry=entry),))
-        return receipt
+        entries: list[EntryId] = []
+
+        async def write() -> None:
+            try:
+                entries.append(await parts.recorder.accept(*prompt_entries(words, run)))
+                parts.known.went(message_id, run)
+            except BaseException:
+                self._runs.release(activity)
+                raise
+            finally:
+                parts.known.arrived(message_id)
+
+        def begin() -> None:
+            release_queue(parts)
+            self._starter.carry(activity, (Opening(words=words, entry=entries[0]),))
+
+        await parts.recorder.steps.finish(write, then=begin)
+        return Receipt(accepted="started", run=run, seq=parts.voice.feed.seq)
 
     async def _queue(
         self,
@@ -186,12 +194,14 @@ class Intake:
         delivery: Delivery,
         message_id: MessageId | None,
         accepted: Accepted,
+        *,
         mark: CustomMark | None = None,
+        wish: _Wish = ANYTHING,
     ) -> Receipt:
         parts = self._parts
-        parts.inbox.check_room()
+        parts.inbox.expect()
+        parts.known.arrives(message_id)
         current = self._runs.current
-        run = current.run if current else None
         item = QueueItem(
             queue_id=QueueId(parts.new_id()),
             delivery=delivery,
@@ -199,57 +209,78 @@ class Intake:
             at_ms=parts.clock.now_ms(),
             custom=mark,
         )
-        self._remember(message_id, run)
+        write = partial(self._put, item, message_id, current, wish)
+        seq = await parts.recorder.steps.finish(write, then=self._starter.go_on)
+        return self._landed(item, accepted, before=current, seq=seq)
+
+    async def _put(
+        self,
+        item: QueueItem,
+        message_id: MessageId | None,
+        current: Activity | None,
+        wish: _Wish,
+    ) -> int:
+        """Write words that wait and put them into the queue; gives the newest event before that."""
+        parts = self._parts
+        run = current.run if current else None
         try:
-            _ = await parts.recorder.accept(queued_entry(item, message_id))
-        except TillerError:
-            self._forget(message_id)
-            raise
-        parts.inbox.put(item, message_id)
+            _ = await parts.recorder.accept(queued_entry(item, message_id, run))
+            if self._is_too_late(current, wish):
+                _ = await parts.recorder.keep(*unqueued_entries([item], "refused"))
+                if wish.expected_run is None:
+                    raise RunNotActive(NOTHING_RUNS)
+                message = f"run {run!r} ended while the words for it were written; look at the session first"
+                raise RunMismatch(message)
+            parts.known.went(message_id, run)
+            parts.inbox.put(item, message_id)
+        finally:
+            parts.inbox.expected()
+            parts.known.arrived(message_id)
         seq = parts.voice.feed.seq
-        if mark is None:
-            _ = parts.voice.say(QueueChanged(queue=parts.inbox.items(), paused=parts.inbox.paused))
-        self.go_on()
+        if item.custom is None:
+            tell_queue(parts)
+        return seq
+
+    def _is_too_late(self, current: Activity | None, wish: _Wish) -> bool:
+        """Tell whether what words were meant for ended while they were being written, and they must not begin a run."""
+        goes_on = self._runs.current is current
+        if current is None or (goes_on and not current.scope.cancel_called):
+            return False
+        if wish.if_idle == "hold" and self._runs.current is None:
+            self._parts.inbox.paused = True
+        return wish.expected_run is not None or wish.if_idle == "reject"
+
+    def _landed(
+        self, item: QueueItem, accepted: Accepted, *, before: Activity | None, seq: int
+    ) -> Receipt:
+        """Say what became of words that were put: the run that they were meant for may be over."""
+        parts = self._parts
+        current = self._runs.current
+        latest = current or before
+        run = latest.run if latest else None
+        waits = parts.inbox.waits(item.queue_id)
+        if waits and parts.inbox.paused:
+            accepted = "held"
+        elif current is not before and not waits:
+            accepted = "started"
         return Receipt(accepted=accepted, run=run, queue_id=item.queue_id, seq=seq)
 
-    def _carry(self, activity: Activity, openings: tuple[Opening, ...]) -> None:
-        self.ledger = Ledger()
-        conductor = Conductor(
-            self._parts,
-            activity,
-            runs=self._runs,
-            compaction=self._compaction,
-            ledger=self.ledger,
+    def _duplicate(self, message_id: MessageId) -> Receipt:
+        parts = self._parts
+        return Receipt(
+            accepted="duplicate",
+            run=parts.known.run_of(message_id),
+            queue_id=parts.inbox.queue_id_of(message_id),
+            seq=parts.voice.feed.seq,
         )
 
-        async def work() -> None:
-            if unwritten := self._parts.models.take_unwritten():
-                _ = await self._parts.recorder.keep(*unwritten)
-            await conductor.conduct(openings)
 
-        self._runs.start(activity, work, then=self.go_on)
-
-    def go_on(self) -> None:
-        """Begin a run with what waits, when nothing goes on and nothing holds it back."""
-        parts = self._parts
-        if self.closed or parts.inbox.paused or self._runs.current is not None:
-            return
-        words = parts.inbox.take_next()
-        if not words:
-            return
-        activity = self._runs.reserve("run", RunId(parts.new_id()))
-        self._carry(activity, tuple(Opening(words=one, entry=None) for one in words))
-
-    def _receipt(self, accepted: Accepted, run: RunId | None) -> Receipt:
-        return Receipt(accepted=accepted, run=run, seq=self._parts.voice.feed.seq)
-
-    def _remember(self, message_id: MessageId | None, run: RunId | None) -> None:
-        if message_id is not None:
-            self._known[message_id] = run
-
-    def _forget(self, message_id: MessageId | None) -> None:
-        if message_id is not None:
-            _ = self._known.pop(message_id, None)
+def _busy(current: Activity) -> str:
+    if current.kind == "compaction":
+        return (
+            "a compaction is going on; wait for its end, or leave delivery out to queue behind it"
+        )
+    return f"run {current.run!r} is going on; steer it, queue a follow-up, or wait for its end"
 
 
 def _custom(content: tuple[UserContent, ...], mark: CustomMark, *, at_ms: int) -> CustomMessage:
@@ -264,7 +295,5 @@ def _custom(content: tuple[UserContent, ...], mark: CustomMark, *, at_ms: int) -
 
 def _content(content: str | Sequence[UserContent]) -> tuple[UserContent, ...]:
     parts = (Text(text=content),) if isinstance(content, str) else tuple(content)
-    if not any(not isinstance(part, Text) or part.text.strip() for part in parts):
-        message = "the prompt is empty; say something"
-        raise UsageError(message)
+    check_words(parts)
     return parts

@@ -1,6 +1,6 @@
 """Which model the next request goes to, and how hard it thinks."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Literal, Protocol, TypeAlias
 
 from agent_core.events import ThinkingLevel
@@ -61,6 +61,7 @@ class ModelChoice:
         model: Model | None,
         thinking: ThinkingLevel,
         why_none: str,
+        look_again: Callable[[], Model | None] = lambda: None,
         scoped: Sequence[str] = (),
         unwritten: Container[Choosable] = (),
     ) -> None:
@@ -71,12 +72,14 @@ class ModelChoice:
             model: The model in force; None: there is none.
             thinking: The level in force.
             why_none: Why there is no model, for the user.
+            look_again: Chooses anew while there is none: somebody with a key may have come since.
             scoped: Patterns of the models to cycle through; none: all that have a key.
             unwritten: What of the choice the session's file is to say, and does not yet.
         """
         self._source = source
         self._model = model
         self._why_none = why_none
+        self._look_again = look_again
         self._scoped = tuple(scoped)
         self.thinking: ThinkingLevel = thinking
         self._unwritten: Container[Choosable] = unwritten
@@ -112,6 +115,8 @@ class ModelChoice:
         Raises:
             ModelUnknown: There is none; the text says what to do.
         """
+        if self._model is None:
+            self._model = self._look_again()
         if self._model is None:
             raise ModelUnknown(self._why_none or NO_MODEL)
         return self._model

@@ -17,7 +17,7 @@ from agent_core.events import (
 )
 from agent_core.events.values import SessionState as State
 from agent_core.hooks import HookRunner
-from agent_core.kernel import Clock, JsonObject, JsonValue, SessionId, uuid7
+from agent_core.kernel import Clock, EntryId, JsonObject, JsonValue, SessionId, uuid7
 from agent_core.kernel.errors import ProviderError, TillerError
 from agent_core.kernel.redaction import Redactor
 from agent_core.providers import CacheRetention
@@ -27,9 +27,11 @@ from agent_core.session.aside import Aside
 from agent_core.session.budgets import Allowance
 from agent_core.session.gate import Gate
 from agent_core.session.inbox import Inbox
+from agent_core.session.known import KnownMessages
 from agent_core.session.model_choice import ModelChoice
 from agent_core.session.offspring import Offspring
 from agent_core.session.processes import ProcessLog
+from agent_core.session.questions import Questions
 from agent_core.session.recorder import Durability, Recorder
 from agent_core.session.redacting import EventRedaction
 from agent_core.session.runs import Activity
@@ -84,10 +86,14 @@ class Voice:
     redaction: EventRedaction = field(default_factory=lambda: EventRedaction(Redactor()))
     picture: Picture = field(default_factory=Picture)
     state: State = "idle"
+    is_asked: Callable[[], bool] = lambda: False
+    """Whether a person is asked something without which it does not go on."""
     dropped: int = 0
     """Events of fenced runs that were not told."""
     greetings: list[Event] = field(default_factory=list)
     """What happened before anybody listened; told to the first who does."""
+    opened_after: EntryId | None = None
+    """The newest entry that there was when the session was opened."""
 
     def listen(self) -> Reader:
         """Open a reader; the first one hears what happened before."""
@@ -112,6 +118,9 @@ class Voice:
 
     def say_state(self, state: State) -> None:
         """Tell the session's state when it changes."""
+        if state == "running" and self.is_asked():
+            # One question of several is settled: the rest still waits for its person.
+            state = "requiresAction"
         if state != self.state:
             self.state = state
             self.say(SessionState(state=state))
@@ -128,6 +137,7 @@ class Parts:
     offspring: Offspring
     """Keeps another session where this one is kept."""
     inbox: Inbox
+    known: KnownMessages
     aside: Aside
     models: ModelChoice
     toolbox: Toolbox
@@ -136,6 +146,7 @@ class Parts:
     tally: Tally
     place: Place
     gate: Gate
+    questions: Questions
     trusting: Trusting | None = None
     """None: whoever built the session said whether its workspace is trusted."""
     system_prompt: SystemPrompt

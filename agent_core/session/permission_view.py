@@ -90,7 +90,7 @@ class PermissionView:
         """
         workspace = self._gate.around.workspace
         ground = Ground(
-            origin="user", roots=workspace.roots, env_path=workspace.env.get("PATH", "")
+            origin="user", roots=tuple(workspace.roots), env_path=workspace.env.get("PATH", "")
         )
         made = await to_thread.run_sync(_checked, rule, ground)
         await self._gate.standing.remember(made)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agent_core.kernel import ToolCallId
 from agent_core.workspace import NO_NEEDS, Killed, Process, ProcessEnd, Processes
 from agent_core.workspace.permission import Needs
 
@@ -17,35 +18,55 @@ class Ended:
 
     command: str
     killed: Killed
+    call: ToolCallId | None = None
+    """The tool call that started it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A process that runs."""
+
+    command: str
+    call: ToolCallId | None
 
 
 @dataclass(slots=True)
 class ProcessLog:
     """What runs, and what was ended so far."""
 
-    running: dict[int, str] = field(default_factory=dict)
-    """Process id to command."""
+    running: dict[int, Running] = field(default_factory=dict)
+    """By process id."""
     ended: list[Ended] = field(default_factory=list)
     graces_s: dict[int, float] = field(default_factory=dict)
     """Process id to the grace that a cancel asked for; the tool's own grace otherwise."""
 
-    def ask_grace(self, grace_s: float) -> None:
+    def ask_grace(self, grace_s: float, *, call: ToolCallId | None = None) -> None:
         """Let what runs now have this long between being asked to end and being killed, at most `MOST_GRACE_S`."""
-        self.graces_s = dict.fromkeys(self.running, min(grace_s, MOST_GRACE_S))
+        asked = [pid for pid, one in self.running.items() if call in {None, one.call}]
+        self.graces_s = dict.fromkeys(asked, min(grace_s, MOST_GRACE_S))
 
-    def drain(self) -> tuple[Ended, ...]:
-        """Take out what was ended since the last call."""
-        ended = tuple(self.ended)
-        self.ended.clear()
+    def drain(self, call: ToolCallId | None = None) -> tuple[Ended, ...]:
+        """Take out what was ended since the last call, of one tool call or of all."""
+        ended = tuple(one for one in self.ended if call in {None, one.call})
+        self.ended = [one for one in self.ended if one not in ended]
         return ended
+
+    def left(self, call: ToolCallId | None = None) -> tuple[tuple[int, str], ...]:
+        """Give the ids and commands of what still runs, of one tool call or of all."""
+        return tuple(
+            (pid, one.command) for pid, one in self.running.items() if call in {None, one.call}
+        )
 
 
 class TrackedProcesses:
     """A workspace's processes, written down in a log."""
 
-    def __init__(self, processes: Processes, log: ProcessLog) -> None:
+    def __init__(
+        self, processes: Processes, log: ProcessLog, *, call: ToolCallId | None = None
+    ) -> None:
         self._processes = processes
         self._log = log
+        self._call = call
 
     async def start(
         self,
@@ -58,9 +79,9 @@ class TrackedProcesses:
     ) -> Process:
         """Start and write down."""
         process = await self._processes.start(argv, cwd=cwd, env=env, stdin=stdin, needs=needs)
-        command = argv[-1]
-        self._log.running[process.pid] = command
-        return _Tracked(process, self._log, command)
+        running = Running(argv[-1], self._call)
+        self._log.running[process.pid] = running
+        return _Tracked(process, self._log, running)
 
     async def before_start(self) -> str | None:
         """Pass on."""
@@ -68,10 +89,10 @@ class TrackedProcesses:
 
 
 class _Tracked:
-    def __init__(self, process: Process, log: ProcessLog, command: str) -> None:
+    def __init__(self, process: Process, log: ProcessLog, running: Running) -> None:
         self._process = process
         self._log = log
-        self._command = command
+        self._running = running
 
     @property
     def pid(self) -> int:
@@ -88,5 +109,7 @@ class _Tracked:
         killed = await self._process.end(grace_s=grace_s)
         _ = self._log.running.pop(self._process.pid, None)
         if killed.pids or killed.survivors:
-            self._log.ended.append(Ended(command=self._command, killed=killed))
+            self._log.ended.append(
+                Ended(command=self._running.command, killed=killed, call=self._running.call)
+            )
         return killed

@@ -1,6 +1,7 @@
 """The only writer of the transcript: in the file first, then in memory, then told."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 import anyio
@@ -12,6 +13,7 @@ from agent_core.kernel.shield import uncancelled
 from agent_core.messages import Message
 from agent_core.session.drafts import Draft
 from agent_core.session.redacting import long_texts, redacted
+from agent_core.session.steps import Steps
 from agent_core.storage import SessionLog
 from agent_core.transcript import Transcript
 from agent_core.transcript.context import context_entries, context_messages
@@ -36,6 +38,15 @@ class DiskNews(Protocol):
         ...
 
 
+@dataclass(slots=True)
+class _Backlog:
+    """What the disk refused."""
+
+    entries: list[AnyEntry] = field(default_factory=list)
+    failed: anyio.Event = field(default_factory=anyio.Event)
+    """Set while entries wait for the disk."""
+
+
 class Recorder:
     """Appends entries, one batch after another; a batch that has begun is not cancelled."""
 
@@ -49,22 +60,22 @@ class Recorder:
         durability: Durability = "run",
         redactor: Redactor | None = None,
     ) -> None:
+        self.steps = Steps()
+        """In which everything is written, so that nobody who leaves takes half of it along."""
         self._redactor = redactor or Redactor()
         self._log = log
         self._transcript = transcript
         self._clock = clock
         self._news = news
         self._durability = durability
-        self._unsaved: list[AnyEntry] = []
-        self._failed = anyio.Event()
-        """Set while entries wait for the disk."""
+        self._backlog = _Backlog()
         self._closed = False
         self._lock = anyio.Lock()
 
     @property
     def unsaved(self) -> int:
         """How many entries the disk does not hold yet."""
-        return len(self._unsaved)
+        return len(self._backlog.entries)
 
     @property
     def location(self) -> str | None:
@@ -90,14 +101,14 @@ class Recorder:
         Raises:
             StorageError: It is not in the file, and nothing of it is kept.
         """
-        return (await uncancelled(self._append(drafts, keep=False)))[0].id
+        return (await self.steps.finish(lambda: self._append(drafts, keep=False)))[0].id
 
     async def keep(self, *drafts: Draft) -> EntryId:
         """Write something that has happened; gives the id of its first entry.
 
         When the disk fails that is told, the entries stay in memory, and they are written with the next ones.
         """
-        return (await uncancelled(self._append(drafts, keep=True)))[0].id
+        return (await self.steps.finish(lambda: self._append(drafts, keep=True)))[0].id
 
     async def load(self, entries: Sequence[AnyEntry]) -> tuple[WholeEntry, ...]:
         """Give entries with their bodies; those that are in the file alone are read back.
@@ -129,7 +140,7 @@ class Recorder:
 
     def cool(self) -> None:
         """Let go of bodies that the context does not need and the file holds; of none while the disk fails."""
-        if self._unsaved:
+        if self._backlog.entries:
             return
         needed = {entry.id for entry in context_entries(self._transcript.path())}
         idle = [
@@ -150,15 +161,15 @@ class Recorder:
     async def keep_trying(self) -> None:
         """Write what the disk refused, every few seconds while it refuses; runs as long as the session."""
         while not self._closed:
-            await self._failed.wait()
+            await self._backlog.failed.wait()
             await self._clock.sleep(TRY_AGAIN_S)
             async with self._lock:
-                if self._unsaved and not self._closed:
+                if self._backlog.entries and not self._closed:
                     await uncancelled(self._try_again())
 
     async def close(self) -> None:
         """Try once more to write what is unsaved, then let the file go."""
-        if self._unsaved:
+        if self._backlog.entries:
             _ = await uncancelled(self._append((), keep=True))
         async with self._lock:
             self._closed = True
@@ -172,8 +183,8 @@ class Recorder:
             except StorageError as error:
                 if not keep:
                     raise
-                self._unsaved.extend(entries)
-                self._failed.set()
+                self._backlog.entries.extend(entries)
+                self._backlog.failed.set()
                 self._news.failed(error)
             for entry in entries:
                 self._transcript.add(entry)
@@ -188,11 +199,11 @@ class Recorder:
             return  # told when it began
 
     async def _write(self, entries: Sequence[AnyEntry]) -> None:
-        waited = len(self._unsaved)
-        await self._log.append((*self._unsaved, *entries))
-        self._unsaved.clear()
+        waited = len(self._backlog.entries)
+        await self._log.append((*self._backlog.entries, *entries))
+        self._backlog.entries.clear()
         if waited:
-            self._failed = anyio.Event()
+            self._backlog.failed = anyio.Event()
             self._news.works_again(waited)
         if self._durability == "entry":
             await self.sync()

@@ -19,6 +19,7 @@ from agent_core.events import (
     ToolRunning,
 )
 from agent_core.events.permissions import PermissionRequested
+from agent_core.events.questions import QuestionRequested
 from agent_core.events.union import Delta
 from agent_core.kernel import JsonValue
 from agent_core.kernel.redaction import Cleaner, HeldOnly, RedactedStream, Redactor
@@ -121,7 +122,11 @@ class EventRedaction:
         rest = [delta for key in _ended_by(event) for delta in self._rest(key)]
         if isinstance(event, PermissionRequested):
             # Whoever answers must see what will run; what looks like a stranger's secret is part of that.
-            return (*rest, redacted(event, HeldOnly(self._redactor)))
+            cleaner = HeldOnly(self._redactor)
+            # The field is called as an id is elsewhere, and would be passed over.
+            return (*rest, replace(event, request=redacted(event.request, cleaner)))
+        if isinstance(event, QuestionRequested):
+            event = replace(event, request=redacted(event.request, self._redactor))
         return (*rest, redacted(event, self._redactor))
 
     def _delta(self, event: Delta) -> Iterable[Event]:

@@ -1,7 +1,7 @@
 """What a session file says about the time before it was opened: pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agent_core.events import CustomMark, Delivery, QueueItem
 from agent_core.kernel import JsonObject, JsonValue, MessageId, QueueId, RunId
@@ -18,6 +18,7 @@ from agent_core.messages.block_codec import decode_user_content
 from agent_core.messages.codec import decode_message
 from agent_core.session.aside import Laid, Until
 from agent_core.session.drafts import ASIDE, LEAF, QUEUE, RUN, TOOLS
+from agent_core.session.known import retry_id
 from agent_core.transcript.entries import (
     AnyEntry,
     BranchSummaryEntry,
@@ -137,19 +138,24 @@ def _run(restored: Restored, data: JsonObject) -> None:
         return
     if data.get("status") == "started":
         restored.interrupted = RunId(run)
-        message_id = data.get("messageId")
+        message_id, of = data.get("messageId"), data.get("retryOf")
         if isinstance(message_id, str):
             restored.runs[MessageId(message_id)] = RunId(run)
+        if isinstance(of, str):
+            restored.runs[retry_id(RunId(of))] = RunId(run)
     elif restored.interrupted == run:
         restored.interrupted = None
 
 
 def _queue(restored: Restored, data: JsonObject) -> None:
-    queue_id = data.get("queueId")
+    if data.get("op") == "edit":
+        _edit(restored, data)
+        return
+    queue_id, run = data.get("queueId"), data.get("run")
     if not isinstance(queue_id, str):
         return
     if data.get("op") == "take":
-        restored.waiting = [one for one in restored.waiting if one.item.queue_id != queue_id]
+        _take(restored, QueueId(queue_id), data)
         return
     message_id = data.get("messageId")
     known = MessageId(message_id) if isinstance(message_id, str) else None
@@ -164,7 +170,40 @@ def _queue(restored: Restored, data: JsonObject) -> None:
     )
     restored.waiting.append(Waiting(item=item, message_id=known))
     if known is not None:
-        _ = restored.runs.setdefault(known, None)
+        _ = restored.runs.setdefault(known, RunId(run) if isinstance(run, str) else None)
+
+
+def _take(restored: Restored, queue_id: QueueId, data: JsonObject) -> None:
+    """Strike words from the queue: a run said them, somebody has them back, or they were never acknowledged."""
+    run = data.get("run")
+    for one in restored.waiting:
+        if one.item.queue_id != queue_id or one.message_id is None:
+            continue
+        if isinstance(run, str):
+            restored.runs[one.message_id] = RunId(run)
+        elif data.get("why") == "refused":
+            _ = restored.runs.pop(one.message_id, None)
+    restored.waiting = [one for one in restored.waiting if one.item.queue_id != queue_id]
+
+
+def _edit(restored: Restored, data: JsonObject) -> None:
+    """Put the words that wait in the order that a client chose; what the entry does not name stays behind them."""
+    removed, told = data.get("removed"), data.get("queue")
+    gone = removed if isinstance(removed, Sequence) else ()
+    left = {one.item.queue_id: one for one in restored.waiting if one.item.queue_id not in gone}
+    ordered: list[Waiting] = []
+    for raw in told if isinstance(told, Sequence) else ():
+        change = as_object(raw)
+        one = left.pop(QueueId(str(change.get("queueId"))), None)
+        if one is None:
+            continue
+        content = one.item.content
+        if "content" in change:
+            content, _ = decode_user_content(change["content"])
+        delivery = _delivery(change.get("delivery"))
+        item = replace(one.item, content=content, delivery=delivery)
+        ordered.append(replace(one, item=item))
+    restored.waiting = [*ordered, *left.values()]
 
 
 def _aside(restored: Restored, data: JsonObject, at_ms: int) -> None:

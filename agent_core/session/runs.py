@@ -16,6 +16,14 @@ SETTLE_S = 5.0
 """How long the end of an activity may take to write what waited for it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """How to end one tool call, and when it is over."""
+
+    end: Callable[[], None]
+    over: anyio.Event = field(default_factory=anyio.Event)
+
+
 @dataclass(slots=True, kw_only=True)
 class Activity:
     """What goes on, and how to end it."""
@@ -26,15 +34,18 @@ class Activity:
     over: anyio.Event = field(default_factory=anyio.Event)
     fenced: bool = False
     """It could not be ended in time: whatever it still says is dropped."""
-    stops: dict[ItemId, Callable[[], None]] = field(default_factory=dict)
+    is_interrupted: bool = False
+    """Somebody wanted it to end: the model is told so."""
+    stops: dict[ItemId, Stop] = field(default_factory=dict)
 
     def started(self, item: ItemId, stop: Callable[[], None]) -> None:
         """Tell that a tool call runs."""
-        self.stops[item] = stop
+        self.stops[item] = Stop(stop)
 
     def ended(self, item: ItemId) -> None:
         """Tell that it is over."""
-        _ = self.stops.pop(item, None)
+        if (stop := self.stops.pop(item, None)) is not None:
+            stop.over.set()
 
 
 class Runs:

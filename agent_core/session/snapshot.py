@@ -17,6 +17,7 @@ from agent_core.events import (
     MessageEnded,
     MessageStarted,
     PermissionRequest,
+    Question,
     QueueItem,
     RetryEnded,
     RetryStarted,
@@ -101,7 +102,7 @@ class SessionSnapshot:
     run: RunView | None
     queue: tuple[QueueItem, ...]
     paused: bool
-    pending: tuple[PermissionRequest, ...]
+    pending: tuple[PermissionRequest | Question, ...]
     """What a person is asked, oldest first."""
     sandbox: Containment
     """How far commands are held in."""
@@ -147,6 +148,12 @@ class Picture:
             if isinstance(started, ToolStarted) and started.call == call and view.ended is None:
                 return view.item
         return ItemId(call)
+
+    def call_of(self, item: ItemId) -> ToolCallId | None:
+        """Give the tool call behind an item of the current run."""
+        view = self._items.get(item)
+        started = None if view is None else view.started
+        return started.call if isinstance(started, ToolStarted) else None
 
     def see(self, event: Event, at_ms: int) -> None:
         """Take an event in."""

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from agent_core.kernel.errors import ToolSetInvalid
 from agent_core.providers import ToolDeclaration
 from agent_core.tools import Tool
+from agent_core.tools.port import SometimesOffered
 from agent_core.tools.presets import effective_set
 
 
@@ -19,7 +20,7 @@ class Toolbox:
     @property
     def active_names(self) -> tuple[str, ...]:
         """The names of the active tools, in a stable order: the prompt stays cacheable."""
-        return self._active
+        return tuple(name for name in self._active if _is_offered(self._registry[name]))
 
     @property
     def all_names(self) -> tuple[str, ...]:
@@ -28,7 +29,7 @@ class Toolbox:
 
     def active(self) -> Mapping[str, Tool]:
         """Give the active tools by name."""
-        return {name: self._registry[name] for name in self._active}
+        return {name: self._registry[name] for name in self.active_names}
 
     def activate(self, names: str | Sequence[str]) -> None:
         """Choose the active tools: a preset, names, or `+name`/`-name`.
@@ -73,3 +74,7 @@ class Toolbox:
             )
             for tool in self.active().values()
         )
+
+
+def _is_offered(tool: Tool) -> bool:
+    return not isinstance(tool, SometimesOffered) or tool.is_offered

@@ -5,10 +5,10 @@ from agent_core.kernel import EntryId
 from agent_core.kernel.errors import SessionClosed
 from agent_core.session.branches import Branches, Forked, Navigated, SummaryWish
 from agent_core.session.drafts import label_entry, name_entry
-from agent_core.session.intake import Intake
 from agent_core.session.offspring import labels_of
 from agent_core.session.parts import Parts
 from agent_core.session.runs import Runs
+from agent_core.session.starting import Starter
 from agent_core.session.tree_nodes import TreeNode, tree_nodes
 
 
@@ -18,10 +18,10 @@ class TreeView:
     A session object stays one session: a fork or clone is opened like any other.
     """
 
-    def __init__(self, parts: Parts, runs: Runs, intake: Intake) -> None:
+    def __init__(self, parts: Parts, runs: Runs, starter: Starter) -> None:
         self._parts = parts
-        self._intake = intake
-        self._branches = Branches(parts, runs, go_on=intake.go_on)
+        self._starter = starter
+        self._branches = Branches(parts, runs, go_on=starter.go_on)
 
     @property
     def leaf(self) -> EntryId | None:
@@ -128,7 +128,7 @@ class TreeView:
             _ = self._parts.voice.say(SessionTitle(title=words))
 
     def _check_open(self) -> None:
-        if self._intake.closed:
+        if self._starter.closed:
             message = f"session {self._parts.session!r} is closed; open it again"
             raise SessionClosed(message)
 

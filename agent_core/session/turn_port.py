@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from anyio.lowlevel import checkpoint
 
-from agent_core.events import Event, QueueChanged, RetryEnded, SessionUsage
+from agent_core.events import Event, RetryEnded, SessionUsage
 from agent_core.hooks import InputHandled, InputReplaced, InputTyped
 from agent_core.kernel import EntryId, RunId
 from agent_core.kernel.errors import BudgetExceeded, TooManyDenials
@@ -16,6 +16,7 @@ from agent_core.session.compacting import Compaction
 from agent_core.session.desk import MOST_DENIALS
 from agent_core.session.drafts import message_entry, replaced_entry, said_entries
 from agent_core.session.parts import Parts
+from agent_core.session.queue_told import tell_queue
 from agent_core.session.runs import Activity
 
 TOO_MANY_DENIALS = f"the run ended because it was refused {MOST_DENIALS} times; say how it should go on, or allow more"
@@ -61,9 +62,8 @@ class TurnPort:
         """Ask the input hooks; what they change is kept beside the words, which stay as they were."""
         if words.custom is not None:
             return
-        if words.queue_id is not None:
-            inbox = self._parts.inbox
-            self._say(QueueChanged(queue=inbox.items(), paused=inbox.paused))
+        if words.queue_id is not None and not self._activity.fenced:
+            tell_queue(self._parts)
         match await self._parts.hooks.input_typed(InputTyped(content=words.content)):
             case InputReplaced(content=content):
                 _ = await self._parts.recorder.keep(replaced_entry(entry, content))
@@ -131,7 +131,9 @@ class TurnPort:
         if words.custom is None:
             # What a program adds is no prompt: one that adds words at every turn would retry without end.
             self.retries.made = 0
-        return await self._parts.recorder.keep(*said_entries(words))
+        entry = await self._parts.recorder.keep(*said_entries(words, self._run))
+        self._parts.known.went(words.message_id, self._run)
+        return entry
 
     async def answered(self, message: AssistantMessage) -> EntryId:
         """Keep an answer, count it, and end a retry that it made good; too late for a run that was fenced off."""

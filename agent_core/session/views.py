@@ -19,6 +19,7 @@ from agent_core.providers.model_refs import Named
 from agent_core.session.budgets import check_tighter
 from agent_core.session.changes import FileChange, Ledger
 from agent_core.session.drafts import model_entry, thinking_entry, tools_entry
+from agent_core.session.event_view import EventsView
 from agent_core.session.model_choice import Direction
 from agent_core.session.parts import Parts
 from agent_core.session.runs import Runs
@@ -159,13 +160,18 @@ class ToolView:
         _ = self._parts.voice.say(SessionConfigured(config=self._parts.config()))
 
 
-class SessionView:
+class SessionView:  # noqa: PLR0904 - what can be known of a session is one view
     """What can be known of a session, and its switches."""
 
     def __init__(self, parts: Parts, runs: Runs, ledger: Ledger) -> None:
         self._parts = parts
         self._runs = runs
         self._ledger = ledger
+
+    @property
+    def events(self) -> EventsView:
+        """The events, for who keeps them."""
+        return EventsView(self._parts)
 
     @property
     def config(self) -> SessionConfig:
@@ -228,7 +234,7 @@ class SessionView:
             run=voice.picture.run,
             queue=parts.inbox.items(),
             paused=parts.inbox.paused,
-            pending=parts.gate.desk.pending,
+            pending=(*parts.gate.desk.pending, *parts.questions.pending),
             sandbox=parts.place.standing.containment(),
             config=parts.config(),
             usage=parts.tally.of_session(parts.models.context_window),

@@ -1,9 +1,10 @@
 """What a tool is: a declaration, checked arguments, a run, a result for two readers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from agent_core.events import Answers, QuestionLine
 from agent_core.kernel import Clock, JsonObject, JsonValue, ToolCallId
 from agent_core.messages import Text, UserContent
 from agent_core.workspace import Files, Processes, Workspace
@@ -27,6 +28,42 @@ class ToolSpec:
     """Rules for the system prompt."""
 
 
+class Asks(Protocol):
+    """Asks a person what is meant."""
+
+    async def __call__(
+        self,
+        questions: Sequence[QuestionLine],
+        /,
+        *,
+        blocking: bool = True,
+        timeout_s: float | None = None,
+    ) -> Answers:
+        """Ask and wait; what nobody says is the default of each line, if all have one.
+
+        Args:
+            questions: The lines of one form.
+            blocking: The call goes no further without an answer; people are told so.
+            timeout_s: After how long silence is the answer; None: as the settings say for permissions.
+
+        Raises:
+            UsageError: It is no question that can be asked; the text says why.
+        """
+        ...
+
+
+async def ask_nobody(
+    questions: Sequence[QuestionLine],
+    /,
+    *,
+    blocking: bool = True,
+    timeout_s: float | None = None,
+) -> Answers:
+    """Ask nobody: there is none."""
+    _ = questions, blocking, timeout_s
+    return Answers(answers=None, by="policy")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
     """What one call may use; it belongs to that call alone."""
@@ -40,6 +77,8 @@ class ToolContext:
     """A private folder for whole outputs of this session."""
     options: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     """The settings of this tool (`bash.timeoutS`, `bash.prefix` …) without its prefix."""
+    ask: Asks = ask_nobody
+    """Asks a person what is meant."""
 
     @property
     def files(self) -> Files:
@@ -69,6 +108,16 @@ def text_result(text: str, *, details: JsonValue = None) -> ToolResult:
 def error_result(text: str, *, details: JsonValue = None) -> ToolResult:
     """Make a failed result of words that tell the model how to go on."""
     return ToolResult(content=(Text(text=text),), details=details, is_error=True)
+
+
+@runtime_checkable
+class SometimesOffered(Protocol):
+    """A tool that models do not see while what it needs is missing."""
+
+    @property
+    def is_offered(self) -> bool:
+        """Whether models see it now."""
+        ...
 
 
 class Tool(Protocol):

@@ -32,6 +32,11 @@ class Transcript:
         return tuple(self._by_id.values())
 
     @property
+    def newest(self) -> EntryId | None:
+        """The entry that was written last, on whatever branch; None: there is none."""
+        return next(reversed(self._by_id), None)
+
+    @property
     def leaf(self) -> EntryId | None:
         """The entry that the next one will follow; None at the very beginning."""
         return self._leaf

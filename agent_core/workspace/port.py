@@ -1,6 +1,6 @@
 """The ports through which tools see files and start processes, wherever those are."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -302,8 +302,9 @@ class Processes(Protocol):
 class Workspace:
     """Where a session works."""
 
-    roots: tuple[Path, ...]
-    """Absolute and resolved; the first is the primary one, where relative paths and commands start."""
+    roots: Sequence[Path]
+    """Absolute and resolved; the first is the primary one, where relative paths and commands start. Others may come and
+    go: what must see the same ones twice takes a tuple."""
     files: Files
     processes: Processes
     env: Mapping[str, str]

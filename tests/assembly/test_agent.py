@@ -12,7 +12,15 @@ import anyio.to_thread
 import pytest
 
 from agent_core import AgentSession, create_session
-from agent_core.events import CompactionStarted, Event, RetryEnded, RunEnded, ToolEnded, ToolRunning
+from agent_core.events import (
+    CompactionStarted,
+    Event,
+    RetryEnded,
+    RunEnded,
+    ToolEnded,
+    ToolOutputDelta,
+    ToolRunning,
+)
 from agent_core.kernel.errors import SessionBusy
 from agent_core.messages import ToolResultMessage, text_of
 from agent_core.resources.settings_values import SettingsValues
@@ -176,7 +184,10 @@ async def test_an_abort_kills_every_child_and_leaves_no_half_written_file(ground
     command = "(trap '' TERM; sleep 301) & setsid sleep 302 & echo begun; sleep 303"
     async with ground.open(calls(("bash", {"command": command})), {"text": "x"}) as session:
         before = set(ground.root.iterdir())
+        reader = session.subscribe()
         await session.prompt("go")
+        await until(reader, ToolOutputDelta)
+        reader.close()
         children = await ground.commands("sleep", at_least=3)
         result = await session.abort()
         assert (result.status, result.timed_out, result.survivors) == ("cancelled", False, ())

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.events import (
+    Attendant,
     BashEnded,
     BashOutput,
     BashStarted,
@@ -36,6 +37,11 @@ from agent_core.events import (
     PermissionRequest,
     PermissionRequested,
     PermissionResolved,
+    Question,
+    QuestionLine,
+    QuestionOption,
+    QuestionRequested,
+    QuestionResolved,
     QueueChanged,
     QueueItem,
     RetryEnded,
@@ -43,8 +49,10 @@ from agent_core.events import (
     RuleShown,
     RunEnded,
     RunStarted,
+    SessionClients,
     SessionConfig,
     SessionConfigured,
+    SessionRoots,
     SessionState,
     SessionTitle,
     SessionTrust,
@@ -62,6 +70,7 @@ from agent_core.events import (
     TurnEnded,
     TurnStarted,
     UsageReport,
+    WorkspaceRoot,
 )
 from agent_core.events.codec import NAMES, encode
 from agent_core.kernel import (
@@ -124,6 +133,26 @@ QUESTION = PermissionRequest(
 )
 TARGET = TargetSubject(
     type="outsideRoot", tool="write", sandbox="full", path=Path("/etc/x"), input={"path": "/etc/x"}
+)
+
+FORM = Question(
+    request="q",
+    session=SessionId("s"),
+    run=RUN,
+    questions=(
+        QuestionLine(
+            id="a",
+            text="Which?",
+            kind="choice",
+            options=(QuestionOption(id="x", label="X", description="the first"),),
+            default=("x",),
+        ),
+        QuestionLine(id="b", text="Sure?", kind="confirm", default=False),
+        QuestionLine(id="c", text="How?", kind="text"),
+    ),
+    blocking=True,
+    since_ms=0,
+    expires_ms=1000,
 )
 
 SAMPLES: tuple[Event, ...] = (
@@ -196,6 +225,10 @@ SAMPLES: tuple[Event, ...] = (
     ),
     PermissionResolved(run=RUN, request="p", option=None, by="cancelled"),
     PermissionResolved(run=RUN, request="p", option="allowProject", by="panel", rule=RULE),
+    QuestionRequested(run=RUN, request=FORM),
+    QuestionRequested(run=None, request=replace(FORM, run=None, expires_ms=None)),
+    QuestionResolved(run=RUN, request="q", by="cancelled"),
+    QuestionResolved(run=RUN, request="q", by="panel", answers={"a": ("x",), "b": True, "c": "d"}),
     CompactionStarted(run=None, reason="manual"),
     CompactionEnded(
         run=RUN,
@@ -210,6 +243,8 @@ SAMPLES: tuple[Event, ...] = (
     RetryEnded(run=RUN, success=False, attempt=3, error=FAILURE),
     ModelChanged(model="p/m", thinking="off", source="set"),
     SessionTitle(title=None),
+    SessionClients(clients=(Attendant(role="editor", name="Neovim"),)),
+    SessionRoots(roots=(WorkspaceRoot(folder=Path("/w"), name="w", primary=True, trusted=True),)),
     SessionTrust(items=(FolderTrust(folder=Path("/w"), trusted=True),)),
     LeafMoved(leaf=None, from_=EntryId("a")),
     EntryLabelled(entry=EntryId("a"), label=None),

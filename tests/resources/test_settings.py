@@ -43,6 +43,7 @@ DEFAULTS: dict[str, Any] = {
     "steer": {"graceS": 2.0},
     "durability": "run",
     "budgets": {"usd": None, "tokens": None, "turns": None, "minutes": None},
+    "idleUnloadMinutes": 30.0,
 }
 
 

@@ -15,8 +15,9 @@ from agent_core.kernel.errors import (
 )
 from agent_core.messages import AssistantMessage, Text, UserMessage
 from agent_core.session.cancel import QueueFate
+from agent_core.session.drafts import INTERRUPTED_BY_USER
 from tests.support.scripted_model import Gate, ScriptedModel, call, say
-from tests.support.sessions import bench
+from tests.support.sessions import bench, words
 from tests.support.tools import Hold
 
 
@@ -48,7 +49,7 @@ async def test_abort_keeps_a_partial_answer_that_says_something() -> None:
         with anyio.fail_after(5):
             await gate.reached.wait()
         await b.session.abort()
-        last = b.messages[-1]
+        last = b.messages[-2]
         assert isinstance(last, AssistantMessage)
         assert (last.text, last.stop_reason) == ("half an ans", "aborted")
         assert model.open_streams == 0
@@ -61,7 +62,7 @@ async def test_abort_drops_an_answer_that_says_nothing() -> None:
         with anyio.fail_after(5):
             await gate.reached.wait()
         await b.session.abort()
-        assert [type(m) for m in b.messages] == [UserMessage]
+        assert [words(m) for m in b.messages] == ["go", INTERRUPTED_BY_USER]
 
 
 async def test_a_late_cancel_never_hits_the_next_run() -> None:

@@ -23,7 +23,7 @@ from agent_core.storage import Opened, Recovery
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.transcript.entries import AnyEntry, CustomMessageEntry, Header
 from tests.support.scripted_model import Gate, ScriptedModel, call, say
-from tests.support.sessions import Bench, bench, words
+from tests.support.sessions import Bench, bench, unmarked, words
 from tests.support.tools import Hold, echo
 
 
@@ -111,8 +111,8 @@ async def test_after_a_cancelled_run_they_come_behind_its_results() -> None:
         await hold.entered.wait()
         await b.session.add("note", custom_type="todo")
         await b.session.abort()
-        assert isinstance(b.messages[-2], ToolResultMessage)
-        assert shown(b)[-1] == "<todo: note>"
+        assert isinstance(unmarked(b.messages)[-2], ToolResultMessage)
+        assert shown(b)[-2] == "<todo: note>"
 
 
 # With a turn.

@@ -24,7 +24,7 @@ from agent_core.workspace.adapters.processes import DiskProcesses
 from agent_core.workspace.permission import Mode
 from tests.support.processes import processes_with, wait_gone
 from tests.support.scripted_model import Gate, ScriptedModel, call, say
-from tests.support.sessions import Bench, bench
+from tests.support.sessions import Bench, bench, unmarked
 from tests.support.tools import Hold
 
 ENV = {"PATH": "/usr/bin:/bin"}
@@ -293,7 +293,7 @@ async def test_what_a_cancelled_run_left_behind_comes_after_its_results(root: Pa
         await hold.entered.wait()
         assert (await b.session.execute_bash("echo beside")).deferred
         await b.session.abort()
-        assert isinstance(b.messages[-2], ToolResultMessage)
+        assert isinstance(unmarked(b.messages)[-2], ToolResultMessage)
         assert [one.output for one in kept(b)] == ["beside\n"]
         (ended,) = [one for one in b.seen() if isinstance(one, RunEnded)]
         assert ended.status == "cancelled"

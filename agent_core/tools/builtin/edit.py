@@ -1,6 +1,6 @@
 """The tool `edit`: replaces exact pieces of a file's text."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, cast
 
@@ -134,7 +134,7 @@ def _text(file: FileText | FileBytes, path: str) -> FileText:
     return file
 
 
-def _relative(path: Path, roots: tuple[Path, ...]) -> str:
+def _relative(path: Path, roots: Sequence[Path]) -> str:
     for root in roots:
         if path.is_relative_to(root):
             return path.relative_to(root).as_posix()

@@ -72,14 +72,14 @@ class DiskFiles:
         """Take the folders that may be used.
 
         Args:
-            roots: Absolute and real; the first is where relative paths start.
+            roots: Absolute and real; the first is where relative paths start. Asked anew at each use.
             home: What `~` means.
             read_roots: Absolute; more folders that may be read, not written. They need not be there yet.
             locks: Shared by all who may write the same files; None: nobody else does.
             gate: Opens folders; None: the best that there is here.
         """
-        self._roots = tuple(roots)
-        self._read_roots = tuple(read_roots)
+        self._roots = roots
+        self._read_roots = read_roots
         self._home = home
         self._locks = locks or PathLocks()
         self._chosen_gate = gate
@@ -273,7 +273,7 @@ class DiskFiles:
 
     def _allowed(self, access: Access) -> tuple[Path, ...]:
         if access == "write":
-            return self._roots
+            return tuple(self._roots)
         return (*self._roots, *(real_path(root) for root in self._read_roots))
 
     def _root_of(self, path: Path, access: Access) -> Path:

@@ -1,0 +1,68 @@
+"""Containment for a workspace whose folders come and go: each command is held in by the folders of its moment."""
+
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from agent_core.workspace.permission import Needs
+from agent_core.workspace.sandbox import Containing, Launch, Sandbox
+
+JUST_CHANGED = Containing(
+    level="none", how="nothing", why_not_full="the folders of the workspace have just changed"
+)
+
+
+class FollowingRoots:
+    """One containment per set of folders, for a command that began among some ends among the same."""
+
+    def __init__(
+        self,
+        roots: Callable[[], tuple[Path, ...]],
+        *,
+        made: Callable[[tuple[Path, ...]], Sandbox],
+    ) -> None:
+        """Make the containment of the folders that there are now. Blocking.
+
+        Args:
+            roots: The folders of the moment that commands may change.
+            made: Makes the containment for some. Blocking.
+        """
+        self._roots = roots
+        self._make = made
+        self._turn = threading.Lock()
+        self._made: dict[tuple[Path, ...], Sandbox] = {}
+        self.prepare()
+
+    @property
+    def containing(self) -> Containing:
+        """What holds now. Not blocking: until `prepare` has seen a change, nothing counts as contained."""
+        made = self._made.get(self._roots())
+        return JUST_CHANGED if made is None else made.containing
+
+    def prepare(self) -> None:
+        """Take note that the folders may have changed. Blocking."""
+        _ = self._now()
+
+    def wrap(
+        self,
+        argv: tuple[str, ...],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        needs: frozenset[Needs],
+    ) -> Launch:
+        """Say how to start a process. Blocking."""
+        return self._now().wrap(argv, cwd=cwd, env=env, needs=needs)
+
+    def close(self) -> None:
+        """Remove what commands kept. Blocking, idempotent."""
+        with self._turn:
+            for sandbox in self._made.values():
+                sandbox.close()
+
+    def _now(self) -> Sandbox:
+        roots = self._roots()
+        with self._turn:
+            if roots not in self._made:
+                self._made[roots] = self._make(roots)
+            return self._made[roots]

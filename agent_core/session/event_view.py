@@ -1,0 +1,39 @@
+"""The events of a session for those who keep them: where their numbers go on, and every one as it is told."""
+
+from agent_core.events import Event
+from agent_core.events.feed import Tap
+from agent_core.kernel import EntryId
+from agent_core.session.parts import Parts
+
+
+class EventsView:
+    """What a keeper of events needs of a session; readers use `subscribe`."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    @property
+    def seq(self) -> int:
+        """The number of the newest event; 0: nothing was told yet."""
+        return self._parts.voice.feed.seq
+
+    @property
+    def opened_after(self) -> EntryId | None:
+        """The newest entry that the file held when the session was opened, before anything was repaired."""
+        return self._parts.voice.opened_after
+
+    @property
+    def newest_entry(self) -> EntryId | None:
+        """The newest entry now."""
+        return self._parts.recorder.transcript.newest
+
+    def go_on_from(self, seq: int, tap: Tap) -> None:
+        """Number events from `seq` on and let a tap see each of them before any reader does.
+
+        What happened before anybody listened is still told to the first who does.
+        """
+        self._parts.voice.feed.go_on_from(seq, tap)
+
+    def say(self, event: Event) -> None:
+        """Tell something that is so already and was told otherwise before."""
+        self._parts.voice.say(event)

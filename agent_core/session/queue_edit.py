@@ -1,0 +1,136 @@
+"""What a client may change of words that wait: pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from agent_core.events import QueueItem
+from agent_core.kernel import QueueId
+from agent_core.kernel.errors import QueueStale, UsageError
+from agent_core.messages import Text, UserContent
+
+EMPTY = "the prompt is empty; say something"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remove:
+    """Let words wait no longer; they are not said."""
+
+    queue_id: QueueId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replace:
+    """Say other words in their place."""
+
+    queue_id: QueueId
+    content: tuple[UserContent, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """Let words wait at another place; steering stays before follow-ups, so the place is the nearest there is."""
+
+    queue_id: QueueId
+    index: int
+    """Counted from 0 over all that people see of the queue."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendNow:
+    """Say words before all others: at once when nothing goes on, else inside the run."""
+
+    queue_id: QueueId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steer:
+    """Say words inside the run, after others that steer it."""
+
+    queue_id: QueueId
+
+
+QueueOp = Remove | Replace | Move | SendNow | Steer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueEdited:
+    """The queue after a change."""
+
+    items: tuple[QueueItem, ...]
+    """All that waits, of programs too: first what steers."""
+    removed: tuple[QueueId, ...]
+    replaced: frozenset[QueueId]
+
+
+def edit_queue(items: Sequence[QueueItem], ops: Sequence[QueueOp]) -> QueueEdited:
+    """Change a queue, one operation after the other; all of them or none.
+
+    Args:
+        items: All that waits, of programs too, which clients neither see nor change.
+        ops: What to do.
+
+    Raises:
+        QueueStale: Words that are named wait no longer.
+        UsageError: Words would be replaced by none.
+    """
+    waiting = list(items)
+    removed: list[QueueId] = []
+    replaced: set[QueueId] = set()
+    sent = 0
+    for op in ops:
+        place = _place(waiting, op.queue_id)
+        item = waiting.pop(place)
+        match op:
+            case Remove(queue_id=queue_id):
+                removed.append(queue_id)
+                replaced.discard(queue_id)
+            case Replace(queue_id=queue_id, content=content):
+                check_words(content)
+                waiting.insert(place, replace(item, content=content))
+                replaced.add(queue_id)
+            case Move(index=index):
+                waiting.insert(_target(waiting, item, index), item)
+            case SendNow():
+                waiting.insert(sent, replace(item, delivery="steer"))
+                sent += 1
+            case Steer():
+                waiting.insert(_steering(waiting), replace(item, delivery="steer"))
+    return QueueEdited(items=tuple(waiting), removed=tuple(removed), replaced=frozenset(replaced))
+
+
+def check_words(content: Sequence[UserContent]) -> None:
+    """Let words be said.
+
+    Raises:
+        UsageError: They are none.
+    """
+    if not any(not isinstance(part, Text) or part.text.strip() for part in content):
+        raise UsageError(EMPTY)
+
+
+def _place(waiting: Sequence[QueueItem], queue_id: QueueId) -> int:
+    for place, item in enumerate(waiting):
+        if item.queue_id == queue_id and item.custom is None:
+            return place
+    message = (
+        f"no words wait under the queue id {queue_id!r}: they were said, returned or dropped meanwhile; "
+        "look at the queue again"
+    )
+    raise QueueStale(message)
+
+
+def _steering(waiting: Sequence[QueueItem]) -> int:
+    return sum(item.delivery == "steer" for item in waiting)
+
+
+def _target(waiting: Sequence[QueueItem], item: QueueItem, index: int) -> int:
+    """Give the place at which an item is the index-th that people see, within its own kind of delivery."""
+    seen = 0
+    place = len(waiting)
+    for at, one in enumerate(waiting):
+        if seen == index:
+            place = at
+            break
+        seen += one.custom is None
+    border = _steering(waiting)
+    return min(place, border) if item.delivery == "steer" else max(place, border)

@@ -1,0 +1,74 @@
+"""What is done when a session is opened: what a process that died left open is finished, in the file and in words."""
+
+from agent_core.events import ChangeCounts, Notice, RunEnded, RunResult
+from agent_core.kernel import RunId
+from agent_core.messages import AssistantMessage, Text, ToolResultMessage
+from agent_core.session.drafts import DAEMON_RESTART, message_entry, run_interrupted_entry
+from agent_core.session.parts import Parts
+from agent_core.session.restore import Restored
+from agent_core.session.runs import Runs
+
+INTERRUPTED = (
+    "Interrupted: the program that ran this call ended before it was over. Its effects, if any, may be half done; "
+    "look before you repeat it."
+)
+GO_ON = "the last run was interrupted when its process ended; retry it, or say «go on», to continue"
+
+
+async def settle(parts: Parts) -> None:
+    """Put into the conversation what waited for the end of what went on."""
+    await parts.aside.take_up("turn", "run", run=None, say=parts.voice.say)
+
+
+async def repair(parts: Parts, runs: Runs, restored: Restored) -> None:
+    """Finish what a process that died left open: every call gets a result, every run an end."""
+    for call in restored.unanswered:
+        result = ToolResultMessage(
+            call_id=call.id,
+            tool_name=call.name,
+            content=(Text(text=INTERRUPTED),),
+            is_error=True,
+            at_ms=parts.clock.now_ms(),
+        )
+        _ = await parts.recorder.keep(message_entry(result))
+    if restored.interrupted is not None:
+        await _end(parts, runs, restored.interrupted)
+    for waiting in restored.waiting:
+        parts.inbox.put(waiting.item, waiting.message_id)
+        parts.inbox.paused = True
+    for laid in restored.laid:
+        parts.aside.put(laid)
+    await settle(parts)
+
+
+async def _end(parts: Parts, runs: Runs, run: RunId) -> None:
+    """End the run that the process took along. It is told to whoever listens first."""
+    _ = await parts.recorder.keep(run_interrupted_entry(run))
+    usage = parts.tally.of_session(parts.models.context_window)
+    runs.finish(
+        RunResult(
+            run=run,
+            status="interrupted",
+            text=_last_words(parts),
+            usage=usage,
+            changes=ChangeCounts(),
+        )
+    )
+    parts.voice.greetings += [
+        RunEnded(
+            run=run,
+            status="interrupted",
+            usage=usage,
+            changes=ChangeCounts(),
+            cause=DAEMON_RESTART,
+            resumable=True,
+        ),
+        Notice(level="warning", text=GO_ON),
+    ]
+
+
+def _last_words(parts: Parts) -> str:
+    said = (
+        one.text for one in reversed(parts.recorder.context()) if isinstance(one, AssistantMessage)
+    )
+    return next(said, "")

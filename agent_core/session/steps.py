@@ -1,0 +1,82 @@
+"""Finishes what was begun for somebody who may leave meanwhile."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+import anyio
+from anyio.abc import TaskGroup
+
+from agent_core.kernel.shield import uncancelled
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Outcome(Generic[T]):
+    """What a step came to, and who does what follows."""
+
+    over: anyio.Event = field(default_factory=anyio.Event)
+    given: list[T] = field(default_factory=list)
+    failed: list[Exception] = field(default_factory=list)
+    is_awaited: bool = True
+
+
+class Steps:
+    """Takes short steps in the session's own task group.
+
+    A request that is cancelled, or whose connection is lost, ends its task at once, whatever shields that task; a step
+    that is half done then would leave the file and the memory apart.
+    """
+
+    def __init__(self) -> None:
+        self.group: TaskGroup | None = None
+        """The session's; None: before it is open, when steps are taken in the caller's task."""
+
+    async def finish(
+        self,
+        step: Callable[[], Awaitable[T]],
+        *,
+        then: Callable[[], None] = lambda: None,
+    ) -> T:
+        """Take a step to its end whatever is cancelled meanwhile; the cancellation then goes on.
+
+        Args:
+            step: What is to be done.
+            then: What follows a step that did not fail; in the caller's task when that still waits, so that nothing
+                comes between it and what the caller does next.
+
+        Raises:
+            Exception: Whatever the step raises.
+        """
+        if self.group is None:
+            given = await uncancelled(step())
+            then()
+            return given
+        outcome = _Outcome[T]()
+        self.group.start_soon(self._take, step, then, outcome)
+        try:
+            with anyio.CancelScope(shield=True):
+                await outcome.over.wait()
+        except BaseException:
+            outcome.is_awaited = False
+            if outcome.given:
+                then()
+            raise
+        if outcome.failed:
+            raise outcome.failed[0]
+        then()
+        return outcome.given[0]
+
+    @staticmethod
+    async def _take(
+        step: Callable[[], Awaitable[T]], then: Callable[[], None], outcome: _Outcome[T]
+    ) -> None:
+        try:
+            outcome.given.append(await uncancelled(step()))
+        except Exception as error:  # noqa: BLE001 - raised again in the task of whoever asked
+            outcome.failed.append(error)
+        finally:
+            outcome.over.set()
+        if outcome.given and not outcome.is_awaited:
+            then()
