@@ -26,8 +26,10 @@ class Abilities:
     """Documents without unsaved text follow the disk by themselves."""
     prefers_disk: bool
     """The user wants documents without unsaved text to be edited on the disk."""
-    shows_permissions: bool = False
-    """It shows questions about permissions in its own way."""
+    shows: frozenset[str] = frozenset()
+    """What it shows in its own way: `agent/permission`, `agent/question`."""
+    diagnoses: bool = False
+    """It gives the problems that it shows, and says of which version they are."""
 
 
 def abilities_of(params: Mapping[str, Any], quirks: Quirks) -> Abilities:
@@ -49,7 +51,10 @@ def abilities_of(params: Mapping[str, Any], quirks: Quirks) -> Abilities:
         takes_versions=declared or quirks.document_changes,
         saves=_is_offered(_under(agent, "documents").get("save")),
         reloads=quirks.auto_reload,
-        shows_permissions=_is_offered(agent.get("permission")),
+        shows=frozenset(
+            f"agent/{name}" for name in ("permission", "question") if _is_offered(agent.get(name))
+        ),
+        diagnoses=_is_offered(agent.get("diagnostics")),
         prefers_disk=_under(options, "edit").get("openClean") == "disk",
     )
 

@@ -7,9 +7,12 @@ from typing import Any, cast
 
 from lsprotocol import types
 
+from server import VERSION
 from server.lsp.codec import as_array, as_object
 from server.lsp.documents import Mirror
-from server.lsp.names import COMMANDS, METHODS, TRUST, VERSION, server_capability
+from server.lsp.folders import Folders
+from server.lsp.names import COMMANDS, METHODS, TOLD, server_capability
+from server.lsp.origin import Origin
 from server.lsp.protocol import Connection
 from server.lsp.runtime import Runtime
 
@@ -27,9 +30,17 @@ def without_nulls(change: object) -> object:
 class App:
     """Answers one client. Documents are mirrored from the first message on, whether or not the agent is loaded."""
 
-    def __init__(self, runtime: Runtime, *, connection: Connection | None = None) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        *,
+        origin: Origin | None = None,
+        connection: Connection | None = None,
+    ) -> None:
+        self.origin = origin or runtime.origin
         self.connection = connection or Connection("tiller", VERSION)
         self.mirror = Mirror()
+        self.folders = Folders()
         self._runtime = runtime
         self._front: Any = None
         self._register()
@@ -38,7 +49,9 @@ class App:
         """Give the loaded half of this connection."""
         host = await self._runtime.host()
         if self._front is None:
-            self._front = host.connect(self.connection, self.mirror)
+            self._front = host.connect(
+                self.connection, self.mirror, self.folders, origin=self.origin
+            )
             self.connection.on_close(self._front.detach)
         return self._front
 
@@ -62,7 +75,11 @@ class App:
         # Raw wins over typed: some clients send null where they mean "left out".
         connection.add_agent_notification(types.TEXT_DOCUMENT_DID_CHANGE, self._did_change)
 
-        connection.add_agent_notification(TRUST, self._trust)
+        connection.add_agent_notification(
+            types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, self._did_change_folders
+        )
+        for method in TOLD:
+            connection.add_agent_notification(method, partial(self._tell, method))
 
         @connection.feature(types.TEXT_DOCUMENT_DID_SAVE)
         def did_save(params: types.DidSaveTextDocumentParams) -> None:
@@ -80,10 +97,15 @@ class App:
         """Say what the agent can do, and start loading it: this answer goes out first."""
         given: object = result.capabilities.experimental
         known = cast("dict[str, object]", given) if isinstance(given, dict) else {}
-        result.capabilities.experimental = {**known, "agent": server_capability()}
+        agent = server_capability()
+        if self.origin.pid is not None:
+            # Served by a process that outlives the client: what it starts goes on without it.
+            agent["durable"] = {}
+        result.capabilities.experimental = {**known, "agent": agent}
         encoding: object = result.capabilities.position_encoding
         named = encoding.value if isinstance(encoding, Enum) else encoding
         self.mirror.use_encoding(str(named or "utf-16"))
+        self.folders.began(self.connection.client_params)
         self._runtime.warm_up()
 
     async def _did_change(self, params: dict[str, Any]) -> None:
@@ -93,9 +115,13 @@ class App:
             self.connection.protocol.read(types.TEXT_DOCUMENT_DID_CHANGE, cleaned)
         )
 
-    async def _trust(self, params: dict[str, Any]) -> None:
+    async def _did_change_folders(self, params: dict[str, Any]) -> None:
+        if self.folders.changed(params) and self._front is not None:
+            await self._front.host.follow_roots(self._front)
+
+    async def _tell(self, method: str, params: dict[str, Any]) -> None:
         front = await self.front()
-        _ = await self._runtime.told(TRUST).run(front, params)
+        _ = await self._runtime.told(method).run(front, params)
 
     async def _call(self, method: str, params: dict[str, Any]) -> object:
         front = await self.front()

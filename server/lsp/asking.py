@@ -1,12 +1,20 @@
-"""Puts the questions of a session before the person at one client, and withdraws them when somebody was faster."""
+"""Puts what a session asks before the person at one client, and withdraws it when somebody was faster."""
 
 import logging
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import anyio
 from anyio.abc import TaskGroup
 
-from agent_core.events import PermissionRequest, PermissionRequested, PermissionResolved
+from agent_core.events import (
+    PermissionRequest,
+    PermissionRequested,
+    PermissionResolved,
+    Question,
+    QuestionRequested,
+    QuestionResolved,
+)
 from agent_core.kernel.errors import TillerError
 from agent_core.session import AgentSession
 from server.lsp import pictures
@@ -14,18 +22,30 @@ from server.lsp.dialogs import answered, chosen, dialog
 from server.lsp.documents import Mirror
 from server.lsp.permission import OBSERVER, check_role
 from server.lsp.protocol import Connection
+from server.lsp.question_dialogs import (
+    form_answer,
+    line_answer,
+    line_dialog,
+    missing,
+    shows,
+    untold,
+)
 from server.lsp.rpc import RpcError
 
 PERMISSION: Final = "agent/permission"
+QUESTION: Final = "agent/question"
 SHOW_MESSAGE: Final = "window/showMessageRequest"
+TELL: Final = "window/showMessage"
 QUIET_S: Final = 1.0
 """A dialog that stops everything else waits for such a pause in the user's typing."""
+
+Asked = PermissionRequest | Question
 
 _log = logging.getLogger(__name__)
 
 
 class Dialogs:
-    """The questions before one client. One that shows `agent/permission` gets all at once, another one by one."""
+    """The questions before one client: at once where it shows them in its own way, else one plain dialog at a time."""
 
     def __init__(
         self,
@@ -34,7 +54,7 @@ class Dialogs:
         *,
         name: str,
         role: str | None,
-        shows: bool,
+        shows: frozenset[str],
         blocking: bool,
     ) -> None:
         """Start with nothing asked.
@@ -44,7 +64,7 @@ class Dialogs:
             mirror: Its documents, to see whether somebody types.
             name: Who answers, as others are told.
             role: As what it attached; an observer is not asked.
-            shows: The client declared that it shows permission requests.
+            shows: The methods of ours that it declared: `agent/permission`, `agent/question`.
             blocking: Nothing else happens in the client while a dialog is open.
         """
         self._connection = connection
@@ -57,22 +77,39 @@ class Dialogs:
         self._open: dict[str, anyio.CancelScope] = {}
         self._following: list[anyio.CancelScope] = []
 
-    async def follow(self, session: AgentSession) -> None:
-        """Ask what the session asks, until it is closed or the client leaves; first what waits already."""
+    @property
+    def shows_forms(self) -> bool:
+        """Whether every question can be answered here."""
+        return self._role != OBSERVER and QUESTION in self._shows
+
+    async def follow(
+        self, session: AgentSession, *, is_shown: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Ask what the session asks, until it is closed or the client leaves; first what waits already.
+
+        Args:
+            session: The session.
+            is_shown: Whether some client of the session shows every question.
+        """
         if self._role == OBSERVER:
             return
         reader = session.subscribe()
         try:
             async with anyio.create_task_group() as group:
                 self._following.append(group.cancel_scope)
-                for request in session.permissions.pending:
-                    self._start(group, session, request)
+                for request in (*session.permissions.pending, *session.questions.pending):
+                    self._start(group, session, request, is_shown)
                 async for stamped in reader:
                     match stamped.event:
-                        case PermissionRequested(request=request):
-                            self._start(group, session, request)
-                        case PermissionResolved(request=request):
-                            self._withdraw(request)
+                        case (
+                            PermissionRequested(request=request)
+                            | QuestionRequested(request=request)
+                        ):
+                            self._start(group, session, request, is_shown)
+                        case (
+                            PermissionResolved(request=settled) | QuestionResolved(request=settled)
+                        ):
+                            self._withdraw(settled)
                         case _:
                             pass
                 group.cancel_scope.cancel()
@@ -92,10 +129,12 @@ class Dialogs:
         for scope in self._following:
             scope.cancel()
 
-    def _start(self, group: TaskGroup, session: AgentSession, request: PermissionRequest) -> None:
-        if request.request not in self._open:
-            scope = self._open[request.request] = anyio.CancelScope()
-            group.start_soon(self._ask, session, request, scope)
+    def _start(
+        self, group: TaskGroup, session: AgentSession, asked: Asked, is_shown: Callable[[], bool]
+    ) -> None:
+        if asked.request not in self._open:
+            scope = self._open[asked.request] = anyio.CancelScope()
+            group.start_soon(self._ask, session, asked, scope, is_shown)
 
     def _withdraw(self, request: str) -> None:
         scope = self._open.pop(request, None)
@@ -103,13 +142,19 @@ class Dialogs:
             scope.cancel()
 
     async def _ask(
-        self, session: AgentSession, request: PermissionRequest, scope: anyio.CancelScope
+        self,
+        session: AgentSession,
+        asked: Asked,
+        scope: anyio.CancelScope,
+        is_shown: Callable[[], bool],
     ) -> None:
         """Ask one question. A client that fails has not answered: the question waits for others, or its time."""
         with scope:
             try:
-                option, note = await self._answer(request)
-                _ = session.permissions.answer(request.request, option, note=note, by=self._name)
+                if isinstance(asked, Question):
+                    await self._question(session, asked, is_shown)
+                else:
+                    await self._permission(session, asked)
             except (ConnectionError, TimeoutError):
                 _log.info("The client left while it was asked.")
             except RpcError as error:
@@ -119,8 +164,14 @@ class Dialogs:
             except Exception:  # noqa: BLE001 - a question that fails must not end the sessions that share its task group
                 _log.exception("A question could not be asked.")
 
+    # ------------------------------------------------------------------ may it be done?
+
+    async def _permission(self, session: AgentSession, request: PermissionRequest) -> None:
+        option, note = await self._answer(request)
+        _ = session.permissions.answer(request.request, option, note=note, by=self._name)
+
     async def _answer(self, request: PermissionRequest) -> tuple[str, str | None]:
-        if self._shows:
+        if PERMISSION in self._shows:
             try:
                 params = pictures.request(request)
                 answer = await self._connection.request(PERMISSION, params, timeout_s=None)
@@ -132,6 +183,54 @@ class Dialogs:
             # The user did not see the dialog yet, and its time may be nearly up: it is asked all the same.
             answer = await self._connection.request(SHOW_MESSAGE, dialog(request), timeout_s=None)
             return chosen(request, answer), None
+
+    # ------------------------------------------------------------------ what is meant?
+
+    async def _question(
+        self, session: AgentSession, question: Question, is_shown: Callable[[], bool]
+    ) -> None:
+        if QUESTION in self._shows:
+            try:
+                params = pictures.request(question)
+                given = await self._connection.request(QUESTION, params, timeout_s=None)
+                self._take(session, question, form_answer(given))
+            except RpcError as error:
+                _log.warning("The client does not show a question it said it would: %s", error)
+            else:
+                return
+        if missing(question):
+            _ = self._connection.notify(TELL, {"type": 3, "message": untold(question)})
+            if not is_shown():
+                session.questions.give_up(question.request)
+            return
+        self._take(session, question, await self._line_by_line(question))
+
+    async def _line_by_line(self, question: Question) -> dict[str, object] | None:
+        """Ask what buttons can answer, the rest by its default; None when a dialog was dismissed."""
+        found: dict[str, object] = {}
+        async with self._turn:
+            for line in question.questions:
+                if not shows(line):
+                    continue
+                await self._quiet()
+                given = await self._connection.request(
+                    SHOW_MESSAGE, line_dialog(line), timeout_s=None
+                )
+                pressed = line_answer(line, given)
+                if pressed is None:
+                    return None
+                found[line.id] = pressed
+        return found
+
+    def _take(
+        self, session: AgentSession, question: Question, answers: Mapping[str, object] | None
+    ) -> None:
+        try:
+            _ = session.questions.answer(question.request, answers, by=self._name)
+        except TillerError as error:
+            # It would not be asked again: what does not fit is no answer.
+            _log.warning("The answer of the client was not taken: %s", error)
+            _ = session.questions.answer(question.request, None, by=self._name)
 
     async def _quiet(self) -> None:
         """Wait for a pause in the user's typing, where a dialog would take the keys that they type."""

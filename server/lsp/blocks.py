@@ -17,7 +17,9 @@ from server.lsp.wire import (
     TextBlock,
 )
 
-_OUR_TAG = re.compile(r"<(?=\s*/?\s*(?:resource|selection|diagnostics|diff)\b)", re.IGNORECASE)
+_OUR_TAG = re.compile(
+    r"<(?=\s*/?\s*(?:resource|selection|diagnostics|diff|editor-context)\b)", re.IGNORECASE
+)
 
 
 def to_content(blocks: Sequence[Block]) -> tuple[UserContent, ...]:
@@ -47,19 +49,19 @@ def _marked(block: ResourceBlock | SelectionBlock | DiagnosticsBlock | DiffBlock
     """Write a piece of the editor's world as data that cannot be taken for the user's words."""
     match block:
         case ResourceBlock(uri=uri, text=str(text)):
-            return _fenced("resource", uri, text)
+            return fenced("resource", uri, text)
         case ResourceBlock(uri=uri):
             return f"The user points at {one_line(uri)}; read it when it matters."
         case SelectionBlock(uri=uri, text=text):
-            return _fenced("selection", uri, text)
+            return fenced("selection", uri, text)
         case DiagnosticsBlock(uri=uri, items=items):
             lines = "\n".join(f"- {item.message}" for item in items)
-            return _fenced("diagnostics", uri, lines)
+            return fenced("diagnostics", uri, lines)
         case DiffBlock(patch=patch):
-            return _fenced("diff", None, patch)
+            return fenced("diff", None, patch)
 
 
-def _fenced(tag: str, uri: str | None, text: str) -> str:
+def fenced(tag: str, uri: str | None, text: str) -> str:
     """Put text between tags that it cannot close; what it hides is written out."""
     name = "" if uri is None else f" uri={quoteattr(one_line(uri))}"
     inner = _OUR_TAG.sub(r"<\\", for_model(text))

@@ -36,7 +36,7 @@ class Buffer:
     """What lies below it; None when there is nothing that can be read."""
     state: State
     rivals: tuple[str, ...] = ()
-    """Names of editors that have other unsaved text of the same file."""
+    """Names of the editors that have unsaved text of the same file, when there are several."""
 
 
 class Buffers:
@@ -47,6 +47,11 @@ class Buffers:
         self._editors: list[Editor] = []
         self._reals: Mapping[Path, str] = {}
         self._looked_at = -math.inf
+
+    @property
+    def editors(self) -> tuple[Editor, ...]:
+        """The editors that are attached."""
+        return tuple(self._editors)
 
     def attach(self, editor: Editor) -> None:
         """Take an editor in; its documents are the truth for their files from now on."""
@@ -222,7 +227,8 @@ def _chosen(found: Sequence[Buffer]) -> Buffer | None:
     best = max(unsaved or found, key=lambda one: one.document.touched_at, default=None)
     if best is None:
         return None
-    rivals = [one.editor.name for one in unsaved if one.document.text != best.document.text]
+    # Also with the same text: an edit of one would part them, and the last to save would win.
+    rivals = [one.editor.name for one in unsaved if one.editor is not best.editor]
     if not rivals:
         return best
     return Buffer(

@@ -45,7 +45,7 @@ class Document:
     revision: int
     """Counts all changes in this editor, and goes up whatever versions do."""
     touched_at: float
-    """When it was opened or changed last, in seconds of the mirror's clock."""
+    """When it was opened, changed or looked at last, in seconds of the mirror's clock."""
     changed_at: float = -math.inf
     """When it was changed last; opening is no change."""
     _digest: list[str] = field(default_factory=list[str], init=False, repr=False)
@@ -137,6 +137,12 @@ class Mirror:
                 changed_at=now,
             )
         )
+
+    def focused(self, uri: str) -> None:
+        """Take note that the user looks at a document now: of several editors this one has it."""
+        document = self._open.get(uri)
+        if document is not None:
+            self._open[uri] = replace(document, touched_at=self.clock())
 
     def did_save(self, params: types.DidSaveTextDocumentParams) -> None:
         """Take the text over where an editor sends it along; what the disk has is read from the disk."""

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from agent_core.kernel.errors import EditRefused, EditUnverified, StaleText
+from agent_core.kernel.errors import DocumentContention, EditUnverified, StaleText
 from agent_core.workspace import FileBytes, FileText, Written
 from server.lsp.buffers import Buffer
 from server.lsp.editor import Editor, Report
@@ -25,7 +25,7 @@ def check_current(path: Path, base: FileText | FileBytes, buffer: Buffer) -> Non
 
     Raises:
         StaleText: It changed.
-        EditRefused: Two editors have different unsaved text of it.
+        DocumentContention: Two editors have unsaved text of it.
         EditUnverified: An earlier edit may still come.
     """
     check_settled(path, buffer)
@@ -46,14 +46,14 @@ def check_current(path: Path, base: FileText | FileBytes, buffer: Buffer) -> Non
 
 
 def check_settled(path: Path, buffer: Buffer) -> None:
-    """Refuse when two editors disagree on a text, or an edit of it is on its way."""
+    """Refuse when two editors have unsaved text of a file, or an edit of it is on its way."""
     if buffer.rivals:
         names = " and ".join(buffer.rivals)
         message = (
-            f"{path} has different unsaved text in {names} (DocumentContention): nothing was written. "
-            "Ask the user to save or discard one of them."
+            f"{path} has unsaved text in {names} at once (DocumentContention): nothing was written. "
+            "Ask the user to save it in one of them and to reload or close it in the other."
         )
-        raise EditRefused(message)
+        raise DocumentContention(message)
     if buffer.editor.notes_of(buffer.document).frozen_at == buffer.document.revision:
         message = f"An earlier edit of {path} is not verified and may still come: nothing was written. Read it again first."
         raise EditUnverified(message)

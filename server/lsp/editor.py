@@ -12,6 +12,7 @@ from anyio import to_thread
 
 from agent_core.workspace.adapters.path_locks import PathLocks
 from server.lsp.abilities import abilities_of
+from server.lsp.attention import Attention
 from server.lsp.codec import as_array, as_object
 from server.lsp.documents import Document, Mirror
 from server.lsp.edit_outcome import Answer, Found, find_edit
@@ -22,6 +23,7 @@ from server.lsp.rpc import RpcError
 
 APPLY_EDIT: Final = "workspace/applyEdit"
 SAVE: Final = "agent/documents/save"
+DIAGNOSTICS: Final = "agent/diagnostics"
 
 _log = logging.getLogger(__name__)
 
@@ -111,6 +113,7 @@ class Editor:
         self._client = client
         self._quirks = quirks_of(name, quirks)
         self.abilities: Final = abilities_of(client.client_params, self._quirks)
+        self.attention: Final = Attention()
         self._timing = timing
         self._turns = PathLocks()
         self._notes: dict[str, Notes] = {}
@@ -160,6 +163,10 @@ class Editor:
         mirror, timing = self.mirror, self._timing
         end = mirror.clock() + timing.patience_s
         while (now := mirror.get(document.uri)) is not None:
+            left_s = end - mirror.clock()
+            if self.attention.is_inserting(now.uri) and left_s > 0:
+                await self.attention.changed(timeout_s=left_s)
+                continue
             if now.revision == self.notes_of(now).ours_at:
                 return
             left = min(now.changed_at + timing.pause_s, end) - mirror.clock()
@@ -222,6 +229,10 @@ class Editor:
             return None
         why = outcome.get("why")
         return why if isinstance(why, str) and why else "the editor did not say why"
+
+    async def diagnostics(self, params: Mapping[str, object], *, timeout_s: float) -> object:
+        """Ask for the problems that it shows; raises RpcError, TimeoutError or ConnectionError."""
+        return await self._client.request(DIAGNOSTICS, params, timeout_s=timeout_s)
 
     async def _ask(self, document: Document, edits: list[dict[str, object]], label: str) -> Answer:
         if self.abilities.takes_versions:

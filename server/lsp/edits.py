@@ -1,14 +1,20 @@
 """Files and processes as the agent sees them while editors are attached: open documents first, then the disk."""
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from anyio import to_thread
 
-from agent_core.kernel.errors import EditRefused, EditUnverified, FileMissing, WorkspaceError
+from agent_core.kernel.errors import (
+    DocumentContention,
+    EditRefused,
+    EditUnverified,
+    FileMissing,
+    WorkspaceError,
+)
 from agent_core.kernel.shield import uncancelled
 from agent_core.workspace import (
     NO_NEEDS,
@@ -58,8 +64,12 @@ class EditorFiles:
         """
         self._disk = disk
         self._buffers = Buffers(disk)
+        self.opened: Final = self._buffers
+        """What is open, and in which editor."""
         self._operations = FileOperations(disk, self._buffers)
         self._edited: dict[Path, None] = {}
+        self.contended: Callable[[Path, DocumentContention], None] = _unseen
+        """Called when an edit was refused because two editors have unsaved text of a file."""
 
     def attach(self, editor: Editor) -> None:
         """Lay an editor's documents over the disk."""
@@ -127,6 +137,10 @@ class EditorFiles:
 
     async def write(self, path: Path, text: str, *, base: FileText | None) -> Written:
         """Write a whole text: an open document by an edit of its editor, anything else on the disk."""
+        with self._telling(path):
+            return await self._write(path, text, base=base)
+
+    async def _write(self, path: Path, text: str, *, base: FileText | None) -> Written:
         while (seen := await self._buffers.find(path)) is not None:
             async with seen.editor.turn(path):
                 buffer = await self._quiet(path, seen, base)
@@ -138,12 +152,14 @@ class EditorFiles:
 
     async def delete(self, path: Path, *, base: FileText | FileBytes) -> None:
         """Delete a file: an open one through its editor, or below a document without unsaved text."""
-        await self._operations.delete(path, base=base)
+        with self._telling(path):
+            await self._operations.delete(path, base=base)
         self._edited.pop(path, None)
 
     async def move(self, source: Path, target: Path) -> None:
         """Give a file another name: an open one through its editor, or below a document without unsaved text."""
-        await self._operations.move(source, target)
+        with self._telling(source):
+            await self._operations.move(source, target)
         if source in self._edited:
             del self._edited[source]
             self._edited[target] = None
@@ -166,6 +182,14 @@ class EditorFiles:
             buffer = await self._buffers.find(path)
             if buffer is not None and buffer.state == "ours" and buffer.editor.abilities.saves:
                 _ = await buffer.editor.save(buffer.document, reason=reason)
+
+    @contextmanager
+    def _telling(self, path: Path) -> Generator[None]:
+        try:
+            yield
+        except DocumentContention as error:
+            self.contended(path, error)
+            raise
 
     # ------------------------------------------------------------------ open documents
 
@@ -264,6 +288,10 @@ class EditorFiles:
         buffer = await self._buffers.find(written.path)
         is_behind = buffer is not None and buffer.document.text != text
         return noted(written, NEWER_ON_DISK if is_behind else None)
+
+
+def _unseen(path: Path, error: DocumentContention) -> None:
+    _ = path, error
 
 
 class EditorProcesses:

@@ -3,6 +3,7 @@
 from agent_core.kernel.errors import (
     ArgumentsInvalid,
     ProviderError,
+    QueueFull,
     RunMismatch,
     StaleText,
     TillerError,
@@ -11,10 +12,18 @@ from agent_core.kernel.errors import (
 )
 from server.lsp.rpc import CONTENT_MODIFIED, INVALID_PARAMS, REQUEST_FAILED, RpcError
 
+RETRY_AFTER_MS = 1000
+"""When a queue that is full may have room again: a turn takes seconds."""
+
 
 def rpc_error(error: TillerError, **more: object) -> RpcError:
     """Give the answer for an error; `more` goes into its data."""
     data: dict[str, object] = {"kind": error.kind, "retryable": error.retryable, **more}
+    if not isinstance(error, RunMismatch):
+        # What was expected says something beside what is there, and of nothing else.
+        data = {key: one for key, one in data.items() if key not in {"expected", "actual"}}
+    if isinstance(error, QueueFull) and error.passes:
+        data |= {"kind": "Overloaded", "retryable": True, "retryAfterMs": RETRY_AFTER_MS}
     if isinstance(error, ProviderError):
         data["kind"] = error.wire_kind
         if error.status is not None:

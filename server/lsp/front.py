@@ -1,16 +1,16 @@
 """The loaded half of a connection: which session it has, and what it gets to see of it."""
 
 import importlib
-import logging
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 import anyio
 
 from agent_core.assembly.library import SessionLibrary
-from agent_core.events import Reader, RunStarted
+from agent_core.events import Attendant, Reader, RunStarted, WorkspaceRoot
 from agent_core.kernel import JsonValue, RunId, SessionId
 from agent_core.kernel.errors import TillerError
 from agent_core.providers import ModelFacts
@@ -18,18 +18,19 @@ from agent_core.session import AgentSession
 from agent_core.session.changes import FileChange
 from server.lsp import pictures
 from server.lsp.asking import Dialogs
-from server.lsp.codec import as_array, as_object
+from server.lsp.choice import NONE
+from server.lsp.client_options import opening_of, read_options, settings_of
+from server.lsp.credit import Credit
 from server.lsp.documents import Mirror
 from server.lsp.editor import Editor
 from server.lsp.failures import rpc_error
+from server.lsp.folders import Folders
+from server.lsp.origin import Origin
 from server.lsp.progress import Subscription
 from server.lsp.protocol import Connection
+from server.lsp.replay import EventLog
 from server.lsp.rpc import INVALID_PARAMS, REQUEST_FAILED, RpcError
-from server.lsp.uris import path_of
-from server.lsp.wire import AgentOptions, SessionById
 from server.lsp.work_line import show_run
-
-_log = logging.getLogger(__name__)
 
 
 class Hosted(Protocol):
@@ -37,7 +38,22 @@ class Hosted(Protocol):
 
     session: AgentSession
     root: Path
-    epoch: str
+    events: EventLog
+
+    @property
+    def clients(self) -> Sequence[Attendant]:
+        """Who is attached."""
+        ...
+
+    @property
+    def roots(self) -> Sequence[WorkspaceRoot]:
+        """The folders of the workspace."""
+        ...
+
+    @property
+    def epoch(self) -> str:
+        """What the numbers of its events belong to."""
+        ...
 
 
 class Sessions(Protocol):
@@ -45,18 +61,23 @@ class Sessions(Protocol):
 
     started_ms: int
 
-    async def accounts(self) -> tuple[tuple[str, str], ...]:
+    async def accounts(self, env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
         """Give the providers there are, and whether each can be asked."""
         ...
 
-    async def models(self) -> tuple[ModelFacts, ...]:
+    async def models(self, env: Mapping[str, str]) -> tuple[ModelFacts, ...]:
         """Give every model there is."""
         ...
 
     async def open(
-        self, root: Path, *, which: str, settings: Mapping[str, JsonValue], front: "Front"
+        self,
+        root: Path,
+        *,
+        asked: str | None,
+        settings: Mapping[str, JsonValue],
+        front: "Front",
     ) -> Any:
-        """Give a session of a folder, attached to the connection."""
+        """Give a session of a folder, attached to the connection; None: the one that the client means."""
         ...
 
     async def library(self) -> SessionLibrary:
@@ -65,6 +86,10 @@ class Sessions(Protocol):
 
     async def release(self, session: SessionId) -> None:
         """Settle one session and let it go, when it is loaded."""
+        ...
+
+    async def follow_roots(self, front: "Front") -> None:
+        """Take note that a client has opened or closed folders."""
         ...
 
     def now_ms(self) -> int:
@@ -80,13 +105,43 @@ class Sessions(Protocol):
         ...
 
 
+@dataclass(slots=True, kw_only=True)
+class _Has:
+    """The sessions of a connection."""
+
+    hosted: Hosted | None = None
+    """The one that is meant when none is named."""
+    heard: dict[int | str, Hosted] = field(default_factory=dict[int | str, Hosted])
+    """Those that are listened to, by token."""
+    turn: anyio.Lock = field(default_factory=anyio.Lock)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Shown:
+    """What of runs the client is shown as lines of progress."""
+
+    readers: list[Reader] = field(default_factory=list[Reader])
+    otherwise: set[RunId] = field(default_factory=set[RunId])
+    """Runs that a request waits for and shows in its own way."""
+
+
 class Front:
     """What the features of one connection share."""
 
-    def __init__(self, connection: Connection, mirror: Mirror, *, host: Sessions) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        mirror: Mirror,
+        folders: Folders,
+        *,
+        host: Sessions,
+        origin: Origin,
+    ) -> None:
         self.connection = connection
+        self.origin = origin
         self.host = host
-        self.options = _read_options(connection)
+        self.folders = folders
+        self.options = read_options(connection)
         self.editor = Editor.of(connection, mirror)
         self.subscriptions: dict[int | str, Subscription] = {}
         self.dialogs = Dialogs(
@@ -94,13 +149,11 @@ class Front:
             mirror,
             name=self.editor.name,
             role=self.options.client.role if self.options.client else None,
-            shows=self.editor.abilities.shows_permissions,
+            shows=self.editor.abilities.shows,
             blocking=self.editor.blocking_dialogs,
         )
-        self._hosted: Hosted | None = None
-        self._binding = anyio.Lock()
-        self._watching: list[Reader] = []
-        self._waited: set[RunId] = set()
+        self._has = _Has()
+        self._shown = _Shown()
 
     async def hosted(self, session: str | None = None) -> Any:
         """Give the session that a request means: by id, else the one of this connection, opened on demand.
@@ -108,44 +161,51 @@ class Front:
         Raises:
             RpcError: There is none of that id, or no folder to open one in.
         """
-        bound = self._hosted
+        bound = self._has.hosted
         if bound is not None and session in {None, bound.session.id}:
             return bound
-        async with self._binding:
-            if self._hosted is not None and session in {None, self._hosted.session.id}:
-                return self._hosted
-            return await self.bind(session or self._default(), root=None)
+        async with self._has.turn:
+            if self._has.hosted is not None and session in {None, self._has.hosted.session.id}:
+                return self._has.hosted
+            if session is None and opening_of(self.options) == NONE:
+                message = (
+                    'no session is open here, and `session.open` is "none"; call agent/session/open'
+                )
+                raise RpcError(
+                    REQUEST_FAILED, message, {"kind": "SessionNotFound", "retryable": False}
+                )
+            return await self.bind(session, root=None)
 
-    async def bind(self, which: str, *, root: Path | None) -> Any:
+    async def bind(self, asked: str | None, *, root: Path | None) -> Any:
         """Open a session and make it the one of this connection.
+
+        Args:
+            asked: An id, `latest` or `new`; None: the one that this window had last, else as it said at the start.
+            root: The folder to open it in; None: the first one of the client.
 
         Raises:
             RpcError: It cannot be opened.
         """
         try:
             hosted = await self.host.open(
-                root or self.root(), which=which, settings=self._settings(), front=self
+                root or self.root(), asked=asked, settings=settings_of(self.options), front=self
             )
         except TillerError as error:
             raise rpc_error(error) from error
-        self._hosted = hosted
+        self._has.hosted = hosted
         return hosted
-
-    async def open_beside(self, root: Path) -> Any:
-        """Open a new session of a folder; the one of this connection stays what it is."""
-        return await self.host.open(root, which="new", settings=self._settings(), front=self)
 
     async def release(self, session: str | None) -> None:
         """Close a session, the one of this connection unless it is named."""
-        bound = self._hosted
+        bound = self._has.hosted
         which = session or (bound.session.id if bound is not None else None)
         if which is not None:
             await self.host.release(SessionId(which))
 
     def forget(self, hosted: Hosted) -> None:
         """Take note that a session was closed: the next request opens another."""
-        if self._hosted is hosted:
-            self._hosted = None
+        if self._has.hosted is hosted:
+            self._has.hosted = None
 
     def root(self) -> Path:
         """Give the folder that the client opened first.
@@ -153,59 +213,77 @@ class Front:
         Raises:
             RpcError: It opened none.
         """
-        return first_folder(self.connection.client_params)
+        if self.folders.first is not None:
+            return self.folders.first
+        message = "no folder is open, so there is no workspace to work in; open a folder or give `folders`"
+        raise RpcError(REQUEST_FAILED, message, {"kind": "RootNotAllowed", "retryable": False})
+
+    def holds(self, hosted: Hosted) -> bool:
+        """Tell whether a session is the one of this connection, or is listened to here."""
+        heard = (self._has.heard.get(token) is hosted for token in self.subscriptions)
+        return self._has.hosted is hosted or any(heard)
 
     def subscribe(
-        self, hosted: Hosted, token: int | str, *, detail: str, flush_ms: int | None
+        self,
+        hosted: Hosted,
+        token: int | str,
+        *,
+        detail: str,
+        flush_ms: int | None,
+        credit: Credit | None = None,
     ) -> Subscription:
-        """Begin to send a session's events on a token; an older subscription of that token ends."""
+        """Begin to listen to a session for a token; an older subscription of that token ends."""
         older = self.subscriptions.pop(token, None)
         if older is not None:
             older.close()
         subscription = Subscription(
             self.connection,
-            hosted.session,
+            hosted,
             token=token,
-            epoch=hosted.epoch,
             detail=detail,
             flush_ms=flush_ms,
+            credit=credit,
+            picture=lambda: self.snapshot(hosted),
         )
         self.subscriptions[token] = subscription
+        self._has.heard = {
+            one: self._has.heard[one] for one in self.subscriptions if one in self._has.heard
+        }
+        self._has.heard[token] = hosted
         return subscription
 
     async def show_runs(self, hosted: Hosted) -> None:
         """Show every run as a line of progress, in clients that show such and do not listen themselves."""
         reader = hosted.session.subscribe()
-        self._watching.append(reader)
+        self._shown.readers.append(reader)
         async for stamped in reader:
             if not isinstance(stamped.event, RunStarted) or self.subscriptions:
                 continue
             run = stamped.event.run
-            if run not in self._waited:
+            if run not in self._shown.otherwise:
                 await show_run(self.connection, hosted.session, run, reader=reader)
 
     @contextmanager
     def waits_for(self, run: RunId) -> Generator[None, None, None]:
         """Say that a request of this client waits for a run and shows it in its own way."""
-        self._waited.add(run)
+        self._shown.otherwise.add(run)
         try:
             yield
         finally:
-            self._waited.discard(run)
+            self._shown.otherwise.discard(run)
 
-    def flush(self) -> None:
+    async def flush(self) -> None:
         """Send what was told so far before the answer that comes next."""
-        for subscription in self.subscriptions.values():
-            subscription.flush_now()
+        for subscription in tuple(self.subscriptions.values()):
+            await subscription.flush()
 
     def snapshot(self, hosted: Hosted) -> dict[str, JsonValue]:
         """Give the picture of a session as this client gets it."""
         return pictures.snapshot(
             hosted.session.info.snapshot(),
             epoch=hosted.epoch,
-            roots=(hosted.root,),
-            trusts=(hosted.session.permissions.trust,),
-            clients=[{"role": "editor", "name": self.editor.name}],
+            roots=hosted.roots,
+            clients=hosted.clients,
         )
 
     async def result(self, hosted: Hosted, run: RunId) -> dict[str, JsonValue]:
@@ -225,76 +303,10 @@ class Front:
         """The client has left: its subscriptions end, its sessions and their runs go on."""
         for subscription in self.subscriptions.values():
             subscription.close()
-        for reader in self._watching:
+        for reader in self._shown.readers:
             reader.close()
         self.dialogs.close()
         self.host.detach(self)
-
-    def _default(self) -> str:
-        chosen = self.options.session.open if self.options.session else None
-        if isinstance(chosen, SessionById):
-            return chosen.id
-        return "new" if chosen == "new" else "latest"
-
-    def _settings(self) -> Mapping[str, JsonValue]:
-        """Give what the editor's configuration says, as a layer of settings."""
-        permission, budgets = self.options.permission, self.options.budgets
-        groups: dict[str, dict[str, JsonValue]] = {"permission": {}, "budgets": {}}
-        if permission is not None:
-            groups["permission"] = {
-                "mode": permission.mode,
-                "fallback": permission.fallback,
-                "timeoutS": permission.timeout_s,
-            }
-        if budgets is not None:
-            groups["budgets"] = {
-                "usd": budgets.usd,
-                "tokens": budgets.tokens,
-                "turns": budgets.turns,
-                "minutes": budgets.minutes,
-            }
-        said: dict[str, JsonValue] = {}
-        for name, group in groups.items():
-            if given := {key: value for key, value in group.items() if value is not None}:
-                said[name] = given
-        return said
-
-
-def first_folder(client_params: object) -> Path:
-    """Give the folder that a client names first in `initialize`.
-
-    Raises:
-        RpcError: It names none.
-    """
-    params = as_object(client_params) or {}
-    folders = as_array(params.get("workspaceFolders")) or [None]
-    first = as_object(folders[0]) or {}
-    for uri in (first.get("uri"), params.get("rootUri")):
-        path = path_of(uri) if isinstance(uri, str) else None
-        if path is not None:
-            return path
-    legacy = params.get("rootPath")
-    if isinstance(legacy, str) and legacy:
-        return Path(legacy)
-    message = (
-        "no folder is open, so there is no workspace to work in; open a folder or give `folders`"
-    )
-    raise RpcError(REQUEST_FAILED, message, {"kind": "RootNotAllowed", "retryable": False})
-
-
-def _read_options(connection: Connection) -> AgentOptions:
-    """Read what the client said at the start; a client that says it wrong is served all the same."""
-    try:
-        return AgentOptions.model_validate(_agent_options(connection))
-    except ValueError as error:
-        _log.warning("initializationOptions.agent cannot be read and is left out: %s", error)
-        return AgentOptions()
-
-
-def _agent_options(connection: Connection) -> Mapping[str, object]:
-    params = as_object(connection.client_params) or {}
-    given = as_object(params.get("initializationOptions")) or {}
-    return as_object(given.get("agent")) or {}
 
 
 def _change_set(run: RunId, changes: tuple[FileChange, ...]) -> dict[str, JsonValue]:

@@ -1,122 +1,93 @@
 """All sessions of the process, by workspace: the one root task that holds them."""
 
-import asyncio
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import anyio
-from anyio.abc import TaskGroup, TaskStatus
 
-from agent_core.assembly import SessionRequest, open_session
-from agent_core.assembly.library import SessionLibrary, open_library
+from agent_core.assembly import latest_session, open_session
+from agent_core.assembly.library import SessionLibrary
 from agent_core.assembly.models import load_models
-from agent_core.kernel import JsonValue, SessionId, SystemClock, uuid7
-from agent_core.kernel.errors import SessionClosed, WorkspaceMissing
+from agent_core.kernel import Clock, JsonValue, SessionId, SystemClock
+from agent_core.kernel.errors import SessionNotFound, WorkspaceMissing
 from agent_core.kernel.redaction import Redactor
 from agent_core.providers import ModelFacts
-from agent_core.providers.http import HttpPool
 from agent_core.providers.registry import ModelRegistry
 from agent_core.resources.paths import app_paths
-from agent_core.session import AgentSession
-from agent_core.workspace import Files
 from agent_core.workspace.adapters.path_locks import PathLocks
-from agent_core.workspace.sandbox import Prober
+from server.lsp.bindings import FILE, Bindings
+from server.lsp.choice import LATEST, NEW, candidates
+from server.lsp.client_options import ends_sessions, opening_of
 from server.lsp.config import ServerConfig
 from server.lsp.documents import Mirror
-from server.lsp.edits import EditorFiles, EditorProcesses
+from server.lsp.folders import Folders, canonical
 from server.lsp.front import Front
+from server.lsp.holding import Holding, Opener, Wanted
+from server.lsp.hosted import Hosted
+from server.lsp.idle import idle_unload_s, unloading
+from server.lsp.origin import Origin
 from server.lsp.protocol import Connection
 from server.lsp.redacted_log import hide_in_log
 
-CLOSE_S = 10.0
+LOOK_S = 30.0
+"""How often it is looked for sessions that nobody uses."""
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True, kw_only=True)
-class Hosted:
-    """A session that is loaded, and the editors through which it sees the workspace."""
-
-    session: AgentSession
-    root: Path
-    files: EditorFiles
-    epoch: str
-    fronts: list[Front] = field(default_factory=list)
-    closing: anyio.Event = field(default_factory=anyio.Event)
-    closed: anyio.Event = field(default_factory=anyio.Event)
-
-
-@dataclass(slots=True, kw_only=True)
-class _Root:
-    """The one task that holds all sessions."""
-
-    group: TaskGroup | None = None
-    ready: asyncio.Event = field(default_factory=asyncio.Event)
-    over: anyio.Event = field(default_factory=anyio.Event)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Shared:
-    """What the sessions of a process have in common."""
-
-    pool: HttpPool
-    locks: PathLocks = field(default_factory=PathLocks)
-    prober: Prober = field(default_factory=Prober)
 
 
 class Host:
     """Opens sessions, shares each between the connections that ask for it, and settles them at the end."""
 
-    def __init__(self, config: ServerConfig) -> None:
+    def __init__(
+        self, config: ServerConfig, *, clock: Clock | None = None, opener: Opener = open_session
+    ) -> None:
+        """Begin with nothing open.
+
+        Args:
+            config: The environment of the process.
+            clock: Time; None: the machine's.
+            opener: Opens a session; as `open_session`.
+        """
         self._config = config
-        self._clock = SystemClock()
+        self._clock = clock or SystemClock()
         self.started_ms = self._clock.now_ms()
-        self._shared = _Shared(pool=HttpPool(clock=self._clock))
         self.redactor = Redactor()
         self.redactor.hold_environment(config.env)
         hide_in_log(self.redactor)
-        self._root = _Root()
-        self._open: dict[SessionId, Hosted] = {}
-        self._opening = anyio.Lock()
-        self._library: SessionLibrary | None = None
+        paths = app_paths(config.env)
+        self._holding = Holding(paths, clock=self._clock, redactor=self.redactor, opener=opener)
+        self._bindings = Bindings(paths.data / FILE)
+        self._turns = PathLocks()
 
     async def run(self) -> None:
         """Hold all sessions until `close`."""
-        try:
-            async with anyio.create_task_group() as group:
-                self._root.group = group
-                self._root.ready.set()
-                await self._root.over.wait()
-                for hosted in self._open.values():
-                    hosted.closing.set()
-        finally:
-            self._root.ready.set()
-            with anyio.move_on_after(2, shield=True):
-                await self._shared.pool.aclose()
+        await self._holding.run(beside=self._unload_idle)
 
     async def ready(self) -> None:
         """Wait until sessions can be opened."""
-        await self._root.ready.wait()
+        await self._holding.ready()
 
     async def close(self) -> None:
         """Settle all sessions; `run` ends when they are."""
-        self._root.over.set()
+        self._holding.close()
 
-    def connect(self, connection: Connection, mirror: Mirror) -> Front:
+    def connect(
+        self, connection: Connection, mirror: Mirror, folders: Folders, *, origin: Origin
+    ) -> Front:
         """Make the loaded half of a connection; what it sends holds no secret from now on."""
+        self.redactor.hold_environment(origin.env)
         connection.outbox.hide(self.redactor)
-        return Front(connection, mirror, host=self)
+        return Front(connection, mirror, folders, host=self, origin=origin)
 
-    async def accounts(self) -> tuple[tuple[str, str], ...]:
+    async def accounts(self, env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
         """Give the providers there are, and whether each can be asked; never a key."""
-        registry = await self._registry()
+        registry = await self._registry(env)
         return tuple((one.id, registry.auth(one.id)) for one in registry.providers())
 
-    async def models(self) -> tuple[ModelFacts, ...]:
+    async def models(self, env: Mapping[str, str]) -> tuple[ModelFacts, ...]:
         """Give every model whose API is spoken."""
-        return (await self._registry()).models()
+        return (await self._registry(env)).models()
 
     async def library(self) -> SessionLibrary:
         """Give the stored sessions; their index is brought up to date when they are first asked for.
@@ -124,136 +95,148 @@ class Host:
         Raises:
             SessionClosed: The server is closing.
         """
-        async with self._opening:
-            library = self._library or await self._tasks().start(self._hold_library)
-            self._library = library
-            return library
+        return await self._holding.library()
 
     async def release(self, session: SessionId) -> None:
-        """Settle one session and let it go, when it is loaded."""
-        hosted = self._open.get(session)
-        if hosted is None:
-            return
-        hosted.closing.set()
-        for front in hosted.fronts:
-            front.forget(hosted)
-        await hosted.closed.wait()
+        """Settle one session and let it go, when it is loaded; windows that had it open the latest again."""
+        await self._bindings.forget(session)
+        hosted = self._holding.get(session)
+        if hosted is not None:
+            self._holding.let_go(hosted)
+            await hosted.closed.wait()
 
     def now_ms(self) -> int:
         """Give the time, in Unix milliseconds."""
         return self._clock.now_ms()
 
-    async def _registry(self) -> ModelRegistry:
-        models = await load_models(
-            paths=app_paths(self._config.env),
-            env=self._config.env,
-            clock=self._clock,
-            pool=self._shared.pool,
-            redactor=self.redactor,
-        )
-        return models.registry
-
     def sessions(self) -> tuple[Hosted, ...]:
         """Give what is loaded."""
-        return tuple(self._open.values())
+        return self._holding.sessions()
 
     async def open(
-        self, root: Path, *, which: str, settings: Mapping[str, JsonValue], front: Front
+        self,
+        root: Path,
+        *,
+        asked: str | None,
+        settings: Mapping[str, JsonValue],
+        front: Front,
     ) -> Hosted:
-        """Give a session of a folder: one by id, the `latest`, or a `new` one.
+        """Give a session of a folder, with a client attached to it.
+
+        Args:
+            root: The folder.
+            asked: An id, `latest` or `new`; None: what the window had last in this folder, else as it said at the start.
+            settings: What the client's configuration says.
+            front: The client.
 
         Raises:
             TillerError: It cannot be opened; the text says why.
         """
-        real = await anyio.to_thread.run_sync(_folder, root)
-        async with self._opening:
-            hosted = self._loaded(real, which)
-            if hosted is None:
-                hosted = await self._load(real, which, settings)
-                self._open[hosted.session.id] = hosted
-        if front not in hosted.fronts and self._root.group is not None:
-            hosted.fronts.append(front)
-            hosted.files.attach(front.editor)
-            self._root.group.start_soon(front.show_runs, hosted)
-            self._root.group.start_soon(front.dialogs.follow, hosted.session)
+        folder = await anyio.to_thread.run_sync(_folder, root)
+        client = front.options.client_id
+        bound = await self._bindings.get(client, folder) if client and asked is None else None
+        wanted = Wanted(root=folder, settings=settings, env=front.origin.env)
+        async with self._turns.hold(folder):
+            hosted = await self._first_of(
+                candidates(asked, bound=bound, opening=opening_of(front.options)), bound, wanted
+            )
+            # Nothing waits in between: it cannot be unloaded before it has its client.
+            is_new = hosted.attach(front)
+        await hosted.follow_roots()
+        if client:
+            await self._bindings.bind(client, folder, hosted.session.id)
+        if is_new:
+            self._show(hosted, front)
         return hosted
 
     def detach(self, front: Front) -> None:
-        """Forget a connection; its sessions and their runs go on."""
-        for hosted in self._open.values():
+        """Forget a connection; its sessions and their runs go on, unless it said that they end with it."""
+        for hosted in self.sessions():
+            if not hosted.detach(front):
+                continue
+            hosted.kept.used_s = self._clock.monotonic_s()
+            if not hosted.fronts and ends_sessions(front.options):
+                self._holding.let_go(hosted)
+            elif hosted.fronts:
+                self._holding.start(hosted.follow_roots, what="the folders of a session")
+
+    async def follow_roots(self, front: Front) -> None:
+        """Take note that a client has opened or closed folders."""
+        for hosted in self.sessions():
             if front in hosted.fronts:
-                hosted.fronts.remove(front)
-                hosted.files.detach(front.editor)
+                await hosted.follow_roots()
 
-    def _loaded(self, root: Path, which: str) -> Hosted | None:
-        if which == "new":
-            return None
-        if which != "latest":
-            return self._open.get(SessionId(which))
-        here = [one for one in self._open.values() if one.root == root]
-        return here[-1] if here else None
-
-    async def _load(self, root: Path, which: str, settings: Mapping[str, JsonValue]) -> Hosted:
-        group = self._tasks()
-        overlays: list[EditorFiles] = []
-
-        def before_disk(disk: Files) -> Files:
-            overlays.append(EditorFiles(disk))
-            return overlays[0]
-
-        request = SessionRequest(
-            workspace=root,
-            session=which,
-            env=self._config.env,
-            pool=self._shared.pool,
-            locks=self._shared.locks,
-            redactor=self.redactor,
-            prober=self._shared.prober,
-            files=before_disk,
-            processes=lambda plain: EditorProcesses(plain, overlays[0]),
-            settings={"editor": settings} if settings else {},
-        )
-        return await group.start(self._hold, request, overlays)
-
-    def _tasks(self) -> TaskGroup:
-        if self._root.group is None:
-            message = "the server is closing; open the session again when it has restarted"
-            raise SessionClosed(message)
-        return self._root.group
-
-    async def _hold_library(self, *, task_status: TaskStatus[SessionLibrary]) -> None:
-        """Hold the stored sessions until the server closes."""
-        async with open_library(
-            app_paths(self._config.env), clock=self._clock, redactor=self.redactor
-        ) as library:
-            task_status.started(library)
-            await self._root.over.wait()
-
-    async def _hold(
-        self,
-        request: SessionRequest,
-        overlays: list[EditorFiles],
-        *,
-        task_status: TaskStatus[Hosted],
-    ) -> None:
-        """Hold one session for as long as it is loaded."""
-        async with open_session(request) as session:
-            hosted = Hosted(
-                session=session,
-                root=request.workspace,
-                files=overlays[0],
-                epoch=uuid7(self._clock.now_ms()),
-            )
-            task_status.started(hosted)
+    async def _first_of(self, names: Sequence[str], bound: str | None, wanted: Wanted) -> Hosted:
+        for name in names:
             try:
-                await hosted.closing.wait()
-            finally:
-                _ = self._open.pop(session.id, None)
-        hosted.closed.set()
+                return await self._give(name, wanted)
+            except SessionNotFound:
+                if name != bound or name == names[-1]:
+                    raise
+                # Nothing was said in it, or it was deleted: the window goes on with another.
+                await self._bindings.forget(name)
+        message = "no session was named; name one, `latest` or `new`"
+        raise SessionNotFound(message)
+
+    async def _give(self, name: str, wanted: Wanted) -> Hosted:
+        if name == LATEST:
+            name = await self._latest(wanted.root)
+        hosted = None if name in {NEW, LATEST} else self._holding.get(SessionId(name))
+        if hosted is not None and hosted.closing.is_set():
+            await hosted.closed.wait()
+            hosted = None
+        if hosted is None:
+            hosted = await self._holding.load(name, wanted)
+        hosted.kept.used_s = self._clock.monotonic_s()
+        return hosted
+
+    async def _latest(self, root: Path) -> str:
+        """Give the session of a folder in which something was said last, be it loaded or not; `new`: there is none."""
+        stored = await latest_session(app_paths(self._config.env), root, clock=self._clock)
+        if stored is not None and self._holding.get(stored) is None:
+            return stored
+        here = [one for one in self.sessions() if one.root == root and not one.closing.is_set()]
+        newest = max(here, key=lambda one: one.newest_ms, default=None)
+        return (stored or NEW) if newest is None else newest.session.id
+
+    def _show(self, hosted: Hosted, front: Front) -> None:
+        if front in hosted.fronts:
+            self._holding.start(lambda: front.show_runs(hosted), what="the progress of runs")
+            self._holding.start(
+                lambda: front.dialogs.follow(
+                    hosted.session,
+                    is_shown=lambda: any(one.dialogs.shows_forms for one in hosted.fronts),
+                ),
+                what="the questions of a session",
+            )
+
+    async def _unload_idle(self) -> None:
+        """Let go of sessions that nobody has used for long; opened again they are the same."""
+        limit_s = await idle_unload_s(app_paths(self._config.env).settings)
+        while True:
+            await self._clock.sleep(min(LOOK_S, limit_s))
+            now_s = self._clock.monotonic_s()
+            for hosted in unloading(self.sessions(), now_s=now_s, limit_s=limit_s):
+                _log.info("A session is unloaded: nobody has used it for %g s.", limit_s)
+                self._holding.let_go(hosted)
+
+    async def _registry(self, env: Mapping[str, str]) -> ModelRegistry:
+        models = await load_models(
+            paths=app_paths(self._config.env),
+            env=env,
+            clock=self._clock,
+            pool=self._holding.pool,
+            redactor=self.redactor,
+        )
+        return models.registry
 
 
 def _folder(root: Path) -> Path:
-    real = root.resolve()
+    try:
+        real = canonical(root)
+    except (OSError, ValueError, RuntimeError) as error:
+        message = f"the workspace {str(root)!r} cannot be looked at: {error}"
+        raise WorkspaceMissing(message) from error
     if not real.is_dir():
         message = f"the workspace {str(root)!r} is not a folder; open one that exists"
         raise WorkspaceMissing(message)

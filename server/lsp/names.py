@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+from server import VERSION
+
 METHODS: Final[Mapping[str, str]] = {
     "agent/session/open": "session_open",
     "agent/session/list": "session_list",
@@ -21,11 +23,14 @@ METHODS: Final[Mapping[str, str]] = {
     "agent/prompt": "prompt",
     "agent/steer": "steer",
     "agent/followUp": "follow_up",
+    "agent/queue/update": "queue_update",
     "agent/run/cancel": "run_cancel",
+    "agent/run/retry": "run_retry",
     "agent/compact": "compact",
     "agent/bash": "bash",
     "agent/permission/respond": "permission_respond",
     "agent/permission/rules": "permission_rules",
+    "agent/question/respond": "question_respond",
     "agent/model/list": "model_list",
     "agent/model/cycle": "model_cycle",
     "agent/thinking/cycle": "thinking_cycle",
@@ -34,7 +39,20 @@ METHODS: Final[Mapping[str, str]] = {
 
 TRUST: Final = "agent/trust"
 """What clients tell without being answered."""
-TOLD: Final[Mapping[str, str]] = {TRUST: "trust"}
+ACK: Final = "agent/ack"
+EDITOR_CONTEXT: Final = "agent/editorContext"
+TOLD: Final[Mapping[str, str]] = {
+    TRUST: "trust",
+    ACK: "ack",
+    EDITOR_CONTEXT: "editor_context",
+}
+SENT: Final[tuple[str, ...]] = (
+    "agent/permission",
+    "agent/question",
+    "agent/documents/save",
+    "agent/diagnostics",
+)
+"""What this server asks of clients that declare it."""
 COMMANDS: Final[tuple[str, ...]] = (
     "tiller.send",
     "tiller.stop",
@@ -43,7 +61,6 @@ COMMANDS: Final[tuple[str, ...]] = (
     "tiller.trust",
 )
 
-VERSION: Final = "0.1.0"
 PROTOCOL: Final = "1.0"
 LEVEL: Final = 1
 MAX_FRAME_BYTES: Final = 32 * 1024 * 1024
@@ -52,8 +69,10 @@ QUEUE: Final = 32
 EVENTS: Final[tuple[str, ...]] = (
     "session.state",
     "session.config",
+    "session.roots",
     "session.usage",
     "session.title",
+    "session.clients",
     "session.trust",
     "run.started",
     "run.ended",
@@ -77,6 +96,8 @@ EVENTS: Final[tuple[str, ...]] = (
     "queue.changed",
     "permission.requested",
     "permission.resolved",
+    "question.requested",
+    "question.resolved",
     "compaction.started",
     "compaction.ended",
     "retry.started",

@@ -6,6 +6,7 @@ import logging
 import re
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from server.lsp.frames import frame
@@ -68,6 +69,14 @@ class Sink(Protocol):
         ...
 
 
+@dataclass(slots=True)
+class _Edge:
+    """What is done to every message before it is queued."""
+
+    hiding: Hiding | None = None
+    turn: Callable[[bytes], bytes] = lambda body: body
+
+
 class Outbox:
     """Queues messages for one client and writes them from a task of its own.
 
@@ -95,11 +104,15 @@ class Outbox:
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
         self._state: _State = _State.OPEN
-        self._hiding: Hiding | None = None
+        self._edge = _Edge()
 
     def hide(self, hiding: Hiding) -> None:
         """Let nothing out from now on that holds a secret of the program, whoever sends it: the last net."""
-        self._hiding = hiding
+        self._edge.hiding = hiding
+
+    def turn(self, turn: Callable[[bytes], bytes]) -> None:
+        """Let a function have the last word on every message."""
+        self._edge.turn = turn
 
     @property
     def pending_bytes(self) -> int:
@@ -121,7 +134,7 @@ class Outbox:
             return False
         if self._frames == 0:
             self._moved_at = asyncio.get_running_loop().time()
-        body = self._clean(body)
+        body = self._edge.turn(self._clean(body))
         self._queue.append((body, lane))
         self._count(len(body), lane, frames=1)
         self._wake.set()
@@ -203,10 +216,11 @@ class Outbox:
 
     def _clean(self, body: bytes) -> bytes:
         """Take secrets out of a message. An edit keeps its text: what it writes is the user's file."""
-        if self._hiding is None or not self._hiding.holds_any or _EDIT in body[:_HEAD_BYTES]:
+        hiding = self._edge.hiding
+        if hiding is None or not hiding.holds_any or _EDIT in body[:_HEAD_BYTES]:
             return body
         text = body.decode()
-        clean = self._hiding.held(text)
+        clean = hiding.held(text)
         return body if clean is text or clean == text else _whole(clean, body)
 
     def _count(self, size: int, lane: Lane, *, frames: int) -> None:

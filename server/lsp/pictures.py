@@ -1,28 +1,30 @@
 """Snapshots, results and events of the core in the form of the wire."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from agent_core.events import (
+    Attendant,
     ChangeCounts,
     FolderTrust,
-    MessageEnded,
     PermissionRequest,
+    Question,
     RunResult,
     SessionConfig,
     Stamped,
-    ThoughtEnded,
-    ToolEnded,
     ToolStarted,
+    WorkspaceRoot,
 )
 from agent_core.events.codec import block, cost, encode, permission, queue_item, usage, value
 from agent_core.kernel import JsonValue, rfc3339
+from agent_core.kernel.json import as_object
 from agent_core.messages import Text
 from agent_core.session import Activities, ItemView, SessionSnapshot
 
 EDIT = "edit."
 REQUESTED = "permission.requested"
 TRUST = "session.trust"
+ROOTS = "session.roots"
 
 
 def event(stamped: Stamped) -> dict[str, JsonValue]:
@@ -31,10 +33,14 @@ def event(stamped: Stamped) -> dict[str, JsonValue]:
     kind = out["type"]
     if isinstance(kind, str) and kind.startswith(EDIT):
         out["documents"] = [_with_uri(one) for one in _list(out.get("documents"))]
+    if kind == TRUST:
+        out["items"] = [
+            _with_uri(one, key="folder", uri="folder") for one in _list(out.get("items"))
+        ]
+    if kind == ROOTS:
+        out["roots"] = [_with_uri(one, key="folder") for one in _list(out.get("roots"))]
     if kind == REQUESTED:
         out["request"] = _request(out.get("request"))
-    if kind == TRUST:
-        out["items"] = [_with_folder_uri(one) for one in _list(out.get("items"))]
     return out
 
 
@@ -47,12 +53,10 @@ def snapshot(
     one: SessionSnapshot,
     *,
     epoch: str,
-    roots: tuple[Path, ...],
-    trusts: tuple[FolderTrust, ...],
-    clients: list[JsonValue],
+    roots: Sequence[WorkspaceRoot],
+    clients: Sequence[Attendant],
 ) -> dict[str, JsonValue]:
     """Give the picture that a client starts from."""
-    trusted = {each.folder for each in trusts if each.trusted}
     out: dict[str, JsonValue] = {
         "session": one.session,
         "epoch": epoch,
@@ -63,23 +67,17 @@ def snapshot(
         "sandbox": one.sandbox,
         "config": config(one.config),
         "usage": usage(one.usage),
-        "roots": [
-            {
-                "uri": root.as_uri(),
-                "name": root.name,
-                "primary": index == 0,
-                "trusted": root in trusted,
-            }
-            for index, root in enumerate(roots)
-        ],
-        "trust": [trust(each) for each in trusts],
+        "roots": [_with_uri(value(root), key="folder") for root in roots],
+        "trust": [{"folder": one.folder.as_uri(), "trusted": one.trusted} for one in roots],
         "changes": counts(one.changes),
         "checkpoints": {"count": 0},
-        "clients": clients,
+        "clients": [value(one) for one in clients],
         "history": {"cursor": str(one.seq)},
     }
     if one.activity != Activities():
         out["activity"] = _activity(one.activity)
+    if one.paused:
+        out["paused"] = True
     if one.title is not None:
         out["title"] = one.title
     if one.run is not None:
@@ -93,10 +91,10 @@ def snapshot(
 
 def trust(one: FolderTrust) -> JsonValue:
     """Give whether a folder is trusted."""
-    return _with_folder_uri(value(one))
+    return _with_uri(value(one), key="folder", uri="folder")
 
 
-def request(one: PermissionRequest) -> JsonValue:
+def request(one: PermissionRequest | Question) -> JsonValue:
     """Give a question to a person."""
     return _request(permission(one))
 
@@ -114,26 +112,9 @@ def counts(changes: ChangeCounts) -> dict[str, JsonValue]:
 def item(view: ItemView) -> dict[str, JsonValue]:
     """Give an item of a run: its ended event, or what has come so far."""
     out: dict[str, JsonValue] = {"item": view.item, "kind": view.kind}
-    match view.ended:
-        case MessageEnded(role=role, content=content, stop_reason=stop):
-            out |= {"role": role, "content": [block(part) for part in content]}
-            if stop is not None:
-                out["stopReason"] = stop
-        case ThoughtEnded(text=text):
-            out["text"] = text
-        case ToolEnded() as ended:
-            out |= {
-                "call": ended.call,
-                "name": ended.name,
-                "status": ended.status,
-                "content": [block(part) for part in ended.content],
-                "details": ended.details,
-            }
-            if ended.duration_ms is not None:
-                out["durationMs"] = ended.duration_ms
-        case None:
-            out |= _unfinished(view)
-    return out
+    if view.ended is None:
+        return out | _unfinished(view)
+    return {**out, **as_object(value(view.ended))}
 
 
 def result(one: RunResult, changes: JsonValue) -> dict[str, JsonValue]:
@@ -204,16 +185,12 @@ def _uri_of(subject: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     return {name: Path(at).as_uri() for name, at in places.items() if isinstance(at, str)}
 
 
-def _with_folder_uri(one: JsonValue) -> JsonValue:
-    return {**one, **_uri_of(one)} if isinstance(one, Mapping) else one
-
-
-def _with_uri(one: JsonValue) -> JsonValue:
+def _with_uri(one: JsonValue, *, key: str = "path", uri: str = "uri") -> JsonValue:
     if not isinstance(one, Mapping):
         return one
-    rest = {key: item_ for key, item_ in one.items() if key != "path"}
-    path = one.get("path")
-    return {"uri": Path(path).as_uri(), **rest} if isinstance(path, str) else rest
+    rest = {name: item_ for name, item_ in one.items() if name != key}
+    path = one.get(key)
+    return {uri: Path(path).as_uri(), **rest} if isinstance(path, str) else rest
 
 
 def _list(one: JsonValue) -> list[JsonValue]:

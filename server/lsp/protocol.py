@@ -18,6 +18,7 @@ from server.lsp.rpc import RpcError
 from server.lsp.streams import Reader
 from server.lsp.typed_params import make_converter
 from server.lsp.typed_protocol import Params, RawHandler, TillerProtocol
+from server.lsp.uri_map import Translation
 from server.lsp.work_done import ProgressToken, WorkDone
 
 __all__ = ["Connection", "Stage", "TillerProtocol"]
@@ -60,6 +61,8 @@ class Connection(LanguageServer):
         self.outbox: Final[Outbox] = self.protocol.outbox
         """The way out, for those who must know how full it is."""
         self._closers: list[Callable[[], Awaitable[object]]] = []
+        self._uris = Translation()
+        self.outbox.turn(self._uris.outward)
 
     # ------------------------------------------------------------------ what is registered
 
@@ -215,7 +218,7 @@ class Connection(LanguageServer):
 
     async def _receive_all(self, frames: FrameReader) -> None:
         while not self.protocol.lifecycle.ended.is_set() and (body := frames.take()) is not None:
-            self.protocol.receive(body)
+            self.protocol.receive(self._uris.inward(body))
             # One turn of the loop takes the handler up to its first wait: messages take effect
             # in the order in which they came, and a flood of them starves nobody.
             await asyncio.sleep(0)

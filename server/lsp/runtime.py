@@ -8,11 +8,13 @@ import asyncio
 import importlib
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Self
 
 from server.lsp.config import ServerConfig
 from server.lsp.names import METHODS, TOLD
+from server.lsp.origin import Origin
 from server.lsp.rpc import INTERNAL_ERROR, RpcError
 
 FEATURES: Final = "server.lsp.features"
@@ -24,10 +26,23 @@ _log = logging.getLogger(__name__)
 class Runtime:
     """Loads the agent once and owns the host of all sessions; used as a context around `serve`."""
 
-    def __init__(self, config: ServerConfig) -> None:
+    def __init__(self, config: ServerConfig, **hosting: Any) -> None:
+        """Begin with nothing loaded.
+
+        Args:
+            config: The environment of the process.
+            hosting: Given on to the host: another clock, another way to open sessions.
+        """
         self._config = config
+        self._hosting = hosting
         self._tasks = asyncio.TaskGroup()
         self._loading: asyncio.Task[Any] | None = None
+
+    @property
+    def origin(self) -> Origin:
+        """Where a client comes from that this process serves directly."""
+        env, home = self._config.env, self._config.home
+        return Origin(env=env, cwd=Path(env.get("PWD") or home))
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
@@ -45,6 +60,22 @@ class Runtime:
         if self._loading is None:
             self._loading = self._tasks.create_task(self._load(), name="load the agent")
         return self._loading
+
+    def loaded(self) -> int:
+        """Count the sessions that are loaded."""
+        return len(self._sessions())
+
+    def working(self) -> int:
+        """Count the sessions in which something goes on: a run, a compaction, a command of the user."""
+        seen = (one.session.info.snapshot() for one in self._sessions())
+        return sum(1 for one in seen if one.state != "idle" or one.activity.bash)
+
+    def _sessions(self) -> tuple[Any, ...]:
+        loading = self._loading
+        if loading is None or not loading.done() or loading.cancelled():
+            return ()
+        host = loading.result()
+        return () if isinstance(host, Exception) else host.sessions()
 
     async def host(self) -> Any:
         """Give the host, waiting for it to be loaded."""
@@ -78,7 +109,7 @@ class Runtime:
         except Exception as error:  # noqa: BLE001 - a broken installation: told to whoever asks
             _log.exception("the agent cannot be loaded")
             return error
-        host = module.Host(self._config)
+        host = module.Host(self._config, **self._hosting)
         self._tasks.create_task(host.run(), name="sessions")
         await host.ready()
         return host

@@ -1,14 +1,14 @@
 """Words from a client into a session, and the wait for what becomes of them."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent_core.kernel import MessageId, RunId
+from agent_core.kernel import MessageId, RunId, SystemClock, uuid7
 from agent_core.kernel.errors import TillerError
 from agent_core.messages import Text, UserContent
-from agent_core.session import Receipt
+from agent_core.session import AgentSession, Receipt
 from server.lsp.blocks import to_content
 from server.lsp.failures import rpc_error
 from server.lsp.front import Front
@@ -61,26 +61,42 @@ async def say(
     words: Sequence[UserContent] = (
         (Text(text=content),) if isinstance(content, str) else to_content(content)
     )
+    check_size(words)
+    session = hosted.session
+    # Minted here when the client left it out: the answer and the events name the same words.
+    known = MessageId(message_id or uuid7(SystemClock().now_ms()))
+    try:
+        receipt = await session.prompt(
+            words,
+            delivery=delivery,
+            message_id=known,
+            if_idle=if_idle or "start",
+            expected_run=RunId(expected_run) if expected_run else None,
+        )
+    except TillerError as error:
+        raise rpc_error(
+            error, session=session.id, expected=expected_run, actual=running(session)
+        ) from error
+    return Taken(receipt, known)
+
+
+def check_size(words: Sequence[UserContent]) -> None:
+    """Let words be said that are not too many.
+
+    Raises:
+        RpcError: They are.
+    """
     size = sum(len(part.text if isinstance(part, Text) else part.data) for part in words)
     if size > MAX_PROMPT_BYTES:
         message = (
             f"the prompt has {size} bytes, and {MAX_PROMPT_BYTES} is the most; name a file instead"
         )
         raise RpcError(INVALID_PARAMS, message)
-    session = hosted.session
-    try:
-        receipt = await session.prompt(
-            words,
-            delivery=delivery,
-            message_id=MessageId(message_id) if message_id else None,
-            if_idle=if_idle or "start",
-            expected_run=RunId(expected_run) if expected_run else None,
-        )
-    except TillerError as error:
-        snapshot = session.info.snapshot()
-        actual = snapshot.run.run if snapshot.run else None
-        raise rpc_error(error, session=session.id, expected=expected_run, actual=actual) from error
-    return Taken(receipt, message_id)
+
+
+def running(session: AgentSession) -> RunId | None:
+    """Give the run that is going on."""
+    return session.info.snapshot().activity.run
 
 
 async def wait_for(
@@ -120,8 +136,8 @@ async def _wait_for(
             result = await front.result(hosted, run)
         finally:
             for end in ends:
-                end()
-    front.flush()
+                await end()
+    await front.flush()
     return result
 
 
@@ -131,16 +147,14 @@ def _follow_events(
     run: RunId,
     token: ProgressToken | None,
     tasks: asyncio.TaskGroup,
-) -> list[Callable[[], None]]:
+) -> list[Callable[[], Awaitable[None]]]:
     if token is None:
         return []
-    subscription = Subscription(
-        front.connection, hosted.session, token=token, epoch=hosted.epoch, only=of_run(run)
-    )
+    subscription = Subscription(front.connection, hosted, token=token, only=of_run(run))
     _ = tasks.create_task(subscription.run())
 
-    def end() -> None:
-        subscription.flush_now()
+    async def end() -> None:
+        await subscription.flush()
         subscription.close()
 
     return [end]

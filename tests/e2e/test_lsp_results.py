@@ -1,5 +1,6 @@
 """Every answer has the shape that the wire's own schema says."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -19,10 +20,23 @@ def check(method: str, result: Any) -> None:
     TypeAdapter(shape).validate_python(result)
 
 
-PERMISSION_METHODS = {
-    "rules": {"op": "list"},
-    "respond": {"request": "none", "option": "rejectOnce"},
+SMALL_METHODS: dict[str, dict[str, Any]] = {
+    "permission/rules": {"op": "list"},
+    "permission/respond": {"request": "none", "option": "rejectOnce"},
+    "question/respond": {"request": "none", "cancelled": True},
+    "queue/update": {"ops": []},
+    "session/stats": {},
+    "session/read": {},
 }
+
+
+async def fail_and_retry(
+    ground: Ground, ask: Callable[[str, dict[str, Any]], Awaitable[Any]]
+) -> None:
+    """Retry a run that failed."""
+    ground.provider.script([{"status": 400}, says("at last")])
+    failed = await ask("agent/prompt", prompt("once more", wait=True))
+    await ask("agent/run/retry", {"run": failed["run"]})
 
 
 async def test_every_built_method_answers_in_its_shape(ground: Ground) -> None:
@@ -59,10 +73,9 @@ async def test_every_built_method_answers_in_its_shape(ground: Ground) -> None:
         await ask("agent/session/rename", {"title": "Words"})
         made = await ask("agent/session/fork", {})
         await ask("agent/session/navigate", {"target": said, "label": None})
-        for method in ("session/stats", "session/read"):
-            await ask(f"agent/{method}", {})
-        for name, params in PERMISSION_METHODS.items():
-            await ask(f"agent/permission/{name}", params)
+        for name, params in SMALL_METHODS.items():
+            await ask(f"agent/{name}", params)
+        await fail_and_retry(ground, ask)
         await ask("agent/session/list", {"query": "hi"})
         await ask("agent/session/export", {"format": "markdown"})
         await ask("agent/session/delete", {"session": made["session"]})

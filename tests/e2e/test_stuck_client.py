@@ -14,7 +14,7 @@ import pytest
 
 from agent_core.events import RunEnded
 from agent_core.session import AgentSession
-from server.cli.lsp import SWITCH_S
+from server.cli.in_process import SWITCH_S
 from server.lsp.app import App
 from server.lsp.config import ServerConfig
 from server.lsp.outbox import MAX_STATE_BYTES
@@ -118,7 +118,7 @@ async def test_a_client_that_does_not_read_harms_nobody_and_misses_nothing(groun
 
         gauge = Gauge(stuck)
         rss = resident_bytes(os.getpid())
-        slower = _contention()
+        slower = contention()
         begun = time.monotonic()
         async with asyncio.TaskGroup() as tasks:
             watching = tasks.create_task(gauge.watch())
@@ -130,7 +130,7 @@ async def test_a_client_that_does_not_read_harms_nobody_and_misses_nothing(groun
             )
             watching.cancel()
         stuck_s = run.result() - STUCK_S * 0.6
-        slower = max(slower, _contention())
+        slower = max(slower, contention())
         grown = resident_bytes(os.getpid()) - rss
         print(
             f"stuck for {time.monotonic() - begun:.1f} s: {DELTAS} deltas in {stuck_s:.2f} s beside the "
@@ -208,7 +208,7 @@ async def _pings(seat: Seat, *, until: Callable[[int], bool]) -> list[float]:
     return took
 
 
-def _contention() -> float:
+def contention() -> float:
     """Tell how much slower than alone a process runs on this machine now; 1 when it has a core to itself."""
     wall, cpu = time.perf_counter(), time.thread_time()
     while time.thread_time() - cpu < PROBE_S:

@@ -14,15 +14,20 @@ pytestmark = [pytest.mark.e2e, pytest.mark.asyncio, pytest.mark.timeout(60)]
 
 EDITORS = ["visual-studio-code", "neovim", "emacs"]
 METHODS = {
+    "agent/ack",
     "agent/bash",
     "agent/compact",
+    "agent/editorContext",
     "agent/followUp",
     "agent/model/cycle",
     "agent/model/list",
     "agent/permission/respond",
     "agent/permission/rules",
     "agent/prompt",
+    "agent/question/respond",
+    "agent/queue/update",
     "agent/run/cancel",
+    "agent/run/retry",
     "agent/session/close",
     "agent/session/configure",
     "agent/session/delete",

@@ -50,7 +50,7 @@ def test_users_overrule_the_table_with_booleans_only() -> None:
                 "saves",
                 "deletes",
                 "renames",
-                "shows_permissions",
+                "shows",
             },
         ),
     ],

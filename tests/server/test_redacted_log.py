@@ -17,7 +17,7 @@ HELD = "held-Value-" + "8c1e5d3f9b"
 CRASH = """
 import logging, sys, threading
 from agent_core.kernel.redaction import Redactor
-from server.cli.crashes import log_crashes
+from server.lsp.crashes import log_crashes
 from server.lsp.redacted_log import hide_in_log
 logging.basicConfig()
 hide_in_log(Redactor(("held-Value-" + "8c1e5d3f9b",)))

@@ -45,8 +45,9 @@ class Ground:
         return path
 
     def sessions(self) -> list[Path]:
-        """Give the session files."""
-        return sorted(self.dirs.data.glob("sessions/*/*.jsonl"))
+        """Give the session files, without the caches of events beside them."""
+        found = self.dirs.data.glob("sessions/*/*.jsonl")
+        return sorted(path for path in found if not path.name.endswith(".events.jsonl"))
 
     def entries(self) -> list[Json]:
         """Give the lines of the only session file."""

@@ -25,6 +25,7 @@ from agent_core.providers import Model, ModelFacts
 from agent_core.providers.model_refs import Named, Scope, without_level
 from agent_core.session import AgentSession
 from agent_core.session.budgets import Allowance
+from agent_core.session.drafts import INTERRUPTION
 from agent_core.session.parts import Place, SessionOptions
 from agent_core.session.standing import Standing
 from agent_core.storage import Opened, Recovery, SessionStore
@@ -132,6 +133,15 @@ class Bench:
     def results(self) -> list[str]:
         """Give the texts of all tool results in the conversation."""
         return [text_of(one.content) for one in self.messages if isinstance(one, ToolResultMessage)]
+
+
+def unmarked(messages: Sequence[Message]) -> list[Message]:
+    """Give the messages without what tells the model that it was interrupted."""
+    return [
+        one
+        for one in messages
+        if not (isinstance(one, CustomMessage) and one.custom_type == INTERRUPTION)
+    ]
 
 
 def words(message: Message) -> str:

@@ -64,6 +64,7 @@ def text_files() -> Iterator[tuple[str, str]]:
             yield path.relative_to(ROOT).as_posix(), content.decode(errors="replace")
 
 
+@cache
 def _read(path: Path) -> Source:
     text = path.read_text(encoding="utf-8")
     return Source(path=path.relative_to(ROOT).as_posix(), text=text, tree=ast.parse(text))

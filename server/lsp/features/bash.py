@@ -20,12 +20,13 @@ async def run(front: Front, params: dict[str, Any]) -> object:
     session = hosted.session
     async with _shown(front, hosted, asked.partial_result_token):
         try:
-            result = await session.execute_bash(
-                asked.command, exclude_from_context=asked.exclude_from_context or False
-            )
+            with hosted.environment.speaks(front.origin.env):
+                result = await session.execute_bash(
+                    asked.command, exclude_from_context=asked.exclude_from_context or False
+                )
         except TillerError as error:
             raise rpc_error(error, session=session.id) from error
-    front.flush()
+    await front.flush()
     answer: dict[str, Any] = {
         "output": result.output,
         "exitCode": result.exit_code,
@@ -41,14 +42,12 @@ async def _shown(front: Front, hosted: Any, token: ProgressToken | None) -> Asyn
     if token is None:
         yield
         return
-    subscription = Subscription(
-        front.connection, hosted.session, token=token, epoch=hosted.epoch, only=of_bash
-    )
+    subscription = Subscription(front.connection, hosted, token=token, only=of_bash)
     async with asyncio.TaskGroup() as tasks:
         sending = tasks.create_task(subscription.run())
         try:
             yield
         finally:
-            subscription.flush_now()
+            await subscription.flush()
             subscription.close()
         _ = await sending

@@ -9,7 +9,7 @@ from agent_core.kernel.errors import TillerError
 from server.lsp import pictures
 from server.lsp.failures import rpc_error
 from server.lsp.front import Front, bad
-from server.lsp.saying import say
+from server.lsp.speaking import say_as
 
 
 async def run(front: Front, name: str, arguments: tuple[Any, ...]) -> object:
@@ -17,12 +17,12 @@ async def run(front: Front, name: str, arguments: tuple[Any, ...]) -> object:
     hosted = await front.hosted()
     match name:
         case "tiller.send":
-            return await _say(hosted, name, arguments, delivery="auto")
+            return await _say(front, hosted, name, arguments, delivery="auto")
         case "tiller.steer":
-            return await _say(hosted, name, arguments, delivery="steer")
+            return await _say(front, hosted, name, arguments, delivery="steer")
         case "tiller.stop":
             result = await hosted.session.abort()
-            front.flush()
+            await front.flush()
             return {"status": result.status, "seq": result.seq}
         case "tiller.trust":
             front.dialogs.check_may_decide()
@@ -31,12 +31,14 @@ async def run(front: Front, name: str, arguments: tuple[Any, ...]) -> object:
             return await _compact(front, hosted, arguments)
 
 
-async def _say(hosted: Any, name: str, arguments: tuple[Any, ...], *, delivery: str) -> object:
+async def _say(
+    front: Front, hosted: Any, name: str, arguments: tuple[Any, ...], *, delivery: str
+) -> object:
     text = _text(arguments)
     if not text:
         message = f"{name} takes the words to say as its argument, got {list(arguments)!r}"
         raise bad(message)
-    return (await say(hosted, text, delivery=delivery)).answer()
+    return (await say_as(front, hosted, text, delivery=delivery)).answer()
 
 
 async def _trust(hosted: Any) -> object:
@@ -52,7 +54,7 @@ async def _compact(front: Front, hosted: Any, arguments: tuple[Any, ...]) -> obj
         receipt = await hosted.session.compact(_text(arguments) or None)
     except TillerError as error:
         raise rpc_error(error, session=hosted.session.id) from error
-    front.flush()
+    await front.flush()
     return {"compaction": receipt.compaction, "seq": receipt.seq, "why": receipt.why}
 
 

@@ -18,6 +18,8 @@ async def run(front: Front, params: dict[str, Any]) -> object:
         )
     except TillerError as error:
         raise rpc_error(error, session=hosted.session.id) from error
-    front.flush()
+    await front.flush()
     answer: dict[str, Any] = {"compaction": receipt.compaction, "seq": receipt.seq}
+    if receipt.cancelled_run is not None:
+        answer["cancelledRun"] = receipt.cancelled_run
     return answer if receipt.compaction else {**answer, "why": receipt.why}

@@ -3,7 +3,7 @@
 from typing import Any
 
 from server.lsp.front import Front
-from server.lsp.saying import say
+from server.lsp.speaking import say_as
 from server.lsp.wire import FollowUpParams, parse
 
 
@@ -11,5 +11,7 @@ async def run(front: Front, params: dict[str, Any]) -> object:
     """Take the words in."""
     asked = parse(FollowUpParams, params, method="agent/followUp")
     hosted = await front.hosted(asked.session)
-    receipt = await say(hosted, asked.content, delivery="followUp", message_id=asked.message_id)
+    receipt = await say_as(
+        front, hosted, asked.content, delivery="followUp", message_id=asked.message_id
+    )
     return receipt.answer()

@@ -16,5 +16,5 @@ async def run(front: Front, params: dict[str, Any]) -> object:
         model = await session.models.cycle("forward" if asked.direction == 1 else "backward")
     except TillerError as error:
         raise rpc_error(error, session=session.id) from error
-    front.flush()
+    await front.flush()
     return {"model": model.ref if model else None, "thinking": session.models.thinking}

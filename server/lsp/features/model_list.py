@@ -15,7 +15,7 @@ async def run(front: Front, params: dict[str, Any]) -> object:
     usable = {one.ref for one in models.available()}
     match asked.scope:
         case "all":
-            listed = await front.host.models()
+            listed = await front.host.models(front.origin.env)
         case "scoped":
             listed = tuple(named.model for named in models.scoped())
         case _:

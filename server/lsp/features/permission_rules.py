@@ -44,7 +44,7 @@ async def run(front: Front, params: dict[str, Any]) -> object:
             raise bad(message)
     except TillerError as error:
         raise rpc_error(error, session=hosted.session.id) from error
-    front.flush()
+    await front.flush()
     return {"rules": [value(one) for one in rules]}
 
 

@@ -8,6 +8,11 @@ from server.lsp.front import Front, bad
 from server.lsp.rpc import REQUEST_FAILED, RpcError
 from server.lsp.wire import RunCancelParams, parse
 
+STILL_THERE = (
+    "the run did not stop in time and was cut off; a new prompt may start",
+    "the tool call did not stop in time and holds its run up; cancel the run to go on without it",
+)
+
 
 async def run(front: Front, params: dict[str, Any]) -> object:
     """Cancel; answered after the last event of what was cancelled."""
@@ -19,15 +24,19 @@ async def run(front: Front, params: dict[str, Any]) -> object:
         run=RunId(asked.run) if asked.run else None,
         item=ItemId(asked.item) if asked.item and asked.scope == "item" else None,
         scope="session" if asked.scope == "session" else "run",
-        queue=asked.queue or "keep",
+        queue=asked.queue if asked.queue in {"return", "drop"} else "keep",
         grace_s=None if asked.grace_ms is None else asked.grace_ms / 1000,
     )
-    front.flush()
+    await front.flush()
     survivors = [{"pid": pid, "cmd": command} for pid, command in result.survivors]
     if result.timed_out:
-        message = "the run did not stop in time and was cut off; a new prompt may start"
-        data = {"kind": "CancelTimeout", "retryable": False, "run": result.run, "hint": survivors}
-        raise RpcError(REQUEST_FAILED, message, data)
+        data = {
+            "kind": "CancelTimeout",
+            "retryable": False,
+            "run": result.run,
+            "survivors": survivors,
+        }
+        raise RpcError(REQUEST_FAILED, STILL_THERE[asked.scope == "item"], data)
     return {
         "status": result.status,
         "seq": result.seq,

@@ -35,5 +35,5 @@ async def run(front: Front, params: dict[str, Any]) -> object:
         )
     except TillerError as error:
         raise rpc_error(error, session=session.id) from error
-    front.flush()
+    await front.flush()
     return {"config": pictures.config(config), "effectiveFrom": "now"}

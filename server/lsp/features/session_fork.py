@@ -4,6 +4,7 @@ from typing import Any
 
 from agent_core.kernel import EntryId
 from agent_core.kernel.errors import TillerError
+from server.lsp.client_options import settings_of
 from server.lsp.failures import rpc_error
 from server.lsp.front import Front
 from server.lsp.session_pictures import new_session, session_info
@@ -30,7 +31,9 @@ async def run(front: Front, params: dict[str, Any]) -> object:
 async def _info(front: Front, hosted: Any, session: str | None) -> dict[str, Any]:
     if session is None:
         # Nothing was said before that entry, so there is nothing to copy.
-        fresh = await front.open_beside(hosted.root)
+        fresh = await front.host.open(
+            hosted.root, asked="new", settings=settings_of(front.options), front=front
+        )
         return new_session(fresh.session, root=hosted.root, now_ms=front.host.now_ms())
     library = await front.host.library()
     return session_info(await library.find(session))

@@ -23,7 +23,7 @@ async def run(front: Front, params: dict[str, Any]) -> object:
         )
     except TillerError as error:
         raise rpc_error(error, session=session.id) from error
-    front.flush()
+    await front.flush()
     answer: dict[str, Any] = {"leaf": moved.leaf}
     if moved.editor_text is not None:
         answer["editorText"] = moved.editor_text

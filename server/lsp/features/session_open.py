@@ -19,5 +19,5 @@ async def run(front: Front, params: dict[str, Any]) -> object:
         if root is None:
             message = f"folders[0] must be a file URI, got {asked.folders[0]!r}"
             raise bad(message)
-    hosted = await front.bind(asked.session or "latest", root=root)
+    hosted = await front.bind(asked.session, root=root)
     return front.snapshot(hosted)

@@ -18,7 +18,7 @@ async def run(front: Front, params: dict[str, Any]) -> object:
         await session.tree.rename(asked.title)
     except TillerError as error:
         raise rpc_error(error, session=session.id) from error
-    front.flush()
+    await front.flush()
     library = await front.host.library()
     try:
         return session_info(await library.find(session.id))

@@ -5,8 +5,9 @@ import platform
 from typing import Any
 
 from agent_core.kernel import rfc3339
+from server import VERSION
 from server.lsp.front import Front
-from server.lsp.names import PROTOCOL, VERSION
+from server.lsp.names import PROTOCOL
 from server.lsp.wire import StatusParams, parse
 
 
@@ -18,7 +19,7 @@ async def run(front: Front, params: dict[str, Any]) -> object:
         "daemon": {
             "pid": os.getpid(),
             "startedAt": rfc3339(host.started_ms),
-            "durable": False,
+            "durable": front.origin.pid is not None,
         },
         "sessions": [
             {
@@ -30,7 +31,8 @@ async def run(front: Front, params: dict[str, Any]) -> object:
             for hosted in host.sessions()
         ],
         "auth": [
-            {"provider": provider, "state": state} for provider, state in await host.accounts()
+            {"provider": provider, "state": state}
+            for provider, state in await host.accounts(front.origin.env)
         ],
         "versions": {"server": VERSION, "protocol": PROTOCOL, "python": platform.python_version()},
         "quirks": [

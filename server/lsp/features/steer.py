@@ -3,7 +3,7 @@
 from typing import Any
 
 from server.lsp.front import Front
-from server.lsp.saying import say
+from server.lsp.speaking import say_as
 from server.lsp.wire import SteerParams, parse
 
 
@@ -11,7 +11,8 @@ async def run(front: Front, params: dict[str, Any]) -> object:
     """Take the words in."""
     asked = parse(SteerParams, params, method="agent/steer")
     hosted = await front.hosted(asked.session)
-    receipt = await say(
+    receipt = await say_as(
+        front,
         hosted,
         asked.content,
         delivery="steer",

@@ -3,30 +3,40 @@
 import asyncio
 from typing import Any
 
+from server.lsp.credit import Credit
 from server.lsp.front import Front
+from server.lsp.progress import Subscription
 from server.lsp.wire import SubscribeParams, parse
 
 
 async def run(front: Front, params: dict[str, Any]) -> object:
-    """Send a snapshot, then events, until the client cancels, the session ends or the client lags."""
+    """Send what was missed or a snapshot, then events, until the client cancels, the session ends or the client lags."""
     asked = parse(SubscribeParams, params, method="agent/subscribe")
     hosted = await front.hosted(asked.session)
+    token = asked.partial_result_token
     subscription = front.subscribe(
         hosted,
-        asked.partial_result_token,
+        token,
         detail=asked.detail or "full",
         flush_ms=asked.flush_ms,
+        credit=None if asked.ack in {None, False} else Credit(),
     )
-    subscription.send_snapshot(front.snapshot(hosted))
     reason = "closed"
     try:
-        reason = await subscription.run()
+        reason = await _send(subscription, asked)
     except asyncio.CancelledError:
         if front.connection.is_closing:
             raise
     finally:
-        if front.subscriptions.get(asked.partial_result_token) is subscription:
-            del front.subscriptions[asked.partial_result_token]
+        subscription.close()
+        if front.subscriptions.get(token) is subscription:
+            del front.subscriptions[token]
         elif reason == "closed":
             reason = "superseded"
     return {"reason": reason, "last": subscription.last}
+
+
+async def _send(subscription: Subscription, asked: SubscribeParams) -> str:
+    if not await subscription.begin(asked.epoch, asked.from_):
+        return "lagging"
+    return await subscription.run()

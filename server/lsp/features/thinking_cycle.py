@@ -11,5 +11,5 @@ async def run(front: Front, params: dict[str, Any]) -> object:
     asked = parse(ThinkingCycleParams, params, method="agent/thinking/cycle")
     session = (await front.hosted(asked.session)).session
     level = await session.models.cycle_thinking()
-    front.flush()
+    await front.flush()
     return {"level": level}

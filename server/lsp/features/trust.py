@@ -13,7 +13,7 @@ _log = logging.getLogger(__name__)
 
 
 async def run(front: Front, params: dict[str, Any]) -> object:
-    """Take the words about this workspace; those about other folders are for their own sessions."""
+    """Take the words about this workspace; those about folders that are none of it are for their own sessions."""
     said = parse(TrustParams, params, method="agent/trust")
     try:
         front.dialogs.check_may_decide()
@@ -23,12 +23,14 @@ async def run(front: Front, params: dict[str, Any]) -> object:
     hosted = await front.hosted()
     here = hosted.session.permissions.trust.folder
     for item in said.items:
-        if path_of(item.folder) != here:
-            continue
+        folder = path_of(item.folder)
         try:
-            _ = await hosted.session.permissions.decide_trust(trusted=item.trusted)
+            if folder == here:
+                _ = await hosted.session.permissions.decide_trust(trusted=item.trusted)
+            elif folder is not None:
+                await hosted.decide_trust(folder, trusted=item.trusted)
         except TillerError as error:
             # A notification has no answer: the session tells it.
-            _log.warning("agent/trust of %s: %s", here, error)
-    front.flush()
+            _log.warning("agent/trust of %s: %s", folder, error)
+    await front.flush()
     return None

@@ -17,7 +17,7 @@ _NAMES: Mapping[str, str] = {
         Complaint complaint parse prepare
     """,
     "errors": """
-        ERROR_KINDS ERROR_MEANINGS ErrorData ErrorKind RunError
+        ERROR_KINDS ERROR_MEANINGS ErrorData ErrorKind KilledProcess RunError
     """,
     "blocks": """
         Block Content Diagnostic DiagnosticsBlock DiffBlock ImageBlock Position Range
@@ -57,7 +57,7 @@ _NAMES: Mapping[str, str] = {
     """,
     "runs": """
         BashParams BashResult CompactParams CompactResult EditorContext EditorFocus
-        Finding FollowUpParams IfIdle KilledProcess PromptAccepted PromptParams QueueOp
+        Finding FollowUpParams IfIdle PromptAccepted PromptParams QueueOp
         QueueUpdateParams QueueUpdateResult ReviewParams RunCancelParams RunCancelResult
         RunResult RunRetryParams RunStatus SteerParams
     """,

@@ -7,7 +7,7 @@ from typing_extensions import TypeAliasType
 
 from server.lsp.wire.base import Count, Json, Many, Uint, WireModel
 
-__all__ = ["ERROR_KINDS", "ERROR_MEANINGS", "ErrorData", "ErrorKind", "RunError"]
+__all__ = ["ERROR_KINDS", "ERROR_MEANINGS", "ErrorData", "ErrorKind", "KilledProcess", "RunError"]
 
 ErrorKind = TypeAliasType(
     "ErrorKind",
@@ -46,10 +46,10 @@ ERROR_KINDS: tuple[ErrorKind, ...] = get_args(ErrorKind.__value__)
 ERROR_MEANINGS: Mapping[ErrorKind, str] = {
     "SessionNotFound": "No session has this id.",
     "SessionBusy": "A run is going on and the request asked not to wait for it.",
-    "RunMismatch": "Another run is going on than `expectedRun` says.",
+    "RunMismatch": "Another run is going on than `expectedRun` says, or other words wait than `ifSeq` or a `queueId` says.",
     "RunNotActive": "Nothing is running that could be meant.",
     "NotSteerable": "What runs now takes no steering.",
-    "QueueFull": "Too many prompts wait already.",
+    "QueueFull": "Too many prompts wait already, and nothing takes them while the queue is paused.",
     "Overloaded": "The server has too much to do; try again after `retryAfterMs`.",
     "StaleDocument": "The document changed since it was read.",
     "DocumentContention": "Two editors hold unsaved changes of the document.",
@@ -73,6 +73,13 @@ ERROR_MEANINGS: Mapping[ErrorKind, str] = {
 }
 
 
+class KilledProcess(WireModel):
+    """A process of a tool."""
+
+    pid: Count
+    cmd: str
+
+
 class ErrorData(WireModel):
     """The `data` of an error answer."""
 
@@ -87,6 +94,8 @@ class ErrorData(WireModel):
     provider: str | None = None
     http_status: Uint | None = None
     hint: str | None = None
+    survivors: Many[KilledProcess] | None = None
+    """Processes that a cancel could not end."""
 
 
 class RunError(ErrorData):

@@ -278,6 +278,9 @@ class Question(WireModel):
     run: str
     questions: Many[QuestionLine]
     blocking: bool
+    since: Moment | None = None
+    expires: Moment | None = None
+    """When silence becomes the answer."""
 
 
 class QuestionAnswer(WireModel):

@@ -78,6 +78,10 @@ class RunEnded(RunEvent):
     cost: Cost | None
     changes: ChangeCounts | ChangeSet
     error: RunError | None = None
+    cause: Literal["daemonRestart"] | Vendor | None = None
+    """Why it was interrupted."""
+    resumable: bool | None = None
+    """Whether `agent/run/retry` goes on with it."""
 
 
 class TurnStarted(TurnEvent):

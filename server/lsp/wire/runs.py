@@ -9,7 +9,7 @@ from typing_extensions import TypeAliasType
 from server.lsp.wire.base import Count, Many, Seq, SessionParams, Token, Uint, Vendor, WireModel
 from server.lsp.wire.blocks import Block, Content, Diagnostic, Range
 from server.lsp.wire.changes import ChangeSet
-from server.lsp.wire.errors import RunError
+from server.lsp.wire.errors import KilledProcess, RunError
 from server.lsp.wire.session import ConfigChange, QueueItem, Usage
 
 __all__ = [
@@ -22,7 +22,6 @@ __all__ = [
     "Finding",
     "FollowUpParams",
     "IfIdle",
-    "KilledProcess",
     "PromptAccepted",
     "PromptParams",
     "QueueOp",
@@ -152,6 +151,8 @@ class QueueUpdateResult(WireModel):
     """The queue afterwards."""
 
     queue: Many[QueueItem]
+    seq: Seq | None = None
+    """The event that told it, for the next `ifSeq`."""
 
 
 class RunCancelParams(SessionParams):
@@ -168,13 +169,6 @@ class RunCancelParams(SessionParams):
         if self.scope == "item" and self.item is None:
             raise PydanticCustomError("shape", 'have an item for scope "item"')
         return self
-
-
-class KilledProcess(WireModel):
-    """A process of a tool."""
-
-    pid: Count
-    cmd: str
 
 
 class RunCancelResult(WireModel):

@@ -360,6 +360,8 @@ class Snapshot(WireModel):
     title: str | None = None
     run: RunView | None = None
     queue: Many[QueueItem]
+    paused: bool | None = None
+    """The queue waits for the next prompt or `sendNow`; left out: it does not."""
     pending: Many[PermissionRequest | Question]
     sandbox: Sandbox | None = None
     """How far commands are held in."""

@@ -135,6 +135,8 @@ class QuestionResolved(SessionEvent):
     request: str
     option: str | None = None
     by: str
+    answers: JsonObject | None = None
+    """By the id of the question; left out, there are none."""
 
 
 class CheckpointCreated(SessionEvent):

@@ -5,15 +5,15 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from server.lsp.names import METHODS as SERVED, TOLD
+from server.lsp.names import METHODS as SERVED, SENT, TOLD
 from server.lsp.wire.base import Json, JsonObject
 from server.lsp.wire.errors import ERROR_MEANINGS
 
 __all__ = ["fill"]
 
 SECTIONS = ("methods", "events", "errors")
-BUILT = frozenset((*SERVED, *TOLD))
-"""What this release answers or takes; at run time `methods[]` of the server's capability says it."""
+BUILT = frozenset({*SERVED, *TOLD, *SENT})
+"""What this release answers or sends; at run time `methods[]` of the server's capability says which it answers."""
 EVERY_EVENT = re.compile(r"seq: |at: |type: |(run|turn|item)\??: string|from\?: number")
 
 NOTHING = "none"
@@ -62,9 +62,10 @@ def _methods(document: JsonObject) -> str:
     for name, method in methods.items():
         params = _cell(method["params"], definitions, inline)
         result = _cell(method.get("result"), definitions, inline)
-        row = f"| {_sort(method)} | `{name}` | {params} | {result} |"
+        built = "●" if name in BUILT else ""
+        row = f"| {_sort(method)} | `{name}` | {params} | {result} | {built} |"
         if method["direction"] == "client→server":
-            asked.append(f"{row} {'●' if name in BUILT else ''} |")
+            asked.append(row)
         else:
             asking.append(row)
     events = {_name(each) for each in _objects(document["events"]).values()}
@@ -75,16 +76,16 @@ def _methods(document: JsonObject) -> str:
     ]
     return "\n".join(
         (
-            "Client to server (R request, N notification, ● answered by this release):",
+            "Client to server (R request, N notification, ● known to this release):",
             "",
             "| | Method | Params | Result | |",
             "| --- | --- | --- | --- | --- |",
             *asked,
             "",
-            "Server to client, only if the client declared it:",
+            "Server to client, only if the client declared it (● sent by this release):",
             "",
-            "| | Method | Params | Result |",
-            "| --- | --- | --- | --- |",
+            "| | Method | Params | Result | |",
+            "| --- | --- | --- | --- | --- |",
             *asking,
             "",
             "The types they name. Where words are listed, a vendor's word that begins with `_` may stand",

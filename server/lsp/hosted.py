@@ -1,0 +1,169 @@
+"""A session that is loaded, with the clients that are attached to it."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from agent_core.assembly.added_roots import AddedRoots
+from agent_core.events import (
+    Attendant,
+    FolderTrust,
+    Notice,
+    SessionClients,
+    SessionRoots,
+    SessionTrust,
+    WorkspaceRoot,
+)
+from agent_core.kernel.errors import DocumentContention
+from agent_core.session import AgentSession
+from server.lsp.client_options import attendant_of
+from server.lsp.edits import EditorFiles
+from server.lsp.folders import reals
+from server.lsp.front import Front
+from server.lsp.replay import EventLog
+from server.lsp.speaking import SpeakersEnvironment
+
+CONTENTION_S = 60.0
+"""A model that tries the same edit again and again is no reason to say so each time."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Kept:
+    """What is remembered about a session while it is loaded."""
+
+    opened_ms: int
+    """When it was opened, in Unix milliseconds."""
+    used_s: float = -math.inf
+    """When it was last seen in use, in seconds of the host's clock."""
+    contended_s: dict[Path, float] = field(default_factory=dict[Path, float])
+    """When it was last told of a file that two editors have unsaved text of it."""
+    following: anyio.Lock = field(default_factory=anyio.Lock)
+
+
+@dataclass(slots=True, kw_only=True)
+class Hosted:
+    """A session that is loaded, and the editors through which it sees the workspace."""
+
+    session: AgentSession
+    root: Path
+    files: EditorFiles
+    environment: SpeakersEnvironment
+    events: EventLog
+    added: AddedRoots
+    kept: Kept
+    fronts: list[Front] = field(default_factory=list)
+    closing: anyio.Event = field(default_factory=anyio.Event)
+    closed: anyio.Event = field(default_factory=anyio.Event)
+
+    @property
+    def epoch(self) -> str:
+        """What the numbers of its events belong to."""
+        return self.events.epoch
+
+    @property
+    def newest_ms(self) -> tuple[int, int]:
+        """When something was said in it last and when it was opened, in Unix milliseconds; 0: nothing was."""
+        entries = self.session.info.entries
+        return (entries[-1].at_ms if entries else 0), self.kept.opened_ms
+
+    @property
+    def clients(self) -> Sequence[Attendant]:
+        """Who is attached."""
+        return tuple(attendant_of(front.options, editor=front.editor.name) for front in self.fronts)
+
+    @property
+    def roots(self) -> Sequence[WorkspaceRoot]:
+        """The folders of the workspace, the primary one first."""
+        primary = WorkspaceRoot(
+            folder=self.root,
+            name=self.root.name,
+            primary=True,
+            trusted=self.session.permissions.trust.trusted,
+        )
+        return (primary, *self.added.roots)
+
+    @property
+    def is_used(self) -> bool:
+        """Whether somebody has it open, or something goes on in it."""
+        if any(front.holds(self) for front in self.fronts):
+            return True
+        now = self.session.info.snapshot()
+        return now.state != "idle" or bool(now.activity.bash or now.pending)
+
+    def attach(self, front: Front) -> bool:
+        """Take a client in and tell the others; no when it is attached already."""
+        if front in self.fronts:
+            return False
+        self.fronts.append(front)
+        self.files.attach(front.editor)
+        self._tell_clients()
+        return True
+
+    def detach(self, front: Front) -> bool:
+        """Let a client go and tell the others; no when it was not attached."""
+        if front not in self.fronts:
+            return False
+        self.fronts.remove(front)
+        self.files.detach(front.editor)
+        self._tell_clients()
+        return True
+
+    async def follow_roots(self) -> None:
+        """Let the workspace have the folders that its clients have open; with nobody attached it keeps them."""
+        if not self.fronts:
+            return
+        async with self.kept.following:
+            wanted = [one for one in await self._folders() if one != self.root]
+            if await self.added.follow(wanted):
+                self.tell_roots()
+
+    async def decide_trust(self, folder: Path, *, trusted: bool) -> None:
+        """Take the user's word about a folder that was added; about any other it changes nothing.
+
+        Raises:
+            ConfigError: It could not be kept.
+        """
+        if await self.added.decide(folder, trusted=trusted):
+            items = (FolderTrust(folder=folder, trusted=trusted),)
+            self._say(lambda: self.session.info.events.say(SessionTrust(items=items)))
+            self.tell_roots()
+
+    async def _folders(self) -> Sequence[Path]:
+        """Give what the clients have open beside the primary root; who looks in from elsewhere adds nothing."""
+        found: list[Path] = []
+        for front in tuple(self.fronts):
+            folders = await anyio.to_thread.run_sync(reals, front.folders.paths)
+            if self.root in folders:
+                found.extend(folders)
+        return found
+
+    def tell_roots(self) -> None:
+        """Tell which folders there are."""
+        self._say(lambda: self.session.info.events.say(SessionRoots(roots=tuple(self.roots))))
+
+    def tell_contention(self, path: Path, error: DocumentContention) -> None:
+        """Tell all clients, once a minute at most, why an edit of a file was refused."""
+        now_s = anyio.current_time()
+        if now_s - self.kept.contended_s.get(path, -math.inf) < CONTENTION_S:
+            return
+        self.kept.contended_s = {path: now_s}
+        self._say(lambda: self.session.info.events.say(Notice(level="warning", text=str(error))))
+        for front in self.fronts:
+            if not front.subscriptions:
+                show(front, f"Tiller: {error}")
+
+    def _tell_clients(self) -> None:
+        self._say(lambda: self.session.info.events.say(SessionClients(clients=tuple(self.clients))))
+
+    def _say(self, say: Callable[[], object]) -> None:
+        if not self.closing.is_set():
+            _ = say()
+
+
+def show(front: Front, text: str) -> None:
+    """Show the user of a client an error that is the answer to nothing they asked."""
+    _ = front.connection.notify("window/showMessage", {"type": 1, "message": text})

@@ -1,0 +1,142 @@
+"""The deltas of what has not ended yet: the only ones that a reconnecting client still needs."""
+
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from agent_core.events import (
+    BashEnded,
+    BashOutput,
+    Delta,
+    Event,
+    MessageDelta,
+    MessageEnded,
+    RunEnded,
+    RunStarted,
+    Stamped,
+    ThoughtDelta,
+    ThoughtEnded,
+    ToolEnded,
+    ToolInputDelta,
+    ToolOutputDelta,
+    ToolRunning,
+)
+
+OPEN_CHARS: Final = 1 << 20
+"""How much text of unfinished items is kept; a client that would need more gets a snapshot."""
+PIECES: Final = 512
+
+_Key = tuple[type, str]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Open:
+    """An item that streams: its text, and where in it each delta ended."""
+
+    shape: Delta
+    at_ms: int = 0
+    chars: int = 0
+    forgotten_to: int = 0
+    """Deltas up to this number are gone."""
+    seqs: "array[int]" = field(default_factory=lambda: array("Q"))
+    ends: "array[int]" = field(default_factory=lambda: array("Q"))
+    pieces: list[str] = field(default_factory=list[str])
+
+    def add(self, stamped: Stamped, text: str) -> None:
+        self.seqs.append(stamped.seq)
+        self.chars += len(text)
+        self.ends.append(self.chars)
+        self.at_ms = stamped.at_ms
+        self.pieces.append(text)
+        if len(self.pieces) > PIECES:
+            self.pieces[:] = ["".join(self.pieces)]
+
+    def forget(self) -> None:
+        """Let go of all so far."""
+        self.forgotten_to = self.seqs[-1]
+        self.chars = 0
+        del self.seqs[:], self.ends[:], self.pieces[:]
+
+    def after(self, seq: int) -> Iterator[Stamped]:
+        """Give what came after a number; what followed without anything between it comes as one."""
+        text = "".join(self.pieces)
+        start = cut = first = last = 0
+        for number, end in zip(self.seqs, self.ends, strict=True):
+            if number <= seq:
+                start = end
+                continue
+            if first and number != last + 1:
+                yield self._piece(first, last, text[start:cut])
+                start, first = cut, 0
+            first = first or number
+            last, cut = number, end
+        if first:
+            yield self._piece(first, last, text[start:cut])
+
+    def _piece(self, first: int, last: int, text: str) -> Stamped:
+        return Stamped(
+            seq=last, first=first, at_ms=self.at_ms, event=replace(self.shape, text=text)
+        )
+
+
+class OpenItems:
+    """Keeps the deltas of every unfinished item, with their numbers, until it ends."""
+
+    def __init__(self) -> None:
+        self._open: dict[_Key, _Open] = {}
+        self._chars = 0
+
+    def see(self, stamped: Stamped) -> None:
+        """Take an event in."""
+        event = stamped.event
+        if isinstance(event, Delta):
+            self._add(stamped, event)
+        elif isinstance(event, RunStarted | RunEnded):
+            self._forget_runs()
+        else:
+            for key in _ended_by(event):
+                known = self._open.pop(key, None)
+                self._chars -= known.chars if known is not None else 0
+
+    def covers(self, seq: int) -> bool:
+        """Tell whether everything after a number is still there."""
+        return all(one.forgotten_to <= seq for one in self._open.values())
+
+    def after(self, seq: int) -> list[Stamped]:
+        """Give the deltas after a number, in order."""
+        found = [piece for one in self._open.values() for piece in one.after(seq)]
+        return sorted(found, key=lambda one: one.seq)
+
+    def _add(self, stamped: Stamped, event: Delta) -> None:
+        key = (type(event), "" if isinstance(event, BashOutput) else event.item)
+        known = self._open.get(key)
+        if known is None:
+            known = self._open[key] = _Open(shape=replace(event, text=""))
+        known.add(stamped, event.text)
+        self._chars += len(event.text)
+        if self._chars > OPEN_CHARS:
+            largest = max(self._open.values(), key=lambda one: one.chars)
+            self._chars -= largest.chars
+            largest.forget()
+
+    def _forget_runs(self) -> None:
+        """Nothing of a run follows its end; the user's own command may go on."""
+        self._open = {key: one for key, one in self._open.items() if key[0] is BashOutput}
+        self._chars = sum(one.chars for one in self._open.values())
+
+
+def _ended_by(event: Event) -> tuple[_Key, ...]:
+    match event:
+        case MessageEnded(item=item):
+            return ((MessageDelta, item),)
+        case ThoughtEnded(item=item):
+            return ((ThoughtDelta, item),)
+        case ToolRunning(item=item):
+            return ((ToolInputDelta, item),)
+        case ToolEnded(item=item):
+            return ((ToolInputDelta, item), (ToolOutputDelta, item))
+        case BashEnded():
+            return ((BashOutput, ""),)
+        case _:
+            return ()

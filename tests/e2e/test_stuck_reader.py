@@ -1,0 +1,164 @@
+"""One client stops reading while three others work: they do not notice, and little is held for it."""
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import AsyncGenerator, Generator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from typing_extensions import override
+
+from bench.kit import percentile
+from server.cli.in_process import SWITCH_S
+from server.lsp.config import ServerConfig
+from server.lsp.runtime import Runtime
+from tests.e2e.test_stuck_client import SOCKET_BYTES, Seat, contention, seated
+from tests.support.lsp_client import Subscription
+from tests.support.processes import resident_bytes
+from tests.support.server import Ground, prompt
+from tests.support.sizes import at_size
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
+
+PAUSE_S = at_size(ci=5, campaign=60)
+OTHERS = 3
+MB = 1024 * 1024
+DELTA = "x" * 299 + " "
+DELTAS_A_SECOND = 500
+RATIO = 1.2
+LAG_S = 0.05
+HELD_BYTES = 4 * MB
+TICK_S = 0.005
+PACE_S = 0.02
+"""Between two prompts of one client; three that never pause would be all that is measured."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Figures:
+    """What one phase showed."""
+
+    took_s: list[float] = field(default_factory=list[float])
+    lags_s: list[float] = field(default_factory=list[float])
+    held_bytes: int = 0
+    grown_bytes: int = 0
+
+    @property
+    def p95_s(self) -> float:
+        return percentile(self.took_s, 95)
+
+    @override
+    def __str__(self) -> str:
+        return (
+            f"{len(self.took_s)} runs of the others, p95 {self.p95_s * 1000:.1f} ms; the loop came back "
+            f"{percentile(self.lags_s, 99) * 1000:.1f} ms late (p99), {max(self.lags_s) * 1000:.1f} ms at most; "
+            f"{self.held_bytes / MB:.2f} MB held for the fourth; the process grew by {self.grown_bytes / MB:.1f} MB"
+        )
+
+
+@pytest.fixture(autouse=True)
+def _process_of_a_server() -> Generator[None, None, None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_S)
+    yield
+    sys.setswitchinterval(before)
+
+
+async def test_three_who_work_do_not_notice_one_who_does_not_read(ground: Ground) -> None:
+    long = {
+        "text": DELTA * DELTAS_A_SECOND * PAUSE_S,
+        "deltas": DELTAS_A_SECOND * PAUSE_S,
+        "delta_delay_s": 1 / DELTAS_A_SECOND,
+    }
+    ground.provider.script(
+        [
+            {"when": "ping", "text": "pong", "repeat": -1},
+            {"when": "flood", **long, "repeat": -1},
+        ]
+    )
+    config = ServerConfig(env=dict(ground.env), home=ground.dirs.home)
+    async with (
+        Runtime(config) as runtime,
+        seated(runtime, ground.root, socket_bytes=SOCKET_BYTES) as fourth,
+        _workers(runtime, ground.root.parent) as workers,
+    ):
+        stream = fourth.client.subscribe()
+        await stream.ready()
+        free = await _phase(fourth, workers)
+        await stream.wait(type="run.ended", timeout_s=60)
+        slower = contention()
+        fourth.client.stop_reading()
+        stuck = await _phase(fourth, workers)
+        slower = max(slower, contention())
+        print(f"it reads:   {free}\nit does not: {stuck}\n{slower:.2f} times slower than alone")
+        fourth.client.resume_reading()
+        await _caught_up(stream)
+    assert stuck.p95_s <= max(free.p95_s * RATIO, 0.01) * slower
+    assert max(stuck.lags_s) <= max(LAG_S * slower, max(free.lags_s) * 1.5)
+    assert stuck.held_bytes <= HELD_BYTES
+    assert stuck.grown_bytes - max(free.grown_bytes, 0) <= HELD_BYTES * slower
+
+
+async def _phase(fourth: Seat, workers: list[tuple[Seat, Subscription]]) -> Figures:
+    """Let all work for a while."""
+    figures = Figures()
+    grown = resident_bytes(os.getpid())
+    _ = fourth.client.call("agent/prompt", prompt("flood"))
+    async with asyncio.TaskGroup() as tasks:
+        watching = tasks.create_task(_watch(fourth, figures))
+        until = time.monotonic() + PAUSE_S
+        working = [tasks.create_task(_work(one, figures, until)) for one in workers]
+        _ = await asyncio.wait(working)
+        watching.cancel()
+    figures.grown_bytes = resident_bytes(os.getpid()) - grown
+    return figures
+
+
+async def _work(worker: tuple[Seat, Subscription], figures: Figures, until: float) -> None:
+    seat, stream = worker
+    while time.monotonic() < until:
+        begun = time.perf_counter()
+        accepted = await seat.client.request("agent/prompt", prompt("ping"))
+        await stream.wait(type="run.ended", run=accepted["run"])
+        figures.took_s.append(time.perf_counter() - begun)
+        await asyncio.sleep(PACE_S)
+
+
+async def _watch(fourth: Seat, figures: Figures) -> None:
+    while True:
+        begun = time.perf_counter()
+        await asyncio.sleep(TICK_S)
+        figures.lags_s.append(time.perf_counter() - begun - TICK_S)
+        figures.held_bytes = max(figures.held_bytes, fourth.held_bytes)
+
+
+async def _caught_up(stream: Subscription) -> None:
+    """Wait until the client has the end of its second run, in ranges without a hole, or was left behind."""
+    last = stream.last or 0
+    waiting = asyncio.ensure_future(  # noqa: TID251 - awaited below
+        stream.wait(type="run.ended", after=last, timeout_s=60)
+    )
+    await asyncio.wait([waiting, stream.call.answer], return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    assert stream.faults == []
+
+
+@asynccontextmanager
+async def _workers(
+    runtime: Runtime, folder: Path
+) -> AsyncGenerator[list[tuple[Seat, Subscription]]]:
+    async with AsyncExitStack() as things:
+        workers: list[tuple[Seat, Subscription]] = []
+        for number in range(OTHERS):
+            root = folder / f"other{number}"
+            root.mkdir()
+            seat = await things.enter_async_context(seated(runtime, root))
+            stream = seat.client.subscribe()
+            await stream.ready()
+            accepted = await seat.client.request("agent/prompt", prompt("ping"))
+            await stream.wait(type="run.ended", run=accepted["run"])
+            workers.append((seat, stream))
+        yield workers

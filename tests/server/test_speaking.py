@@ -1,0 +1,48 @@
+"""A session works in the environment of whoever speaks, and of nobody who was refused."""
+
+from pathlib import Path
+
+import pytest
+
+from agent_core.kernel.environment import CurrentEnvironment, EnvironmentWithout
+from server.lsp.origin import Origin
+from server.lsp.speaking import SpeakersEnvironment
+
+ADA, BOB = {"PATH": "/ada", "KEY": "a"}, {"PATH": "/bob"}
+
+
+def test_holders_see_the_exchange() -> None:
+    environment = CurrentEnvironment(ADA)
+    without = EnvironmentWithout(environment, hidden=frozenset({"KEY"}))
+    assert (dict(environment), dict(without)) == (ADA, {"PATH": "/ada"})
+    assert (len(without), "KEY" in without, without.get("KEY")) == (1, False, None)
+    environment.use({**BOB, "KEY": "b"})
+    assert (environment["KEY"], dict(without)) == ("b", {"PATH": "/bob"})
+
+
+def test_values_are_not_shown() -> None:
+    environment = CurrentEnvironment(ADA)
+    assert repr(environment) == "<CurrentEnvironment of 2 variables>"
+    assert "/ada" not in repr(Origin(env=ADA, cwd=Path("/w"), pid=7))
+
+
+def test_who_is_refused_changes_nothing() -> None:
+    environment = SpeakersEnvironment(ADA)
+    with pytest.raises(ValueError, match="no"), environment.speaks(BOB):
+        raise ValueError("no")
+    assert dict(environment) == ADA
+    with environment.speaks(BOB):
+        assert environment["PATH"] == "/bob"
+    assert dict(environment) == BOB
+
+
+def test_words_that_wait_bring_their_environment_when_they_are_taken_up() -> None:
+    environment, queue = SpeakersEnvironment(ADA), ["q1", "q2"]
+    environment.follow(lambda: queue)
+    environment.will_speak("q1", BOB)
+    environment.will_speak("q2", {"PATH": "/eve"})
+    assert environment["PATH"] == "/ada"
+    queue.remove("q1")
+    assert environment["PATH"] == "/bob"
+    queue.remove("q2")
+    assert environment["PATH"] == "/eve"
