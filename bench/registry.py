@@ -3,23 +3,28 @@
 from bench import (
     acknowledged,
     cold_start,
+    events,
     memory,
     providers,
     reference_agent,
     request_sent,
     search,
     sessions,
+    shim,
     streaming,
     tool_loop,
     tools,
+    workspaces,
 )
 from bench.kit import Benchmark
 
 BENCHMARKS: tuple[Benchmark, ...] = (
     cold_start.BENCHMARK,
+    shim.BENCHMARK,
     acknowledged.BENCHMARK,
     request_sent.BENCHMARK,
     streaming.BENCHMARK,
+    events.BENCHMARK,
     providers.BENCHMARK,
     tool_loop.BENCHMARK,
     tools.BENCHMARK,
@@ -27,4 +32,5 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     sessions.BENCHMARK,
     reference_agent.BENCHMARK,
     memory.BENCHMARK,
+    workspaces.BENCHMARK,
 )

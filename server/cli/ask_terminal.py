@@ -12,6 +12,7 @@ from agent_core.events import (
     PermissionRequest,
     PermissionRequested,
     PermissionResolved,
+    QuestionRequested,
     TrustSubject,
 )
 from agent_core.kernel.errors import TillerError
@@ -56,6 +57,9 @@ async def ask_on_terminal(session: AgentSession, *, read_line: ReadLine, write: 
                     case PermissionRequested(request=request):
                         scope = waiting[request.request] = anyio.CancelScope()
                         group.start_soon(ask, request, scope)
+                    case QuestionRequested(request=question):
+                        # There is no form here: the defaults count, and whoever asked is told.
+                        session.questions.give_up(question.request)
                     case PermissionResolved(request=request, by=by):
                         waiting.pop(request, anyio.CancelScope()).cancel()
                         if by != BY:

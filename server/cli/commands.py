@@ -7,12 +7,24 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from agent_core.kernel.redaction import Redactor
-from server.cli import auth, config, demo, doctor, models, policy, run, sessions, trust
-from server.cli.crashes import log_crashes
+from server import VERSION
+from server.cli import (
+    auth,
+    config,
+    daemon,
+    demo,
+    doctor,
+    models,
+    policy,
+    run,
+    sessions,
+    trace,
+    trust,
+)
 from server.cli.environment import Commands, Environment, read_environment
 from server.cli.exits import FAILED, USAGE, complain
 from server.cli.standard import abandon, complete
-from server.lsp.names import VERSION
+from server.lsp.crashes import log_crashes
 from server.lsp.redacted_log import hide_in_log
 
 DESCRIPTION = "Tiller: a coding agent that lives in the editor's own protocol."
@@ -41,6 +53,8 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "policy": policy,
     "trust": trust,
     "doctor": doctor,
+    "daemon": daemon,
+    "trace": trace,
 }
 
 

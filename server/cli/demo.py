@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -23,12 +24,16 @@ from server.cli.demo_editor import DemoEditor
 from server.cli.demo_view import DemoView
 from server.cli.environment import Commands, Environment
 from server.cli.exits import DONE, FAILED, complain
+from server.daemon.calling import Unreachable
+from server.daemon.control import ask_daemon, wait_until_gone
+from server.daemon.places import log_path
 
 EXAMPLE: Final = "example: tiller demo"
 PROMPT: Final = "The tests of this project fail. Please find out why and repair the code."
 EMBEDDED: Final = "embedded/repair"
 SAMPLE: Final = Path(__file__).parent / "sample"
 RUN_S: Final = 600.0
+STOP_S: Final = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +70,12 @@ async def _demo(folder: Path, environment: Environment, *, debug: bool) -> int:
     view.plain(_tests(stage))
     view.head(f"An editor starts `tiller lsp` and asks {_named(stage.model)}:")
     view.plain(f"  «{PROMPT}»\n")
-    async with DemoEditor(stage.project, stage.variables, debug=debug) as editor:
-        session = await editor.begin(stage.model)
-        result = await asyncio.wait_for(editor.ask(PROMPT, view.see), RUN_S)
+    try:
+        async with DemoEditor(stage.project, stage.variables, debug=debug) as editor:
+            session = await editor.begin(stage.model)
+            result = await asyncio.wait_for(editor.ask(PROMPT, view.see), RUN_S)
+    finally:
+        await _stop_daemon(stage.variables, debug=debug)
     view.head("What changed:")
     view.plain(_diff(stage.project) or "nothing\n")
     view.head("Its tests, after:")
@@ -79,6 +87,17 @@ async def _demo(folder: Path, environment: Environment, *, debug: bool) -> int:
         complain("demo", "the tests still fail; see above what the model said")
         return FAILED
     return DONE
+
+
+async def _stop_daemon(variables: Mapping[str, str], *, debug: bool) -> None:
+    """Stop the daemon that the editor's `tiller lsp` has started, and wait until it has gone."""
+    with suppress(Unreachable):
+        _ = await asyncio.to_thread(ask_daemon, variables, "stopNow")
+    _ = await wait_until_gone(variables, SystemClock(), within_s=STOP_S)
+    if debug:
+        with suppress(OSError):
+            log = await asyncio.to_thread(Path(log_path(variables)).read_text, "utf-8")
+            _ = sys.stderr.write(log)
 
 
 async def _set_up(folder: Path, environment: Environment) -> Stage:
@@ -94,7 +113,13 @@ async def _set_up(folder: Path, environment: Environment) -> Stage:
     path = os.pathsep.join(
         (str(Path(sys.executable).parent), environment.variables.get("PATH", ""))
     )
-    variables = {**environment.variables, "TILLER_CONFIG_DIR": str(config), "PATH": path}
+    variables = {
+        **environment.variables,
+        "TILLER_CONFIG_DIR": str(config),
+        # A daemon of its own: it neither uses the user's nor outlives the demo.
+        "TILLER_RUNTIME_DIR": str(folder / "runtime"),
+        "PATH": path,
+    }
     return Stage(
         project=project,
         config=config,

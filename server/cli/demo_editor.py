@@ -57,7 +57,6 @@ class DemoEditor:
             "-m",
             "server.cli.entry",
             "lsp",
-            "--in-process",
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=None if self._debug else asyncio.subprocess.DEVNULL,

@@ -16,7 +16,7 @@ from server.cli.doctor_checks import Check, checks
 from server.cli.environment import Commands, Environment
 from server.cli.exits import DONE, code_of_error, complain
 
-EXAMPLE: Final = "example: tiller doctor --workspace ~/work/project"
+EXAMPLE: Final = "example: tiller doctor --workspace ~/project"
 MARKS: Final[Mapping[str, str]] = {"ok": "ok", "note": "note", "missing": "MISSING"}
 WIDTH: Final = 17
 

@@ -22,7 +22,7 @@ from agent_core.workspace.sandbox import (
     scrubbed,
 )
 from agent_core.workspace.sandbox.probe import INSTALL, find_program
-from server.lsp.names import VERSION
+from server import VERSION
 
 Status = Literal["ok", "note", "missing"]
 TRY_S: Final = 10.0

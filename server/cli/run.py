@@ -30,10 +30,10 @@ from server.cli.exits import (
     code_of_run,
     complain,
 )
-from server.cli.own_process import hide
 from server.cli.render import JsonView, TextView, View
 from server.cli.run_session import open_or_copy
 from server.cli.standard import Output, OutputLost, abandon, speak_json
+from server.lsp.own_process import hide
 
 EXAMPLE = 'example: tiller run --model openai/gpt-5.1 "The tests fail. Please repair them."'
 MODES = ("plan", "ask", "auto", "yolo")
@@ -222,7 +222,8 @@ async def _converse(
         while events := await reader.take():
             for stamped in events:
                 view.see(stamped)
-                if isinstance(stamped.event, RunEnded):
+                # A run that an earlier process left behind may be told to have ended first.
+                if isinstance(stamped.event, RunEnded) and stamped.event.run == receipt.run:
                     reader.finish()
     finally:
         reader.close()

@@ -15,7 +15,7 @@ from agent_core.resources.trust_store import TrustStore
 from server.cli.environment import Commands, Environment
 from server.cli.exits import DONE, FAILED, code_of_error, complain
 
-EXAMPLE: Final = "example: tiller trust add ~/work/project"
+EXAMPLE: Final = "example: tiller trust add ~/project"
 
 
 def add_parser(commands: Commands) -> None:

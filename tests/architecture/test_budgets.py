@@ -65,6 +65,8 @@ def _sizes_over(source: Source) -> Iterator[tuple[str, str]]:
 
 def _definitions_over(scope: ast.AST, *, prefix: str) -> Iterator[tuple[str, str]]:
     for node in ast.iter_child_nodes(scope):
+        if isinstance(node, ast.expr):
+            continue
         if not isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield from _definitions_over(node, prefix=prefix)
             continue

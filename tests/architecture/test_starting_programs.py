@@ -25,6 +25,9 @@ STARTING: Mapping[str, str] = {
     "server/cli/demo.py": "the demonstration",
     "server/cli/demo_editor.py": "our own server",
     "server/cli/doctor_checks.py": "programs, with --version",
+    "server/cli/trace_record.py": "the server that the user names, to listen in",
+    "server/cli/trace_replay.py": "our own server, or the one that the user names",
+    "server/daemon/starting.py": "our own daemon",
 }
 # "path: line of code" → why it is no git that could be talked into something.
 WITH_GIT: Mapping[str, str] = {

@@ -1,0 +1,1 @@
+"""The per-user process that serves every editor, and what editors spawn to reach it."""

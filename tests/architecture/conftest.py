@@ -1,0 +1,15 @@
+"""Gives tests of the whole code time to read it: whichever comes first in a process parses every file."""
+
+from pathlib import Path
+
+import pytest
+
+READ_ALL_S = 90
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave tests alone that say themselves how long they may take."""
+    for item in items:
+        if HERE in item.path.parents and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(READ_ALL_S))

@@ -1,0 +1,128 @@
+"""A document that is told again is, to the character, the one that the daemon's own mirror has."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+from lsprotocol import converters, types
+
+from server.daemon.message import Message, read
+from server.daemon.retold import AT_ONCE, MAX_CHANGES, Retold
+from server.lsp.documents import Mirror
+
+URI = "file:///a.py"
+Json = dict[str, Any]
+CONVERTER = converters.get_converter()
+
+TEXTS = st.text(alphabet="ab\n\r\té𝄞世 ", max_size=30)
+PLACES = st.integers(min_value=0, max_value=12)
+RANGES = st.builds(
+    lambda a, b, c, d: {
+        "start": {"line": a, "character": b},
+        "end": {"line": c, "character": d},
+    },
+    *[PLACES] * 4,
+)
+CHANGES = st.one_of(
+    st.builds(lambda place, text: {"range": place, "text": text}, RANGES, TEXTS),
+    st.builds(lambda text: {"text": text}, TEXTS),
+)
+
+
+def message(method: str, params: Json) -> Message:
+    told = read(json.dumps({"jsonrpc": "2.0", "method": method, "params": params}).encode())
+    assert told is not None
+    return told
+
+
+def opened(text: str, *, version: int = 1) -> Message:
+    item = {"uri": URI, "languageId": "python", "version": version, "text": text}
+    return message("textDocument/didOpen", {"textDocument": item})
+
+
+def changed(version: int, *changes: Json) -> Message:
+    named = {"uri": URI, "version": version}
+    return message("textDocument/didChange", {"textDocument": named, "contentChanges": changes})
+
+
+def mirrored(bodies: list[bytes], encoding: str) -> tuple[str, int]:
+    """Give text and version as the daemon has them after these messages."""
+    mirror = Mirror()
+    mirror.use_encoding(encoding)
+    for body in bodies:
+        told = json.loads(body)
+        if told["method"] == "textDocument/didOpen":
+            shape = types.DidOpenTextDocumentParams
+            mirror.did_open(CONVERTER.structure(told["params"], shape))
+        else:
+            changes = types.DidChangeTextDocumentParams
+            mirror.did_change(CONVERTER.structure(told["params"], changes))
+    document = mirror.get(URI)
+    assert document is not None
+    return document.text, document.version
+
+
+@given(
+    text=TEXTS,
+    steps=st.lists(st.lists(CHANGES, min_size=1, max_size=3), max_size=12),
+    encoding=st.sampled_from(["utf-8", "utf-16", "utf-32"]),
+    most=st.integers(min_value=0, max_value=4),
+)
+def test_what_is_told_again_is_what_the_mirror_has(
+    text: str, steps: list[list[Json]], encoding: str, most: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("server.daemon.retold.MAX_CHANGES", most)
+        first = opened(text)
+        kept, all_bodies = Retold(first), [first.body]
+        for number, changes in enumerate(steps, start=2):
+            change = changed(number, *changes)
+            kept.change(change, encoding=encoding)
+            all_bodies.append(change.body)
+        told = kept.messages()
+    assert mirrored(told, encoding) == mirrored(all_bodies, encoding)
+    assert len(told) <= most + 1
+
+
+def test_a_document_that_is_typed_in_for_ever_stays_small() -> None:
+    kept = Retold(opened("x"))
+    place = {"line": 0, "character": 0}
+    for version in range(2, MAX_CHANGES * 2):
+        change = changed(version, {"range": {"start": place, "end": place}, "text": "y"})
+        kept.change(change, encoding="utf-16")
+        assert len(kept.messages()) <= MAX_CHANGES + AT_ONCE
+    assert mirrored(kept.messages(), "utf-16") == ("y" * (MAX_CHANGES * 2 - 2) + "x", 1999)
+
+
+def test_a_whole_text_makes_all_before_it_needless() -> None:
+    kept = Retold(opened("x"))
+    for version in range(2, 50):
+        kept.change(changed(version, {"text": f"text {version}"}), encoding="utf-16")
+    assert len(kept.messages()) == 2
+    assert mirrored(kept.messages(), "utf-16") == ("text 49", 49)
+
+
+def test_a_text_that_is_sent_along_when_it_is_saved_counts() -> None:
+    kept = Retold(opened("x"))
+    kept.change(changed(7, {"text": "drifted"}), encoding="utf-16")
+    kept.save("saved")
+    assert mirrored(kept.messages(), "utf-16") == ("saved", 7)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"text": 5},
+        {"text": "a", "range": {"start": {"line": 0}}},
+        {"text": "a", "range": {"start": {"line": "0", "character": 0}, "end": {}}},
+        "no object",
+    ],
+    ids=["text", "half a place", "words for numbers", "no object"],
+)
+def test_what_cannot_be_followed_is_kept_as_it_came(odd: Any) -> None:
+    kept = Retold(opened("x"))
+    told = [changed(2, {"text": "one"}), changed(3, odd), changed(4, {"text": "two"})]
+    for change in told:
+        kept.change(change, encoding="utf-16")
+    assert kept.messages()[1:] == [change.body for change in told]
