@@ -5,11 +5,14 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import asynccontextmanager
 from typing import Final
 
 from lsprotocol import types
 
 from server.lsp.app import App
+from server.lsp.collecting import ShortLooks
 from server.lsp.config import from_environment
 from server.lsp.crashes import log_crashes
 from server.lsp.own_process import hide
@@ -55,8 +58,12 @@ async def _serve(first_bytes: bytes, tell: str | None) -> int:
     reader, sink = await stdio_streams()
     # Beside the first answer: it costs some milliseconds, and no tool runs before that.
     hiding = asyncio.get_running_loop().run_in_executor(None, hide)
+    looks = ShortLooks()
     try:
-        async with Runtime(from_environment()) as runtime:
+        async with (
+            Runtime(from_environment(), on_loaded=looks.begin) as runtime,
+            _beside(looks.keep_tidy(lambda: runtime.working() > 0)),
+        ):
             app = App(runtime)
             if tell is not None:
                 _tell_when_answered(app, tell)
@@ -64,6 +71,14 @@ async def _serve(first_bytes: bytes, tell: str | None) -> int:
             return await app.connection.serve(_Continued(first_bytes, reader), sink, parent="watch")
     finally:
         await hiding
+
+
+@asynccontextmanager
+async def _beside(work: Coroutine[None, None, None]) -> AsyncGenerator[None]:
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(work)
+        yield
+        _ = task.cancel()
 
 
 class _Continued:

@@ -71,6 +71,7 @@ class Daemon:
         clock: Clock | None = None,
         version: str = VERSION,
         checks: Callable[[Checks], Checks] = lambda usual: usual,
+        on_loaded: Callable[[], None] = lambda: None,
         on_leaving: Callable[[], None] = lambda: None,
     ) -> None:
         """Take what it works with; nothing is opened yet.
@@ -80,6 +81,7 @@ class Daemon:
             clock: Time; None: the machine's.
             version: What it says it is.
             checks: Changes how who comes is looked at.
+            on_loaded: Called when the agent has been loaded.
             on_leaving: Called once, when it begins to leave.
         """
         self._config = config
@@ -87,7 +89,7 @@ class Daemon:
         self._version = version
         self._checks = checks
         self._on_leaving = on_leaving
-        self._runtime = Runtime(config)
+        self._runtime = Runtime(config, on_loaded=on_loaded)
         self._converter = make_converter()
         self._connections: set[Connection] = set()
         self._leaving = asyncio.Event()
@@ -189,8 +191,12 @@ class Daemon:
         _log.info("Nobody has used the daemon for %g s: it leaves.", quiet.limit_s)
         self.leave()
 
+    def is_working(self) -> bool:
+        """Tell whether something goes on in a session."""
+        return self._runtime.working() > 0
+
     def _is_used(self) -> bool:
-        return bool(self._connections) or self._runtime.working() > 0
+        return bool(self._connections) or self.is_working()
 
     async def _welcome(self, hello: Hello, reader: Reader, sink: Sink) -> None:
         if hello.ask is not None:

@@ -16,6 +16,7 @@ from server.daemon.daemon import Daemon
 from server.daemon.errors import CannotServe
 from server.daemon.folders import private_folder
 from server.daemon.log_file import log_to
+from server.lsp.collecting import ShortLooks
 from server.lsp.config import ServerConfig, from_environment
 from server.lsp.crashes import log_crashes
 from server.lsp.own_process import hide
@@ -66,15 +67,18 @@ def main(arguments: Sequence[str]) -> int:
 async def _run(config: ServerConfig) -> int:
     loop = asyncio.get_running_loop()
     hiding = loop.run_in_executor(None, hide)
-    daemon = Daemon(config, on_leaving=_leave_in_time)
+    looks = ShortLooks()
+    daemon = Daemon(config, on_loaded=looks.begin, on_leaving=_leave_in_time)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, daemon.leave)
     # Whoever started it may have a terminal that closes. Not `SIG_IGN`: commands would inherit that.
     signal.signal(signal.SIGHUP, _stay)
+    tidying = asyncio.create_task(looks.keep_tidy(daemon.is_working))  # noqa: TID251 - ended below
     try:
         if not await daemon.run(opened=_let_go_of_starter):
             _log.info("another daemon serves already")
     finally:
+        _ = tidying.cancel()
         await hiding
     return SERVED
 

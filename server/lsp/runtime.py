@@ -7,7 +7,7 @@ rest is loaded on a thread while the editor opens its documents.
 import asyncio
 import importlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Self
@@ -26,14 +26,22 @@ _log = logging.getLogger(__name__)
 class Runtime:
     """Loads the agent once and owns the host of all sessions; used as a context around `serve`."""
 
-    def __init__(self, config: ServerConfig, **hosting: Any) -> None:
+    def __init__(
+        self,
+        config: ServerConfig,
+        *,
+        on_loaded: Callable[[], None] = lambda: None,
+        **hosting: Any,
+    ) -> None:
         """Begin with nothing loaded.
 
         Args:
             config: The environment of the process.
+            on_loaded: Called when the agent has been loaded.
             hosting: Given on to the host: another clock, another way to open sessions.
         """
         self._config = config
+        self._on_loaded = on_loaded
         self._hosting = hosting
         self._tasks = asyncio.TaskGroup()
         self._loading: asyncio.Task[Any] | None = None
@@ -112,6 +120,7 @@ class Runtime:
         host = module.Host(self._config, **self._hosting)
         self._tasks.create_task(host.run(), name="sessions")
         await host.ready()
+        self._on_loaded()
         return host
 
 

@@ -1,17 +1,20 @@
 """Connections that drop at random points of a long run: whoever comes back misses nothing and sees nothing twice."""
 
 import asyncio
+import json
 import random
 import socket
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
 from server.lsp.app import App
 from server.lsp.config import ServerConfig
 from server.lsp.runtime import Runtime
+from tests.support.daemons import daemon_process, editor
 from tests.support.lsp_client import RawClient
 from tests.support.lsp_profiles import PANEL
 from tests.support.reducer import Json, Reduced
@@ -23,10 +26,28 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(600)]
 
 DROPS = at_size(ci=20, campaign=500)
 WORDS = 40
+Connect: TypeAlias = Callable[[], AbstractAsyncContextManager[RawClient]]
 COMMAND = "for n in 1 2 3 4 5 6; do echo $n; done"
 
 
-async def test_dropping_at_random_points_loses_nothing_and_doubles_nothing(ground: Ground) -> None:
+@asynccontextmanager
+async def _in_process(ground: Ground) -> AsyncGenerator[Connect]:
+    config = ServerConfig(env=dict(ground.env), home=ground.dirs.home)
+    async with Runtime(config) as runtime:
+        yield lambda: _connected(runtime, ground.root)
+
+
+@asynccontextmanager
+async def _at_the_daemon(ground: Ground) -> AsyncGenerator[Connect]:
+    env = dict(ground.env)
+    async with daemon_process(env):
+        yield lambda: _called(env, ground.root)
+
+
+@pytest.mark.parametrize("served", [_in_process, _at_the_daemon], ids=["in process", "daemon"])
+async def test_dropping_at_random_points_loses_nothing_and_doubles_nothing(
+    ground: Ground, served: Callable[[Ground], AbstractAsyncContextManager[Connect]]
+) -> None:
     chance = chance_of(7)
     turns = [
         turn
@@ -42,8 +63,7 @@ async def test_dropping_at_random_points_loses_nothing_and_doubles_nothing(groun
     ]
     ground.provider.script(turns)
     observer, dropper = Reduced(), Reduced()
-    config = ServerConfig(env=dict(ground.env), home=ground.dirs.home)
-    async with Runtime(config) as runtime, _connected(runtime, ground.root) as client:
+    async with served(ground) as connect, connect() as client:
         watching = client.subscribe()
         await watching.ready()
         session = watching.snapshot["session"]
@@ -53,13 +73,13 @@ async def test_dropping_at_random_points_loses_nothing_and_doubles_nothing(groun
             accepted = await client.request("agent/prompt", prompt("go"))
             runs += 1
             while drops < DROPS and not _has_ended(watching.events, accepted["run"]):
-                await _drop(runtime, ground.root, session, dropper, chance)
+                await _drop(connect, session, dropper, chance)
                 drops += 1
             await watching.wait(type="run.ended", run=accepted["run"], timeout_s=30)
         ended = watching.of("run.ended")[-1]
         idle = await watching.wait(type="session.state", state="idle", after=ended["seq"])
         last = idle["seq"]
-        await _drop(runtime, ground.root, session, dropper, chance, until=last)
+        await _drop(connect, session, dropper, chance, until=last)
         await watching.reached(dropper.last or 0)
     for value in watching.frames:
         observer.take(value)
@@ -74,8 +94,9 @@ async def test_dropping_at_random_points_loses_nothing_and_doubles_nothing(groun
     assert whole
 
 
-def _of(events: dict[int, Json], numbers: range) -> dict[int, Json]:
-    return {seq: event for seq, event in events.items() if seq in numbers}
+def _of(events: dict[int, Json], numbers: range) -> dict[int, str]:
+    """Give the events with their fields in the order in which they came."""
+    return {seq: json.dumps(event) for seq, event in events.items() if seq in numbers}
 
 
 def _has_ended(events: list[dict[str, object]], run: str) -> bool:
@@ -83,8 +104,7 @@ def _has_ended(events: list[dict[str, object]], run: str) -> bool:
 
 
 async def _drop(
-    runtime: Runtime,
-    root: Path,
+    connect: Connect,
     session: str,
     dropper: Reduced,
     chance: random.Random,
@@ -92,7 +112,7 @@ async def _drop(
     until: int | None = None,
 ) -> None:
     """Come back with what is known, listen for a moment, and break off in the middle."""
-    async with _connected(runtime, root) as client:
+    async with connect() as client:
         named = {} if dropper.epoch is None else {"epoch": dropper.epoch}
         stream = client.subscribe(session, since=dropper.last, **named)
         if until is not None:
@@ -116,6 +136,13 @@ async def _connected(runtime: Runtime, root: Path) -> AsyncGenerator[RawClient]:
             await client.initialize(PANEL, root=root)
             yield client
         app.connection.close()
+
+
+@asynccontextmanager
+async def _called(env: Mapping[str, str], root: Path) -> AsyncGenerator[RawClient]:
+    async with await editor(env) as client:
+        await client.initialize(PANEL, root=root)
+        yield client
 
 
 @pytest.mark.parametrize("ends", ["well", "killed"])

@@ -1,7 +1,9 @@
 """The stream of one `agent/subscribe`: checked for holes and overlaps, kept in order, waited on."""
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Literal, TypeVar
 
 from tests.support.lsp_connection import Call, ClientError
@@ -62,7 +64,7 @@ class Subscription:
             TimeoutError: No such event has come in time.
         """
 
-        index = 0
+        index = bisect_right(self.events, after, key=itemgetter("seq")) if after else 0
 
         def found() -> Json | None:
             # Each event is looked at once, however often the wait is woken.
@@ -70,7 +72,7 @@ class Subscription:
             while index < len(self.events):
                 event = self.events[index]
                 index += 1
-                if event["seq"] > after and has(event, fields):
+                if has(event, fields):
                     return event
             return None
 
@@ -99,6 +101,11 @@ class Subscription:
     def items(self) -> dict[str, Json]:
         """Give every item as its events leave it."""
         return reduce_items(self.events)
+
+    def forget(self) -> None:
+        """Drop the events and frames so far."""
+        self.events.clear()
+        self.frames.clear()
 
     async def unsubscribe(self, *, timeout_s: float = USUAL_S) -> Json | ClientError:
         """End the subscription by `$/cancelRequest` and give the answer, be it a result or an error."""
