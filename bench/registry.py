@@ -3,6 +3,7 @@
 from bench import (
     acknowledged,
     cold_start,
+    editing,
     events,
     memory,
     providers,
@@ -28,6 +29,7 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     providers.BENCHMARK,
     tool_loop.BENCHMARK,
     tools.BENCHMARK,
+    editing.BENCHMARK,
     search.BENCHMARK,
     sessions.BENCHMARK,
     reference_agent.BENCHMARK,

@@ -8,7 +8,9 @@ from functools import partial
 
 import anyio
 
+from agent_core.assembly.reviewing import build_review
 from agent_core.assembly.trust import ProjectSettings
+from agent_core.changes import Contents
 from agent_core.compaction import Compactor
 from agent_core.events import (
     ErrorRaised,
@@ -26,6 +28,8 @@ from agent_core.kernel.redaction import Redactor
 from agent_core.providers import Model
 from agent_core.session import AgentSession
 from agent_core.session.aside import Aside
+from agent_core.session.change_record import ChangeRecord
+from agent_core.session.checkpoints import Checkpoints, checkpoints_of
 from agent_core.session.desk import Desk
 from agent_core.session.gate import Gate, Surroundings
 from agent_core.session.inbox import Inbox
@@ -68,6 +72,8 @@ class Ingredients:
     offspring: Offspring
     """Keeps another session where this one is kept; `offspring_in` makes it from a store."""
     place: Place
+    contents: Contents
+    """Where older versions of changed files are kept."""
     source: ModelSource
     model: Model | None
     why_no_model: str = ""
@@ -122,6 +128,8 @@ async def build_session(ingredients: Ingredients) -> AsyncGenerator[AgentSession
             failure = error
         finally:
             await session.close()
+            if ingredients.place.lookout is not None:
+                ingredients.place.lookout.close()
             parts.recorder.steps.group = None
             group.cancel_scope.cancel()
     if failure is not None:
@@ -163,14 +171,23 @@ def _parts(given: Ingredients) -> Parts:
         durability=given.options.durability,
         redactor=given.redactor,
     )
+    changes = ChangeRecord(
+        recorder,
+        given.contents,
+        say=voice.say,
+        current_run=lambda: voice.picture.activity.run,
+    )
+    voice.picture.changes = changes.counts
+    checkpoints = _checkpoints(given, voice, recorder, changes)
     gate = _gate(given, voice, recorder)
+    aside = Aside(recorder, new_id=lambda: uuid7(given.clock.now_ms()))
     parts = Parts(
         session=log.header.id,
         clock=given.clock,
         voice=voice,
         recorder=recorder,
         offspring=given.offspring,
-        aside=Aside(recorder, new_id=lambda: uuid7(given.clock.now_ms())),
+        aside=aside,
         inbox=Inbox(steering=given.steering, follow_up=given.follow_up),
         known=KnownMessages(restored.runs),
         models=ModelChoice(
@@ -187,12 +204,33 @@ def _parts(given: Ingredients) -> Parts:
         compactor=Compactor(),
         tally=Tally(restored.usage, restored.context_used),
         place=given.place,
+        contents=given.contents,
+        changes=changes,
+        review=build_review(changes, aside, given.place, clock=given.clock, say=voice.say),
+        checkpoints=checkpoints,
         gate=gate,
         questions=_questions(given, voice, recorder, gate),
         system_prompt=given.system_prompt,
         options=given.options,
     )
     return replace(parts, trusting=_trusting(given, parts))
+
+
+def _checkpoints(
+    given: Ingredients, voice: Voice, recorder: Recorder, changes: ChangeRecord
+) -> Checkpoints:
+    checkpoints = Checkpoints(
+        changes.log,
+        contents=given.contents,
+        recorder=recorder,
+        clock=given.clock,
+        new_id=lambda: uuid7(given.clock.now_ms()),
+        say=voice.say,
+        current_run=lambda: voice.picture.activity.run,
+        known=checkpoints_of(recorder.transcript.entries),
+    )
+    changes.before_change = checkpoints.before
+    return checkpoints
 
 
 def _gate(given: Ingredients, voice: Voice, recorder: Recorder) -> Gate:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from os import defpath
 from pathlib import Path
 
 from agent_core.assembly.added_roots import Present
@@ -15,6 +16,13 @@ from agent_core.assembly.request import SessionRequest
 from agent_core.assembly.start import Wishes, choose_start
 from agent_core.assembly.start_tools import choose_tools
 from agent_core.assembly.trust import ProjectSettings
+from agent_core.changes import Contents
+from agent_core.changes.adapters.folder import FolderContents
+from agent_core.changes.adapters.lookout import DiskLookout
+from agent_core.changes.adapters.memory import MemoryContents
+from agent_core.changes.effects import Lookout
+from agent_core.changes.raw import RawFiles
+from agent_core.kernel import SessionId
 from agent_core.kernel.environment import EnvironmentWithout
 from agent_core.resources.context_files import load_context_files
 from agent_core.resources.system_prompt import ToolWords, build_system_prompt
@@ -63,11 +71,14 @@ def choose_ingredients(
         context=build_context(path),
     )
     scratch = outputs_of(ground.paths.outputs, opened.log.header.id)
+    contents = _contents(request, ground.paths.blobs, opened.log.header.id)
+    place = _place(request, ground, scratch, models, sandbox, contents=contents)
     return Ingredients(
         clock=request.clock,
         opened=opened,
         offspring=offspring_in(store),
-        place=_place(request, ground, scratch, models, sandbox),
+        place=place,
+        contents=contents,
         source=models.registry,
         model=start.model,
         why_no_model=start.why_no_model,
@@ -85,12 +96,7 @@ def choose_ingredients(
         steering=values.steering_mode,
         follow_up=values.follow_up_mode,
         options=session_options(values, scratch=scratch),
-        notices=(
-            *_problems(ground, models, opened),
-            *start.notices,
-            *tools.notices,
-            *notice_of(sandbox, setting=values.sandbox),
-        ),
+        notices=(*_problems(ground, models, opened, sandbox), *start.notices, *tools.notices),
     )
 
 
@@ -100,36 +106,67 @@ def _project(ground: Ground, scratch: Path) -> ProjectSettings:
     )
 
 
+def _contents(request: SessionRequest, blobs: Path, session: SessionId) -> Contents:
+    """A session that leaves nothing on this machine leaves no contents either."""
+    if request.store == "memory":
+        return MemoryContents()
+    return FolderContents(outputs_of(blobs, session))
+
+
 def _place(
-    request: SessionRequest, ground: Ground, scratch: Path, models: ModelSet, sandbox: Sandbox
+    request: SessionRequest,
+    ground: Ground,
+    scratch: Path,
+    models: ModelSet,
+    sandbox: Sandbox,
+    *,
+    contents: Contents,
 ) -> Place:
+    workspace, raw = _workspace(request, ground.root, scratch, models, sandbox)
+    ours = request.ports is None
     return Place(
-        workspace=_workspace(request, ground.root, scratch, models, sandbox),
+        workspace=workspace,
+        raw=raw,
+        lookout=_lookout(request, workspace, contents, sandbox) if ours else None,
         standing=ground.standing,
         allowed=ground.allowed,
         allowance=allowance(ground.settings.values.budgets),
     )
 
 
+def _lookout(
+    request: SessionRequest, workspace: Workspace, contents: Contents, sandbox: Sandbox
+) -> Lookout:
+    return DiskLookout(
+        workspace.roots,
+        contents,
+        DiskProcesses(sandbox=sandbox),
+        env={"PATH": request.env.get("PATH", defpath)},
+    )
+
+
 def _workspace(
     request: SessionRequest, root: Path, scratch: Path, models: ModelSet, sandbox: Sandbox
-) -> Workspace:
+) -> tuple[Workspace, RawFiles | None]:
     if request.ports is not None:
-        return replace(request.ports, env=_without_keys(request.ports.env, models))
+        return replace(request.ports, env=_without_keys(request.ports.env, models)), None
     added = request.added
     roots = Present(lambda: (root, *added.trusted))
     readable = Present(lambda: (scratch, *added.untrusted))
     disk = DiskFiles(roots, home_of(request.env), read_roots=readable, locks=request.locks)
-    return Workspace(
+    workspace = Workspace(
         roots=roots,
         files=request.files(disk),
         processes=request.processes(DiskProcesses(sandbox=sandbox)),
         users_processes=request.processes(DiskProcesses()),
         env=_without_keys(request.env, models),
     )
+    return workspace, disk
 
 
-def _problems(ground: Ground, models: ModelSet, opened: Opened) -> tuple[str, ...]:
+def _problems(
+    ground: Ground, models: ModelSet, opened: Opened, sandbox: Sandbox
+) -> tuple[str, ...]:
     notices = [str(problem) for problem in ground.settings.problems]
     notices.extend(str(problem) for problem in models.problems)
     notices.extend(ground.left_out)
@@ -150,7 +187,7 @@ def _problems(ground: Ground, models: ModelSet, opened: Opened) -> tuple[str, ..
     if opened.recovery.skipped_lines:
         lines = ", ".join(str(line) for line in opened.recovery.skipped_lines)
         notices.append(f"the session's file has damaged lines, which were left out: {lines}")
-    return tuple(notices)
+    return (*notices, *notice_of(sandbox, setting=ground.settings.values.sandbox))
 
 
 def _system_prompt(ground: Ground, request: SessionRequest) -> SystemPrompt:

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -10,6 +11,7 @@ import anyio
 from anyio import to_thread
 
 from agent_core.assembly.outputs import outputs_of, remove_outputs
+from agent_core.assembly.stored_changes import stored_patch
 from agent_core.kernel import Clock, SessionId, uuid7
 from agent_core.kernel.errors import (
     IndexUnavailable,
@@ -64,6 +66,7 @@ class SessionLibrary:
         clock: Clock,
         redactor: Redactor | None = None,
         outputs: Path | None = None,
+        blobs: Path | None = None,
     ) -> None:
         """Take the parts; the index is closed by `close`.
 
@@ -73,12 +76,14 @@ class SessionLibrary:
             clock: Gives imported sessions their time.
             redactor: Takes secrets out of exports; also of sessions that others wrote.
             outputs: Where whole outputs of tools are kept, in a folder per session; None: nowhere.
+            blobs: The same for what changed files held.
         """
         self._store = store
         self._index = index
         self._clock = clock
         self._redactor = redactor or Redactor()
         self._outputs = outputs
+        self._blobs = blobs
         self._problem: str | None = None
 
     @property
@@ -186,16 +191,19 @@ class SessionLibrary:
         return await self._store.read(session)
 
     async def delete(self, session: SessionId) -> None:
-        """Remove a session for good, and with it the whole outputs of its tools.
+        """Remove a session for good, and with it the whole outputs of its tools and what its files held.
 
         Raises:
             SessionNotFound: There is no such session.
             SessionLocked: A living process writes it.
-            StorageUnavailable: It cannot be removed, or its outputs cannot.
+            StorageUnavailable: It cannot be removed, or what is kept beside it cannot.
         """
         await self._store.delete(session)
         if self._outputs is not None:
             await to_thread.run_sync(remove_outputs, outputs_of(self._outputs, session))
+        if self._blobs is not None:
+            remove = partial(remove_outputs, what="the older versions of files")
+            await to_thread.run_sync(remove, outputs_of(self._blobs, session))
 
     async def export(self, session: SessionId, how: ExportFormat) -> bytes:
         """Give a session as a document: the lines of its file, Markdown of its present branch, or HTML of all of it.
@@ -207,6 +215,16 @@ class SessionLibrary:
         """
         stored = await self._store.read(session)
         return await to_thread.run_sync(_document, stored, how, self._redactor)
+
+    async def patch(self, session: SessionId) -> str:
+        """Give what a session changed as a patch for git; empty when it changed nothing.
+
+        Raises:
+            SessionNotFound: There is no such session.
+            StorageUnavailable: It cannot be read.
+        """
+        stored = await self.read(session)
+        return "" if self._blobs is None else await stored_patch(stored, self._blobs)
 
     async def import_(self, source: Path | bytes, cwd: str) -> Imported:
         """Copy a session file into a folder's sessions, as a new one.
@@ -275,6 +293,7 @@ async def open_library(
         index=index,
         clock=clock,
         outputs=paths.outputs,
+        blobs=paths.blobs,
         redactor=redactor,
     )
     failure: Exception | None = None

@@ -11,7 +11,7 @@ from agent_core.storage.adapters.paths import can_name_a_file
 
 
 def outputs_of(outputs: Path, session: SessionId) -> Path:
-    """Give the folder of a session's outputs; it may not exist.
+    """Give the folder of a session's outputs, or of what else is kept in a folder per session; it may not exist.
 
     Args:
         outputs: The folder of all sessions' outputs.
@@ -22,8 +22,8 @@ def outputs_of(outputs: Path, session: SessionId) -> Path:
     return outputs / name
 
 
-def remove_outputs(folder: Path) -> None:
-    """Remove a session's outputs; when there are none, nothing happens. Blocks.
+def remove_outputs(folder: Path, *, what: str = "the outputs of its tools") -> None:
+    """Remove a session's outputs, or what else is called so; when there are none, nothing happens. Blocks.
 
     Raises:
         StorageUnavailable: They cannot be removed; some of them may be gone.
@@ -36,7 +36,7 @@ def remove_outputs(folder: Path) -> None:
                 shutil.rmtree(folder)
     except OSError as error:
         message = (
-            f"the session was removed, and the outputs of its tools in {str(folder)!r} could not be: "
+            f"the session was removed, and {what} in {str(folder)!r} could not be: "
             f"{error.strerror or error}; remove that folder yourself"
         )
         raise StorageUnavailable(message) from error

@@ -19,6 +19,8 @@ from agent_core.events.session_events import (
     BashEnded,
     BashOutput,
     BashStarted,
+    CheckpointCreated,
+    CheckpointRestored,
     EntryLabelled,
     ErrorRaised,
     ExtensionError,
@@ -39,7 +41,10 @@ from agent_core.events.union import (
     CompactionStarted,
     EditApplied,
     EditConflict,
+    EditProposed,
     EditRejected,
+    EditSaved,
+    EditUndone,
     Event,
     MessageDelta,
     MessageEnded,
@@ -60,7 +65,7 @@ from agent_core.events.union import (
     TurnEnded,
     TurnStarted,
 )
-from agent_core.events.values import QueueItem, UsageReport
+from agent_core.events.values import CheckpointShown, QueueItem, UsageReport
 from agent_core.kernel import JsonValue, rfc3339
 from agent_core.messages import Image, Text, Usage
 
@@ -90,6 +95,9 @@ NAMES: Mapping[type[Event], str] = {
     EditApplied: "edit.applied",
     EditConflict: "edit.conflict",
     EditRejected: "edit.rejected",
+    EditProposed: "edit.proposed",
+    EditUndone: "edit.undone",
+    EditSaved: "edit.saved",
     ChangesUpdated: "changes.updated",
     QueueChanged: "queue.changed",
     PermissionRequested: "permission.requested",
@@ -102,6 +110,8 @@ NAMES: Mapping[type[Event], str] = {
     RetryEnded: "retry.ended",
     ModelChanged: "model.changed",
     LeafMoved: "leaf.moved",
+    CheckpointCreated: "checkpoint.created",
+    CheckpointRestored: "checkpoint.restored",
     EntryLabelled: "entry.labelled",
     BashStarted: "bash.started",
     BashOutput: "bash.output",
@@ -181,6 +191,14 @@ def queue_item(item: QueueItem) -> dict[str, JsonValue]:
     }
 
 
+def checkpoint(one: CheckpointShown) -> dict[str, JsonValue]:
+    """Give a checkpoint in the form of the wire."""
+    out: dict[str, JsonValue] = {"checkpoint": one.checkpoint}
+    if one.run is not None:
+        out["run"] = one.run
+    return out | {"at": rfc3339(one.at_ms), "files": one.files}
+
+
 def permission(request: PermissionRequest | Question) -> dict[str, JsonValue]:
     """Give a question to a person in the form of the wire, with paths as paths."""
     out: dict[str, JsonValue] = {}
@@ -203,6 +221,8 @@ def value(one: object) -> JsonValue:
             return {str(key): value(item) for key, item in one.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - JSON by construction
         case Sequence():
             return [value(item) for item in one]
+        case CheckpointShown():
+            return checkpoint(one)
         case _:
             return _object(one)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from agent_core.events.values import (
+    CheckpointShown,
     Failure,
     SessionConfig,
     SessionState as State,
@@ -57,6 +58,21 @@ class LeafMoved:
 
     leaf: EntryId | None
     from_: EntryId | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointCreated:
+    """A run is about to make its first change, or files are about to be taken back."""
+
+    run: RunId | None
+    checkpoint: CheckpointShown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointRestored:
+    """Files, the conversation or both were taken back, as far as nothing stood against it."""
+
+    checkpoint: CheckpointShown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,8 @@ from agent_core.events.session_events import (
     BashEnded,
     BashOutput,
     BashStarted,
+    CheckpointCreated,
+    CheckpointRestored,
     EntryLabelled,
     ErrorRaised,
     ExtensionError,
@@ -227,40 +229,50 @@ class ToolEnded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EditApplied:
+class _Edited:
+    run: RunId | None
+    """None: the run is over, or there was none."""
+    edit: str
+    call: ToolCallId | None
+    documents: tuple[DocumentChange, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditApplied(_Edited):
     """An edit landed and was verified."""
 
-    run: RunId
-    edit: str
-    call: ToolCallId
-    documents: tuple[DocumentChange, ...]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EditConflict:
+class EditConflict(_Edited):
     """An edit did not land: the text had changed, or nobody can say what happened to it."""
 
-    run: RunId
-    edit: str
-    call: ToolCallId
-    documents: tuple[DocumentChange, ...]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditRejected(_Edited):
+    """The editor or its user refused an edit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EditRejected:
-    """The editor or its user refused an edit."""
+class EditProposed(_Edited):
+    """An edit waits for the user, because the editor cannot take it. Nothing was written."""
 
-    run: RunId
-    edit: str
-    call: ToolCallId
-    documents: tuple[DocumentChange, ...]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditUndone(_Edited):
+    """The user undid an edit in their editor."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditSaved(_Edited):
+    """An edit that lay unsaved in an editor is on the disk now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangesUpdated:
-    """How much this run has changed so far."""
+    """What of all that the session changed waits for the user's word."""
 
-    run: RunId
+    run: RunId | None
+    """The run whose change it tells; None: it comes from outside of any run."""
     files: int
     additions: int
     deletions: int
@@ -345,6 +357,9 @@ Event = (
     | EditApplied
     | EditConflict
     | EditRejected
+    | EditProposed
+    | EditUndone
+    | EditSaved
     | ChangesUpdated
     | QueueChanged
     | PermissionRequested
@@ -357,6 +372,8 @@ Event = (
     | RetryEnded
     | ModelChanged
     | LeafMoved
+    | CheckpointCreated
+    | CheckpointRestored
     | EntryLabelled
     | BashStarted
     | BashOutput

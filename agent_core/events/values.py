@@ -92,16 +92,30 @@ class ChangeCounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointShown:
+    """A state to which files and conversation can be taken back."""
+
+    checkpoint: str
+    run: RunId | None
+    """The run before whose first change it lies; None: a restore, which it takes back."""
+    at_ms: int
+    files: int
+    """How many files have been changed from there to the next one, as far as that is known when it is told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentChange:
     """One file of an edit, and what became of it."""
 
     path: Path
-    status: Literal["proposed", "applied", "stale", "refused", "failed", "unverified"]
+    status: Literal["proposed", "applied", "stale", "refused", "failed", "unverified", "undone"]
     saved: bool = False
     """Whether the disk holds it; else it lies unsaved in the editor."""
     version: int | None = None
     """The editor's version, for open documents."""
     sha256: str | None = None
+    hunks: tuple[str, ...] | None = None
+    """Those that it is about."""
     why: str | None = None
 
 

@@ -22,7 +22,9 @@ Anything else that goes up is a bug: it is logged with its run and ends that run
     │   ├── BudgetExceeded        the run used up what it was given
     │   ├── QueueFull             too many prompts wait
     │   ├── EntryUnknown          the session has no such entry
-    │   └── ForkRefused           no new session can begin there
+    │   ├── ForkRefused           no new session can begin there
+    │   ├── CheckpointUnknown     the session has no such checkpoint
+    │   └── CheckpointConflict    nothing could be taken back: what stands against it
     ├── StorageError              the session file cannot be read or written
     │   ├── StorageUnavailable    disk full, read-only or gone; retried
     │   ├── SessionDamaged        not a session file
@@ -36,8 +38,10 @@ Anything else that goes up is a bug: it is logged with its run and ends that run
     │   ├── NotText               binary, or an unknown encoding
     │   ├── AccessRefused         the system says no
     │   ├── StaleText             the text changed since it was read
+    │   │   └── EditConflicted    in the same lines as the edit
     │   ├── EditRefused           the editor did not take the edit
-    │   │   └── DocumentContention  two editors have unsaved text of it
+    │   │   ├── DocumentContention  two editors have unsaved text of it
+    │   │   └── EditDeferred        it is kept as a proposal for the user
     │   └── EditUnverified        nobody can say whether the edit landed
     ├── ToolError                 a tool call that failed in a way the model can act on
     │   └── ArgumentsInvalid      its arguments do not fit the schema
@@ -212,6 +216,18 @@ class ForkRefused(SessionError):
     kind = "UnsupportedCapability"
 
 
+class CheckpointUnknown(SessionError):
+    """The session has no checkpoint of that id."""
+
+    kind = "UnsupportedCapability"
+
+
+class CheckpointConflict(SessionError):
+    """Nothing could be taken back; the text says what stands against it."""
+
+    kind = "CheckpointConflict"
+
+
 class StorageError(TillerError):
     """The session's file cannot be read or written."""
 
@@ -270,6 +286,10 @@ class StaleText(WorkspaceError):
     kind = "StaleDocument"
 
 
+class EditConflicted(StaleText):
+    """Somebody changed the same lines since the text was read; nothing was written, the text says what is there now."""
+
+
 class EditRefused(WorkspaceError):
     """The editor did not take the edit; its text is as it was."""
 
@@ -280,6 +300,10 @@ class DocumentContention(EditRefused):
     """Two editors have unsaved text of the same file: whichever took the edit, the other would undo it."""
 
     kind = "DocumentContention"
+
+
+class EditDeferred(EditRefused):
+    """No editor could take the edit; nothing was written, and it is kept as a proposal for the user."""
 
 
 class EditUnverified(WorkspaceError):

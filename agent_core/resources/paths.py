@@ -61,6 +61,11 @@ class AppPaths:
         return self.data / "outputs"
 
     @property
+    def blobs(self) -> Path:
+        """What changed files held before and after, in a folder per session."""
+        return self.data / "blobs"
+
+    @property
     def logs(self) -> Path:
         """What went on, for people who look for a fault."""
         return self.data / "logs"

@@ -2,7 +2,6 @@
 
 from agent_core.session.branches import Forked, Navigated
 from agent_core.session.cancel import CancelResult
-from agent_core.session.changes import FileChange
 from agent_core.session.compact_request import CompactReceipt
 from agent_core.session.face import AgentSession
 from agent_core.session.intake import Receipt
@@ -20,7 +19,6 @@ __all__ = [
     "CancelResult",
     "CompactReceipt",
     "ContextUsage",
-    "FileChange",
     "Forked",
     "ItemView",
     "ModelView",

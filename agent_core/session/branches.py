@@ -116,7 +116,7 @@ class Branches:
 
     async def fork(self, target: EntryId) -> Forked:
         """Make a session of everything before a message of the user."""
-        self._check_idle("forked")
+        self.check_idle("forked")
         entry = self.known(target)
         if role_of(entry) != "user":
             message = (
@@ -130,7 +130,7 @@ class Branches:
 
     async def clone(self) -> Forked:
         """Make a session of the present branch."""
-        self._check_idle("cloned")
+        self.check_idle("cloned")
         path = self._parts.recorder.path()
         if not any(role_of(entry) in {"user", "assistant"} for entry in path):
             message = "nothing has been said on this branch, so there is nothing to clone"
@@ -142,7 +142,7 @@ class Branches:
     ) -> Navigated:
         """Go on from another entry; the session is held until that is done."""
         entry = self.known(target)
-        self._check_idle("moved to another branch")
+        self.check_idle("moved to another branch")
         if target in {self._parts.recorder.transcript.leaf, self.leaf}:
             return self._stayed()
         if wish is not None:
@@ -167,6 +167,21 @@ class Branches:
             self._go_on()
             raise
         return ended[0] if ended else self._stayed(cancelled=True)
+
+    async def return_to(self, place: EntryId | None) -> str | None:
+        """Go on from behind an entry, None from the beginning, in an activity of the caller's; gives the words that followed it.
+
+        Raises:
+            StorageError: It cannot be written; nothing has moved.
+        """
+        path = self._parts.recorder.path()
+        behind = next((at + 1 for at, one in enumerate(path) if one.id == place), 0)
+        said = next((one for one in path[behind:] if role_of(one) == "user"), None)
+        text = None if said is None else await self._text_of(said)
+        await uncancelled(
+            self._arrive(place, summary=None, target=place or EntryId(""), label=None)
+        )
+        return text
 
     async def _summary(
         self, activity: Activity, target: AnyEntry, wish: SummaryWish
@@ -241,6 +256,7 @@ class Branches:
         parts = self._parts
         if summary is not None and summary.usage is not None:
             parts.tally.spent(summary.usage)
+        parts.seen.clear()
         _ = parts.voice.say(LeafMoved(leaf=self.leaf, from_=left))
         self._take_up_choice()
         parts.tally.moved(restore(parts.recorder.path()).context_used)
@@ -300,7 +316,12 @@ class Branches:
         path = self._parts.recorder.transcript.path(entry.id)
         return path[-2].id if len(path) > 1 else None
 
-    def _check_idle(self, done: str) -> None:
+    def check_idle(self, done: str) -> None:
+        """Refuse while something goes on.
+
+        Raises:
+            SessionBusy: Something does.
+        """
         current = self._runs.current
         if current is not None:
             what = "a run" if current.kind == "run" else "a compaction or a move in the tree"

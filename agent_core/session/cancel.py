@@ -201,7 +201,7 @@ async def _fence(parts: Parts, runs: Runs, activity: Activity) -> None:
     await parts.aside.take_up("turn", "run", run=activity.run, say=parts.voice.say)
     if activity.run is not None:
         usage = parts.tally.of_run(parts.models.context_window)
-        counts = parts.voice.picture.changes
+        counts = await parts.changes.counts_of(activity.run)
         failure = Failure(
             kind="CancelTimeout", message="the run did not stop in time and was cut off"
         )

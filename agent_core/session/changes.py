@@ -1,31 +1,34 @@
-"""What a session changes: every write of a tool is told, and counted once it is verified."""
+"""What a session changes: every write of a tool is told, once it is verified and kept."""
 
-import difflib
-from collections import Counter
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
-from io import StringIO
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
+from anyio import to_thread
+
+from agent_core.changes import Change, Doer, FileVersion
+from agent_core.changes.following import Texts
+from agent_core.changes.verdicts import Verdict
+from agent_core.changes.versions import keep
 from agent_core.events import (
-    ChangeCounts,
-    ChangesUpdated,
     DocumentChange,
     EditApplied,
     EditConflict,
+    EditProposed,
     EditRejected,
     Event,
 )
 from agent_core.kernel import RunId, ToolCallId
 from agent_core.kernel.errors import (
+    EditDeferred,
     EditRefused,
     EditUnverified,
     PathRefused,
     StaleText,
     WorkspaceError,
 )
+from agent_core.session.change_record import ChangeRecord
 from agent_core.workspace import (
     READ_LIMIT_BYTES,
     Access,
@@ -38,97 +41,40 @@ from agent_core.workspace import (
     FileText,
     Written,
 )
-
-EXACT_LINES = 1_000
-"""Up to here changed lines are aligned to be counted; beyond, a line that only moved is not counted, which takes no time."""
+from agent_core.workspace.origin import EditOrigin, changing
+from agent_core.workspace.text import sha256_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileChange:
-    """One file as it was before the run's first edit and as it is after the last."""
+class Author:
+    """Who changes files."""
 
-    path: Path
-    op: Literal["add", "modify"]
-    before: str
-    after: str
-    sha256_before: str | None
-    sha256_after: str
-    saved: bool
-
-    def patch(self, name: str) -> str:
-        """Give a unified diff under the given name; empty when nothing differs."""
-        old = "/dev/null" if self.op == "add" else f"a/{name}"
-        lines = difflib.unified_diff(
-            _lines(self.before),
-            _lines(self.after),
-            old,
-            f"b/{name}",
-        )
-        return "".join(_with_newline(line) for line in lines)
-
-
-class Ledger:
-    """The changes of one run, by file."""
-
-    def __init__(self) -> None:
-        self._changes: dict[Path, FileChange] = {}
-        self._lines: dict[Path, tuple[int, int]] = {}
-
-    def add(self, written: Written, text: str, base: FileText | None) -> None:
-        """Take a verified write in."""
-        first = self._changes.get(written.path)
-        change = FileChange(
-            path=written.path,
-            op=first.op if first else ("add" if written.created else "modify"),
-            before=first.before if first else (base.text if base else ""),
-            after=text,
-            sha256_before=first.sha256_before if first else (base.sha256 if base else None),
-            sha256_after=written.sha256,
-            saved=written.saved,
-        )
-        self._changes[written.path] = change
-        self._lines[written.path] = _line_counts(change.before, change.after)
-
-    def changes(self) -> tuple[FileChange, ...]:
-        """Give the files that differ from before the run, in the order of their first edit."""
-        return tuple(
-            change
-            for change in self._changes.values()
-            if change.before != change.after or change.op == "add"
-        )
-
-    def counts(self) -> ChangeCounts:
-        """Count files and lines."""
-        changes = self.changes()
-        added = deleted = 0
-        for change in changes:
-            plus, minus = self._lines[change.path]
-            added += plus
-            deleted += minus
-        return ChangeCounts(
-            files=len(changes), additions=added, deletions=deleted, unreviewed=len(changes)
-        )
+    edit: str
+    """All that one call changes is one edit."""
+    run: RunId | None = None
+    call: ToolCallId | None = None
+    by: Doer = "tool"
+    verdict: Verdict | None = None
+    """What the changes come from, when a person rejected something."""
 
 
 class RecordedFiles:
-    """The files of a workspace as one tool call sees them: reads pass, writes are told and counted."""
+    """The files of a workspace as one tool call sees them: reads pass, changes are kept, told and counted."""
 
     def __init__(
         self,
         files: Files,
-        ledger: Ledger,
+        record: ChangeRecord,
         *,
-        run: RunId,
-        call: ToolCallId,
+        author: Author,
         emit: Callable[[Event], object],
-        new_id: Callable[[], str],
+        now_ms: Callable[[], int],
     ) -> None:
         self._files = files
-        self._ledger = ledger
-        self._run = run
-        self._call = call
+        self._record = record
+        self._author = author
         self._emit = emit
-        self._new_id = new_id
+        self._now_ms = now_ms
 
     async def resolve(self, path: str, access: Access) -> Path:
         """Pass on."""
@@ -156,95 +102,173 @@ class RecordedFiles:
         """Pass on."""
         return await self._files.buffers(folder)
 
-    async def delete(self, path: Path, *, base: FileText | FileBytes) -> None:
-        """Pass on."""
-        await self._files.delete(path, base=base)
-
-    async def move(self, source: Path, target: Path) -> None:
-        """Pass on."""
-        await self._files.move(source, target)
-
     def watch(self, path: Path) -> AbstractAsyncContextManager[Changes]:
         """Pass on."""
         return self._files.watch(path)
 
     async def write(self, path: Path, text: str, *, base: FileText | None) -> Written:
-        """Write, then tell what became of it before the tool goes on."""
-        edit = self._new_id()
+        """Write, then keep and tell what became of it before the tool goes on."""
         try:
-            written = await self._files.write(path, text, base=base)
+            with self._changing():
+                written = await self._files.write(path, text, base=base)
         except WorkspaceError as error:
-            self._refused(edit, path, error)
+            self._refused(path, error)
             raise
-        self._ledger.add(written, text, base)
-        change = DocumentChange(
-            path=written.path,
-            status="applied",
-            saved=written.saved,
-            version=written.version,
-            sha256=written.sha256,
-            why=written.note,
-        )
-        self._emit(EditApplied(run=self._run, edit=edit, call=self._call, documents=(change,)))
-        counts = self._ledger.counts()
-        self._emit(
-            ChangesUpdated(
-                run=self._run,
-                files=counts.files,
-                additions=counts.additions,
-                deletions=counts.deletions,
-                unreviewed=counts.unreviewed,
-            )
-        )
+        # Whoever is cancelled from here on has changed the file all the same.
+        await self._record.finish(lambda: self._written(written, text, base))
         return written
 
-    def _refused(self, edit: str, path: Path, error: WorkspaceError) -> None:
+    async def delete(self, path: Path, *, base: FileText | FileBytes) -> None:
+        """Delete, then keep and tell that."""
+        try:
+            with self._changing():
+                await self._files.delete(path, base=base)
+        except WorkspaceError as error:
+            self._refused(path, error)
+            raise
+        await self._record.finish(lambda: self._deleted(path, base))
+
+    async def move(self, source: Path, target: Path) -> None:
+        """Move, then keep and tell that."""
+        found = await self._seen(source)
+        try:
+            with self._changing():
+                await self._files.move(source, target)
+        except WorkspaceError as error:
+            self._refused(source, error)
+            raise
+        await self._record.finish(lambda: self._moved(source, target, found))
+
+    def _changing(self) -> AbstractContextManager[None]:
+        author = self._author
+        return changing(EditOrigin(edit=author.edit, run=author.run, call=author.call))
+
+    async def _seen(self, path: Path) -> FileText | FileBytes | None:
+        """Read what is about to be moved; None: it is too large, or the move will say what is wrong."""
+        try:
+            return await self._files.read(path)
+        except WorkspaceError:
+            return None
+
+    # ------------------------------------------------------------------ what has happened
+
+    async def _written(self, written: Written, text: str, base: FileText | None) -> None:
+        made = written.edited if written.edited is not None else text
+        there = written.text if written.text is not None else text
+        after = FileText(
+            path=written.path,
+            text=made,
+            source=written.source,
+            sha256=written.sha256 if there == made else await _hash_of(made),
+            encoding=base.encoding if base else "utf-8",
+            bom=base.bom if base else False,
+            dirty=not written.saved,
+        )
+        before = base
+        if base is not None and written.before is not None and written.before != base.text:
+            sha256 = await _hash_of(written.before)
+            before = replace(base, text=written.before, sha256=sha256, source="buffer", dirty=True)
+        applied = self._applied(
+            DocumentChange(
+                path=written.path,
+                status="applied",
+                saved=written.saved,
+                version=written.version,
+                sha256=written.sha256,
+                why=written.note,
+            )
+        )
+        if before is not None and before.text == made and not written.created:
+            _ = self._emit(applied)
+            self._record.tell(self._author.run)
+            return
+        await self._keep(
+            self._change(
+                written.path,
+                before=None if before is None else await self._kept(before),
+                after=await keep(after, self._record.contents),
+            ),
+            Texts(before="" if before is None else before.text, after=made),
+            applied,
+        )
+
+    async def _deleted(self, path: Path, base: FileText | FileBytes) -> None:
+        change = self._change(path, before=await self._kept(base), after=None)
+        text = base.text if isinstance(base, FileText) else None
+        told = self._applied(DocumentChange(path=path, status="applied", saved=True))
+        await self._keep(change, Texts(before=text, after=""), told)
+
+    async def _moved(self, source: Path, target: Path, found: FileText | FileBytes | None) -> None:
+        version = FileVersion(sha256="", content=None, size=0, is_text=False)
+        if found is not None:
+            version = await keep(found, self._record.contents)
+        text = found.text if isinstance(found, FileText) else None
+        change = self._change(target, before=version, after=version)
+        told = self._applied(
+            DocumentChange(path=target, status="applied", saved=True, sha256=version.sha256 or None)
+        )
+        await self._keep(
+            replace(change, op="move", source=source), Texts(before=text, after=text), told
+        )
+
+    async def _kept(self, found: FileText | FileBytes) -> FileVersion:
+        """Keep what a file held, unless that was done when the session changed it last."""
+        known = self._record.last(found.path)
+        if known is not None and known.sha256 == found.sha256 and known.content is not None:
+            is_dirty = isinstance(found, FileText) and found.dirty
+            return replace(known, saved=not is_dirty)
+        return await keep(found, self._record.contents)
+
+    async def _keep(self, change: Change, texts: Texts, applied: Event) -> None:
+        await self._record.record(
+            change,
+            texts,
+            verdict=self._author.verdict,
+            tell=lambda: self._emit(applied),
+        )
+
+    def _change(
+        self, path: Path, *, before: FileVersion | None, after: FileVersion | None
+    ) -> Change:
+        op = "modify" if before and after else ("add" if after else "delete")
+        return Change(
+            id=self._author.edit,
+            run=self._author.run,
+            call=self._author.call,
+            by=self._author.by,
+            op=op,
+            path=path,
+            before=before,
+            after=after,
+            at_ms=self._now_ms(),
+        )
+
+    def _applied(self, document: DocumentChange) -> EditApplied:
+        author = self._author
+        return EditApplied(
+            run=author.run, edit=author.edit, call=author.call, documents=(document,)
+        )
+
+    # ------------------------------------------------------------------ what did not happen
+
+    def _refused(self, path: Path, error: WorkspaceError) -> None:
         why = str(error)
         match error:
             case StaleText():
-                event: Event = self._conflict(
-                    edit, DocumentChange(path=path, status="stale", why=why)
-                )
+                kind, change = EditConflict, DocumentChange(path=path, status="stale", why=why)
             case EditUnverified():
-                event = self._conflict(
-                    edit, DocumentChange(path=path, status="unverified", why=why)
-                )
+                kind, change = EditConflict, DocumentChange(path=path, status="unverified", why=why)
+            case EditDeferred():
+                kind, change = EditProposed, DocumentChange(path=path, status="proposed", why=why)
             case EditRefused() | PathRefused():
-                documents = (DocumentChange(path=path, status="refused", why=why),)
-                event = EditRejected(run=self._run, edit=edit, call=self._call, documents=documents)
+                kind, change = EditRejected, DocumentChange(path=path, status="refused", why=why)
             case _:
-                documents = (DocumentChange(path=path, status="failed", why=why),)
-                event = EditRejected(run=self._run, edit=edit, call=self._call, documents=documents)
-        self._emit(event)
-
-    def _conflict(self, edit: str, change: DocumentChange) -> EditConflict:
-        return EditConflict(run=self._run, edit=edit, call=self._call, documents=(change,))
-
-
-def _line_counts(before: str, after: str) -> tuple[int, int]:
-    """Count added and deleted lines; the common head and tail are cut off first, which keeps it fast."""
-    old, new = _lines(before), _lines(after)
-    head = 0
-    while head < min(len(old), len(new)) and old[head] == new[head]:
-        head += 1
-    tail = 0
-    most = min(len(old), len(new)) - head
-    while tail < most and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
-    old, new = old[head : len(old) - tail], new[head : len(new) - tail]
-    if len(old) + len(new) > EXACT_LINES:
-        # difflib's time grows with the square, and this runs at every write.
-        same = (Counter(old) & Counter(new)).total()
-    else:
-        matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
-        same = sum(size for _, _, size in matcher.get_matching_blocks())
-    return len(new) - same, len(old) - same
+                kind, change = EditRejected, DocumentChange(path=path, status="failed", why=why)
+        author = self._author
+        _ = self._emit(
+            kind(run=author.run, edit=author.edit, call=author.call, documents=(change,))
+        )
 
 
-def _lines(text: str) -> list[str]:
-    """Split at line feeds alone, as patches do; `splitlines` would also split at form feeds and the like."""
-    return list(StringIO(text, newline="\n"))
-
-
-def _with_newline(line: str) -> str:
-    return line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+async def _hash_of(text: str) -> str:
+    return await to_thread.run_sync(lambda: sha256_of(text.encode("utf-8", "surrogatepass")))

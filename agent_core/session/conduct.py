@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import anyio
 
@@ -31,7 +31,6 @@ from agent_core.session.aftercare import (
 )
 from agent_core.session.aside import tell_added
 from agent_core.session.attempts import Attempts
-from agent_core.session.changes import Ledger, RecordedFiles
 from agent_core.session.compacting import Compaction
 from agent_core.session.drafts import (
     added_entry,
@@ -39,11 +38,10 @@ from agent_core.session.drafts import (
     run_ended_entry,
     run_started_entry,
 )
-from agent_core.session.guarded_files import GuardedFiles
-from agent_core.session.parts import Parts, failure_of, status_of, tool_options
-from agent_core.session.processes import TrackedProcesses
+from agent_core.session.parts import Parts, failure_of, status_of
 from agent_core.session.queue_told import pause_queue
 from agent_core.session.runs import Activity, Runs
+from agent_core.session.tool_context import look_ahead, tool_context
 from agent_core.session.turn_port import TurnPort
 from agent_core.tools import ToolContext
 from agent_core.tools.runner import ToolRunner
@@ -72,13 +70,11 @@ class Conductor:
         *,
         runs: Runs,
         compaction: Compaction,
-        ledger: Ledger,
     ) -> None:
         self._parts = parts
         self._activity = activity
         self._runs = runs
         self._compaction = compaction
-        self._ledger = ledger
         self._run = activity.run or RunId(parts.new_id())
         self._system = ""
         self._port = TurnPort(parts, activity, run=self._run, compaction=compaction, say=self._say)
@@ -135,13 +131,14 @@ class Conductor:
             )
             return
         usage = parts.tally.of_run(parts.models.context_window)
-        counts = self._ledger.counts()
+        counts = await parts.changes.counts_of(self._run)
+        parts.changes.settle()
         await parts.aside.take_up("turn", "run", run=self._run, say=self._say)
         marks = (
             (interruption_entry,) if status == "cancelled" and self._activity.is_interrupted else ()
         )
         _ = await parts.recorder.keep(*marks, run_ended_entry(self._run, status))
-        await parts.recorder.sync()
+        await parts.checkpoints.settle_run(self._run)
         if status != "completed":
             pause_queue(parts)
         self._runs.finish(
@@ -194,6 +191,7 @@ class Conductor:
             say(loop, opening.words, entry, turn=None)
             await self._port.taken_in(opening.words, entry)
             first = first or entry
+        self._mark(first)
         if self._port.handled:
             return False
         if self._parts.trusting is not None:
@@ -205,6 +203,13 @@ class Conductor:
         await self._prepare(openings)
         return True
 
+    def _mark(self, first: EntryId | None) -> None:
+        """Say where the conversation stood before the run's words, for the checkpoint that it may need."""
+        transcript = self._parts.recorder.transcript
+        entry = None if first is None else transcript.get(first)
+        leaf = transcript.leaf if entry is None else entry.parent
+        self._parts.checkpoints.begin_run(self._run, leaf)
+
     def _more(self) -> bool:
         """Tell whether words came while the run was about to end."""
         return self._parts.inbox.has_steering() or self._parts.inbox.has_follow_ups()
@@ -213,6 +218,7 @@ class Conductor:
         """Build the system prompt and let hooks change it and add words."""
         parts = self._parts
         specs = tuple(tool.spec for tool in parts.toolbox.active().values())
+        look_ahead(parts, specs)
         system = await parts.system_prompt(specs)
         content = tuple(part for opening in openings for part in opening.words.content)
         prepared = await parts.hooks.run_preparing(RunPreparing(content=content, system=system))
@@ -271,33 +277,4 @@ class Conductor:
         )
 
     def _context(self, call: ToolCall, output: Callable[[str], None]) -> ToolContext:
-        parts = self._parts
-        place = parts.place
-        gate = parts.gate
-        guarded = GuardedFiles(
-            place.workspace.files,
-            situation=lambda: place.standing.situation(tuple(place.workspace.roots)),
-            approved=lambda: gate.approved_for(call.id),
-        )
-        files = RecordedFiles(
-            guarded,
-            self._ledger,
-            run=self._run,
-            call=call.id,
-            emit=self._say,
-            new_id=parts.new_id,
-        )
-        workspace = replace(
-            place.workspace,
-            files=files,
-            processes=TrackedProcesses(place.workspace.processes, place.processes, call=call.id),
-        )
-        return ToolContext(
-            call=call.id,
-            workspace=workspace,
-            clock=parts.clock,
-            output=output,
-            scratch=parts.options.scratch,
-            options=tool_options(parts.options, call.name),
-            ask=parts.questions.asks_for(self._run),
-        )
+        return tool_context(self._parts, call, run=self._run, output=output, say=self._say)

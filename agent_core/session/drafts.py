@@ -3,6 +3,8 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal
 
+from agent_core.changes import Checkpoint
+from agent_core.changes.checkpoint_codec import encode_checkpoint
 from agent_core.compaction import Compacted
 from agent_core.compaction.branch_summary import BranchSummary
 from agent_core.events import QueueItem
@@ -35,6 +37,9 @@ ASIDE = "tiller.aside"
 PERMISSION = "tiller.permission"
 QUESTION = "tiller.question"
 TOOLS = "tiller.tools"
+CHANGE = "tiller.change"
+REVIEW = "tiller.review"
+CHECKPOINT = "tiller.checkpoint"
 INTERRUPTION = "tiller.interruption"
 INTERRUPTED_BY_USER = (
     "[The user interrupted you here. What you were about to say or do was not done.]"
@@ -283,6 +288,21 @@ def question_asked_entry(question: Mapping[str, JsonValue]) -> Draft:
 def question_answered_entry(request: str, answers: JsonValue, *, by: str) -> Draft:
     """Write what such a question came to."""
     return _custom(QUESTION, {"op": "answered", "request": request, "answers": answers, "by": by})
+
+
+def checkpoint_entry(one: Checkpoint) -> Draft:
+    """Write that files and conversation can be taken back to here."""
+    return _custom(CHECKPOINT, encode_checkpoint(one))
+
+
+def change_entry(change: Mapping[str, JsonValue]) -> Draft:
+    """Write a change of a file."""
+    return _custom(CHANGE, change)
+
+
+def review_entry(verdict: Mapping[str, JsonValue]) -> Draft:
+    """Write a verdict on hunks."""
+    return _custom(REVIEW, verdict)
 
 
 def leaf_entry(left: EntryId | None) -> Draft:

@@ -7,7 +7,7 @@ from agent_core.events import (
     Reader,
     RunResult,
 )
-from agent_core.kernel import ItemId, JsonValue, MessageId, RunId, SessionId
+from agent_core.kernel import ItemId, JsonValue, MessageId, RunId
 from agent_core.messages import UserContent
 from agent_core.session.cancel import (
     CancelResult,
@@ -18,72 +18,26 @@ from agent_core.session.cancel import (
 )
 from agent_core.session.compact_request import CompactReceipt, request_compaction
 from agent_core.session.compacting import Compaction
+from agent_core.session.face_views import Views
 from agent_core.session.intake import AddDelivery, Deliver, IfIdle, Intake, Receipt
 from agent_core.session.parts import Parts
-from agent_core.session.permission_view import PermissionView
-from agent_core.session.question_view import QuestionView
-from agent_core.session.queue_view import QueueView
 from agent_core.session.retrying import Retrying
 from agent_core.session.runs import Runs
 from agent_core.session.starting import Starter
-from agent_core.session.tree_view import TreeView
 from agent_core.session.user_bash import BashResult, UserBash
-from agent_core.session.views import ModelView, SessionView, ToolView
 
 
-class AgentSession:  # noqa: PLR0904 - the verbs of a session are one face
+class AgentSession(Views):
     """One conversation in one workspace: give it words, watch its events, end it.
 
     A session lives inside the context that opened it. All methods are for the loop's thread.
     """
 
     def __init__(self, parts: Parts, runs: Runs) -> None:
-        self._parts = parts
-        self._runs = runs
         self._compaction = Compaction(parts)
         self._bash = UserBash(parts, runs)
-        self._starter = Starter(parts, runs, compaction=self._compaction)
+        super().__init__(parts, runs, Starter(parts, runs, compaction=self._compaction))
         self._intake = Intake(parts, runs, self._starter)
-
-    @property
-    def id(self) -> SessionId:
-        """The session's id."""
-        return self._parts.session
-
-    @property
-    def models(self) -> ModelView:
-        """The choice of model and thinking level."""
-        return ModelView(self._parts)
-
-    @property
-    def tools(self) -> ToolView:
-        """The tools the model sees."""
-        return ToolView(self._parts)
-
-    @property
-    def permissions(self) -> PermissionView:
-        """What is asked of people, and the rules that answer for them."""
-        return PermissionView(self._parts)
-
-    @property
-    def questions(self) -> QuestionView:
-        """What people are asked because nobody else can know it."""
-        return QuestionView(self._parts)
-
-    @property
-    def tree(self) -> TreeView:
-        """The branches of the session."""
-        return TreeView(self._parts, self._runs, self._starter)
-
-    @property
-    def queue(self) -> QueueView:
-        """Words that wait."""
-        return QueueView(self._parts, self._starter)
-
-    @property
-    def info(self) -> SessionView:
-        """What can be known of the session."""
-        return SessionView(self._parts, self._runs, self._starter.ledger)
 
     async def prompt(
         self,

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from agent_core.kernel import EntryId, new_entry_id
 from agent_core.kernel.json import as_object
-from agent_core.session.drafts import ASIDE, QUEUE, RUN
+from agent_core.session.drafts import ASIDE, CHANGE, CHECKPOINT, QUEUE, REVIEW, RUN
 from agent_core.transcript.entries import (
     AnyEntry,
     CompactionEntry,
@@ -23,8 +23,8 @@ def offspring_entries(
 ) -> tuple[AnyEntry, ...]:
     """Give the entries of a new session that holds a path of this one.
 
-    They are chained anew without what belongs to this session alone: words that wait in it, and runs that the path
-    does not hold to their end. Labels come last, with the times at which they were given.
+    They are chained anew without what belongs to this session alone: words that wait in it, what it did to files, and
+    runs that the path does not hold to their end. Labels come last, with the times at which they were given.
 
     Args:
         path: Root to the last entry that is taken along, with bodies.
@@ -63,7 +63,13 @@ def _kept(path: Sequence[AnyEntry]) -> Iterable[AnyEntry]:
         match entry:
             case LabelEntry():
                 continue
-            case CustomEntry(custom_type=kind) if kind in {QUEUE, ASIDE}:
+            case CustomEntry(custom_type=kind) if kind in {
+                QUEUE,
+                ASIDE,
+                CHANGE,
+                REVIEW,
+                CHECKPOINT,
+            }:
                 continue
             case CustomEntry() if _run_status(entry) == "started" and _run_of(entry) not in ended:
                 continue

@@ -4,6 +4,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from agent_core.changes import Contents
+from agent_core.changes.effects import Lookout
+from agent_core.changes.raw import RawFiles
 from agent_core.compaction import CompactionSettings, Compactor
 from agent_core.events import (
     Event,
@@ -25,6 +28,8 @@ from agent_core.providers.retry import is_retryable
 from agent_core.session.aftercare import RetrySettings
 from agent_core.session.aside import Aside
 from agent_core.session.budgets import Allowance
+from agent_core.session.change_record import ChangeRecord
+from agent_core.session.checkpoints import Checkpoints
 from agent_core.session.gate import Gate
 from agent_core.session.inbox import Inbox
 from agent_core.session.known import KnownMessages
@@ -34,6 +39,7 @@ from agent_core.session.processes import ProcessLog
 from agent_core.session.questions import Questions
 from agent_core.session.recorder import Durability, Recorder
 from agent_core.session.redacting import EventRedaction
+from agent_core.session.review import Review
 from agent_core.session.runs import Activity
 from agent_core.session.snapshot import Picture
 from agent_core.session.standing import Standing
@@ -41,6 +47,7 @@ from agent_core.session.tally import Tally
 from agent_core.session.toolbox import Toolbox
 from agent_core.session.trusting import Trusting
 from agent_core.tools import ToolSpec
+from agent_core.tools.seen import SeenTexts
 from agent_core.workspace import Workspace
 
 SystemPrompt = Callable[[Sequence[ToolSpec]], Awaitable[str]]
@@ -71,6 +78,10 @@ class Place:
     """Where a session works, and what it may do there."""
 
     workspace: Workspace
+    lookout: Lookout | None = None
+    """Sees what commands do to files; None: nobody does."""
+    raw: RawFiles | None = None
+    """Puts files back byte for byte; None: only texts in UTF-8 can be."""
     standing: Standing = field(default_factory=Standing)
     allowed: PermissionMode = "yolo"
     """The most that the user's own settings allow; no editor or project goes above it."""
@@ -145,12 +156,19 @@ class Parts:
     compactor: Compactor
     tally: Tally
     place: Place
+    contents: Contents
+    """Where older versions of changed files are kept."""
+    changes: ChangeRecord
+    review: Review
+    checkpoints: Checkpoints
     gate: Gate
     questions: Questions
     trusting: Trusting | None = None
     """None: whoever built the session said whether its workspace is trusted."""
     system_prompt: SystemPrompt
     options: SessionOptions
+    seen: SeenTexts = field(default_factory=SeenTexts)
+    """What the model knows of files."""
 
     def new_id(self) -> str:
         """Mint an id that sorts by time."""

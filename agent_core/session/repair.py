@@ -1,6 +1,6 @@
 """What is done when a session is opened: what a process that died left open is finished, in the file and in words."""
 
-from agent_core.events import ChangeCounts, Notice, RunEnded, RunResult
+from agent_core.events import Notice, RunEnded, RunResult
 from agent_core.kernel import RunId
 from agent_core.messages import AssistantMessage, Text, ToolResultMessage
 from agent_core.session.drafts import DAEMON_RESTART, message_entry, run_interrupted_entry
@@ -45,13 +45,14 @@ async def _end(parts: Parts, runs: Runs, run: RunId) -> None:
     """End the run that the process took along. It is told to whoever listens first."""
     _ = await parts.recorder.keep(run_interrupted_entry(run))
     usage = parts.tally.of_session(parts.models.context_window)
+    counts = await parts.changes.counts_of(run)
     runs.finish(
         RunResult(
             run=run,
             status="interrupted",
             text=_last_words(parts),
             usage=usage,
-            changes=ChangeCounts(),
+            changes=counts,
         )
     )
     parts.voice.greetings += [
@@ -59,7 +60,7 @@ async def _end(parts: Parts, runs: Runs, run: RunId) -> None:
             run=run,
             status="interrupted",
             usage=usage,
-            changes=ChangeCounts(),
+            changes=counts,
             cause=DAEMON_RESTART,
             resumable=True,
         ),

@@ -109,6 +109,8 @@ class SessionSnapshot:
     config: SessionConfig
     usage: UsageReport
     changes: ChangeCounts
+    checkpoints: tuple[str, ...]
+    """Their ids, oldest first."""
     unsaved: int
     """Entries that the disk does not hold yet; above 0 only while it fails."""
 
@@ -124,6 +126,7 @@ class Picture:
         self._retry: RetryStarted | None = None
         self._bash: str | None = None
         self.changes = ChangeCounts()
+        """What waits for the user's word, of all that the session changed."""
 
     @property
     def activity(self) -> Activities:
@@ -161,9 +164,8 @@ class Picture:
             case RunStarted(run=run):
                 self._run, self._started_ms = run, at_ms
                 self._items.clear()
-                self.changes = ChangeCounts()
-            case RunEnded(changes=changes):
-                self._run, self.changes = None, changes
+            case RunEnded():
+                self._run = None
                 self._retry = None
                 self._items.clear()
             case ChangesUpdated(files=files, additions=plus, deletions=minus, unreviewed=open_):

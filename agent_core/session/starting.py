@@ -3,7 +3,6 @@
 from agent_core.kernel import RunId
 from agent_core.kernel.errors import PriceUnknown, SessionClosed
 from agent_core.session.budgets import unpriced
-from agent_core.session.changes import Ledger
 from agent_core.session.compacting import Compaction
 from agent_core.session.conduct import Conductor, Opening
 from agent_core.session.parts import Parts
@@ -14,8 +13,6 @@ class Starter:
     """Begins one run after the other. Between finding the session idle and reserving it there is no waiting."""
 
     def __init__(self, parts: Parts, runs: Runs, *, compaction: Compaction) -> None:
-        self.ledger = Ledger()
-        """What the current or last run changed."""
         self.closed = False
         self._parts = parts
         self._runs = runs
@@ -46,13 +43,11 @@ class Starter:
 
     def carry(self, activity: Activity, openings: tuple[Opening, ...]) -> None:
         """Start what was reserved; without openings it goes on from where the transcript stands."""
-        self.ledger = Ledger()
         conductor = Conductor(
             self._parts,
             activity,
             runs=self._runs,
             compaction=self._compaction,
-            ledger=self.ledger,
         )
 
         async def work() -> None:

@@ -1,5 +1,6 @@
 """Finishes what was begun for somebody who may leave meanwhile."""
 
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -7,9 +8,12 @@ from typing import Generic, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
+from agent_core.kernel.errors import SessionClosed
 from agent_core.kernel.shield import uncancelled
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -67,6 +71,35 @@ class Steps:
             raise outcome.failed[0]
         then()
         return outcome.given[0]
+
+    async def begin(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do something that may take long, and go on with it when the caller is cancelled; it ends with the session.
+
+        Raises:
+            Exception: Whatever the work raises, as long as the caller waits.
+            SessionClosed: The session was closed before it was done.
+        """
+        if self.group is None:
+            return await work()
+        outcome = _Outcome[T]()
+        self.group.start_soon(self._work, work, outcome)
+        await outcome.over.wait()
+        if outcome.failed:
+            raise outcome.failed[0]
+        if not outcome.given:
+            message = "the session was closed before this was done"
+            raise SessionClosed(message)
+        return outcome.given[0]
+
+    @staticmethod
+    async def _work(work: Callable[[], Awaitable[T]], outcome: _Outcome[T]) -> None:
+        try:
+            outcome.given.append(await work())
+        except Exception as error:  # noqa: BLE001 - raised again where somebody waits; the session goes on
+            log.warning("something that was begun in a session failed: %r", error)
+            outcome.failed.append(error)
+        finally:
+            outcome.over.set()
 
     @staticmethod
     async def _take(

@@ -17,7 +17,6 @@ from agent_core.messages import AssistantMessage, Message
 from agent_core.providers import Model, ModelFacts
 from agent_core.providers.model_refs import Named
 from agent_core.session.budgets import check_tighter
-from agent_core.session.changes import FileChange, Ledger
 from agent_core.session.drafts import model_entry, thinking_entry, tools_entry
 from agent_core.session.event_view import EventsView
 from agent_core.session.model_choice import Direction
@@ -25,6 +24,7 @@ from agent_core.session.parts import Parts
 from agent_core.session.runs import Runs
 from agent_core.session.snapshot import SessionSnapshot
 from agent_core.session.stats import ContextUsage, SessionStats, session_stats
+from agent_core.session.user_edits import UserEdits
 from agent_core.storage.held import begins_session
 from agent_core.tools import Tool
 from agent_core.transcript.entries import AnyEntry, MessageEntry
@@ -163,15 +163,19 @@ class ToolView:
 class SessionView:  # noqa: PLR0904 - what can be known of a session is one view
     """What can be known of a session, and its switches."""
 
-    def __init__(self, parts: Parts, runs: Runs, ledger: Ledger) -> None:
+    def __init__(self, parts: Parts, runs: Runs) -> None:
         self._parts = parts
         self._runs = runs
-        self._ledger = ledger
 
     @property
     def events(self) -> EventsView:
         """The events, for who keeps them."""
         return EventsView(self._parts)
+
+    @property
+    def edits(self) -> UserEdits:
+        """Where editors tell what their users made of the agent's edits."""
+        return UserEdits(self._parts)
 
     @property
     def config(self) -> SessionConfig:
@@ -211,11 +215,6 @@ class SessionView:  # noqa: PLR0904 - what can be known of a session is one view
         """The folder it works in."""
         return str(self._parts.place.workspace.root)
 
-    @property
-    def changes(self) -> tuple[FileChange, ...]:
-        """What the current or last run changed."""
-        return self._ledger.changes()
-
     def is_running(self, run: RunId) -> bool:
         """Tell whether a run is still going on."""
         current = self._runs.current
@@ -239,6 +238,7 @@ class SessionView:  # noqa: PLR0904 - what can be known of a session is one view
             config=parts.config(),
             usage=parts.tally.of_session(parts.models.context_window),
             changes=voice.picture.changes,
+            checkpoints=tuple(one.id for one in parts.checkpoints.all),
             unsaved=parts.recorder.unsaved,
         )
 

@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 from agent_core.events import Answers, QuestionLine
 from agent_core.kernel import Clock, JsonObject, JsonValue, ToolCallId
 from agent_core.messages import Text, UserContent
+from agent_core.tools.seen import SeenTexts
 from agent_core.workspace import Files, Processes, Workspace
 from agent_core.workspace.permission import ToolKind
 
@@ -79,6 +80,8 @@ class ToolContext:
     """The settings of this tool (`bash.timeoutS`, `bash.prefix` …) without its prefix."""
     ask: Asks = ask_nobody
     """Asks a person what is meant."""
+    seen: SeenTexts = field(default_factory=SeenTexts)
+    """What the model knows of files."""
 
     @property
     def files(self) -> Files:

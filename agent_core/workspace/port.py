@@ -107,7 +107,13 @@ class Written:
     changed_by_user: bool = False
     """The user typed elsewhere in the same document meanwhile; their text is kept."""
     note: str | None = None
-    """One sentence for the model when there is something to know."""
+    """What the model should know of it, in a sentence or two."""
+    before: str | None = None
+    """The text that the edit was applied to; None: that of `base`."""
+    edited: str | None = None
+    """What the edit made of it, with what somebody else had changed since `base`; None: the text that was asked for."""
+    text: str | None = None
+    """The whole text that is there now; None: the text that was asked for."""
 
 
 class Files(Protocol):
@@ -183,8 +189,11 @@ class Files(Protocol):
             text: The new text without a byte order mark.
             base: What was read before; None: the file must not exist.
 
+        In an open document, what its user changed since `base` was read is kept: both changes are merged.
+
         Raises:
             StaleText: The file is not `base` any more; nothing was written.
+            EditConflicted: The user changed the same lines in the editor; nothing was written.
             EditRefused: The editor refused; its text is as it was.
             EditUnverified: Nobody can say whether it landed.
         """
@@ -245,6 +254,10 @@ class Killed:
     """Still there after the last signal and the wait."""
     quarantined: tuple[Path, ...] = ()
     """Protected files that the processes had made where programs or agents obey them; moved away."""
+    changed: tuple[Path, ...] = ()
+    """Files of the workspace that are others than before they ran, as far as somebody looked."""
+    unseen: str | None = None
+    """What of that could not be seen, in a sentence."""
     denied: tuple[str, ...] = ()
     """What containment kept the processes from, a sentence each for the model, with what to do."""
 

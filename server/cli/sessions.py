@@ -12,7 +12,7 @@ from agent_core.kernel import SystemClock
 from agent_core.kernel.errors import TillerError, UsageError, WorkspaceMissing
 from agent_core.kernel.json import encode
 from agent_core.resources.paths import AppPaths, app_paths
-from server.cli import sessions_files, sessions_list, sessions_show, sessions_tree
+from server.cli import sessions_diff, sessions_files, sessions_list, sessions_show, sessions_tree
 from server.cli.environment import Commands, Environment
 from server.cli.exits import code_of_error, complain
 from server.cli.standard import speak_json
@@ -27,7 +27,7 @@ def add_parser(commands: Commands) -> None:
         "sessions", help="look through stored sessions", description=__doc__, epilog=EXAMPLE
     )
     verbs: Commands = parser.add_subparsers(
-        dest="verb", metavar="list|show|tree|search|export|import|rm"
+        dest="verb", metavar="list|show|tree|diff|search|export|import|rm"
     )
     listing = verbs.add_parser("list", help="the sessions of this folder", epilog=EXAMPLE)
     for one in (parser, listing):
@@ -58,6 +58,7 @@ def _add_verbs(verbs: Commands) -> None:
         one.add_argument("session", metavar="ID", help="the id of a session, or how it begins")
         unsaid = argparse.SUPPRESS
         one.add_argument("--json", action="store_true", default=unsaid, help="as JSON")
+    _add_diff(verbs)
     search = verbs.add_parser(
         "search",
         help="find sessions by what was said",
@@ -89,6 +90,17 @@ def _add_verbs(verbs: Commands) -> None:
     )
     removing.add_argument("sessions", nargs="+", metavar="ID", help="ids, or how they begin")
     removing.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _add_diff(verbs: Commands) -> None:
+    diff = verbs.add_parser(
+        "diff",
+        help="show what a session changed",
+        epilog="example: tiller sessions diff 019c --patch | git apply",
+    )
+    diff.add_argument("session", metavar="ID", help="the id of a session, or how it begins")
+    diff.add_argument("--patch", action="store_true", help="byte for byte, for git apply")
+    diff.add_argument("--output", metavar="FILE", help="a new file, byte for byte")
 
 
 def main(options: argparse.Namespace, environment: Environment) -> int:
@@ -124,6 +136,8 @@ async def _command(
             return await sessions_show.show(library, options, colour=colour)
         case "tree":
             return await sessions_tree.tree(library, options, colour=colour)
+        case "diff":
+            return await sessions_diff.diff(library, options, colour=colour)
         case "search":
             return await sessions_list.search(library, options, _cwd(options), colour=colour)
         case "export" | "import" | "rm":

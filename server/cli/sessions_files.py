@@ -28,7 +28,7 @@ async def export(library: SessionLibrary, options: argparse.Namespace) -> int:
         _ = sys.stdout.buffer.flush()
         return DONE
     path = Path(options.output)
-    await to_thread.run_sync(_write_new, path, document)
+    await to_thread.run_sync(write_new, path, document)
     _ = sys.stdout.write(f"{found.session} is in {path}\n")
     return DONE
 
@@ -70,7 +70,13 @@ def _agrees(sessions: tuple[SessionSummary, ...]) -> bool:
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
-def _write_new(path: Path, document: bytes) -> None:
+def write_new(path: Path, document: bytes) -> None:
+    """Write a new file that only the user can read. Blocking.
+
+    Raises:
+        UsageError: Something of that name is there.
+        StorageUnavailable: It cannot be written.
+    """
     try:
         fd = os.open(
             path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), PRIVATE

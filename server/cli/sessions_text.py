@@ -12,6 +12,7 @@ from agent_core.kernel.visible import shown
 BOLD: Final = "1"
 DIM: Final = "2"
 RED: Final = "31"
+GREEN: Final = "32"
 CYAN: Final = "36"
 PIPE_CELLS: Final = 120
 """How wide rows are where nobody says how wide the terminal is."""

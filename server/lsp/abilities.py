@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from server.lsp.codec import as_array, as_object
 from server.lsp.quirks import Quirks
 from server.lsp.wire import merge_capabilities
+
+Barrier: TypeAlias = Literal["auto", "ask", "off"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,16 +20,32 @@ class Abilities:
     """A delete of a file may be part of an edit."""
     renames: bool
     """A rename of a file may be part of an edit."""
+    takes_requests: bool
+    """It takes edits by `agent/edit/apply`, with what must hold of a document before."""
+    saves_edits: bool
+    """It saves a document with such an edit, if nothing in it was unsaved."""
+    review: str
+    """How it shows such edits to its user."""
+    reads: bool
+    """It gives the text of a document when it is asked to."""
     takes_versions: bool
     """Edits may name the version of the document that they are for."""
+    least_version: int
+    """Edits for lower versions are applied without a look at the version."""
     saves: bool
     """It saves documents when it is asked to."""
     reloads: bool
     """Documents without unsaved text follow the disk by themselves."""
     prefers_disk: bool
     """The user wants documents without unsaved text to be edited on the disk."""
+    opens_closed: bool = False
+    """Files that are not open are to be opened and edited there, and it opens documents when it is asked to."""
+    barrier: Barrier = "auto"
+    """Whether the user is asked to save before a program runs; `auto`: only where nothing else saves, and once."""
     shows: frozenset[str] = frozenset()
     """What it shows in its own way: `agent/permission`, `agent/question`."""
+    draws_changes: bool = False
+    """It shows change sets in its own way, and its user wants that."""
     diagnoses: bool = False
     """It gives the problems that it shows, and says of which version they are."""
 
@@ -42,21 +60,42 @@ def abilities_of(params: Mapping[str, Any], quirks: Quirks) -> Abilities:
     workspace = _under(capabilities, "workspace")
     edit = _under(workspace, "workspaceEdit")
     declared = edit.get("documentChanges") is True
-    applies_edits = workspace.get("applyEdit") is True
+    requests = _is_offered(agent.get("edit"))
+    by_lsp = workspace.get("applyEdit") is True
     kinds = as_array(edit.get("resourceOperations")) or ()
     return Abilities(
-        applies_edits=applies_edits,
-        deletes=applies_edits and "delete" in kinds,
-        renames=applies_edits and "rename" in kinds,
+        applies_edits=by_lsp or requests,
+        deletes=by_lsp and "delete" in kinds,
+        renames=by_lsp and "rename" in kinds,
+        takes_requests=requests,
+        saves_edits=_is_offered(_under(agent, "edit").get("save")),
+        review=_review(_under(options, "edit").get("review"), _under(agent, "edit").get("review")),
+        reads=_is_offered(_under(agent, "documents").get("read")),
         takes_versions=declared or quirks.document_changes,
+        least_version=1 if quirks.zero_unchecked else 0,
         saves=_is_offered(_under(agent, "documents").get("save")),
         reloads=quirks.auto_reload,
         shows=frozenset(
             f"agent/{name}" for name in ("permission", "question") if _is_offered(agent.get(name))
         ),
+        draws_changes=_is_offered(agent.get("diffView"))
+        and _under(options, "edit").get("review") != "none",
         diagnoses=_is_offered(agent.get("diagnostics")),
         prefers_disk=_under(options, "edit").get("openClean") == "disk",
+        opens_closed=(by_lsp or requests)
+        and _under(options, "edit").get("closed") == "buffer"
+        and _under(capabilities, "window", "showDocument").get("support") is True,
+        barrier=_barrier(_under(options, "edit").get("saveBarrier")),
     )
+
+
+def _review(said: object, offered: object) -> str:
+    """Give the review that the user wants, if the editor has it."""
+    return said if isinstance(said, str) and said in (as_array(offered) or ()) else "none"
+
+
+def _barrier(said: object) -> Barrier:
+    return "ask" if said == "ask" else "off" if said == "off" else "auto"
 
 
 def _under(value: Mapping[str, Any], *names: str) -> Mapping[str, Any]:

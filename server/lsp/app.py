@@ -1,9 +1,10 @@
 """The language server of one connection: what is registered before anything heavy is loaded."""
 
 import logging
+from collections.abc import Callable
 from enum import Enum
 from functools import partial
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from lsprotocol import types
 
@@ -15,6 +16,8 @@ from server.lsp.names import COMMANDS, METHODS, TOLD, server_capability
 from server.lsp.origin import Origin
 from server.lsp.protocol import Connection
 from server.lsp.runtime import Runtime
+
+CODE_ACTION: Final = "quickfix.tiller"
 
 _log = logging.getLogger(__name__)
 
@@ -61,6 +64,7 @@ class App:
             connection.add_agent_method(method, partial(self._call, method))
         for command in COMMANDS:
             connection.add_command(command, partial(self._command, command))
+        connection.add_agent_method(types.TEXT_DOCUMENT_CODE_ACTION, self._code_actions)
         connection.amend_capabilities(self._amend)
         mirror = self.mirror
 
@@ -80,6 +84,13 @@ class App:
         )
         for method in TOLD:
             connection.add_agent_notification(method, partial(self._tell, method))
+
+        connection.add_agent_notification(
+            types.NOTEBOOK_DOCUMENT_DID_OPEN, partial(self._notebook, mirror.notebooks.add)
+        )
+        connection.add_agent_notification(
+            types.NOTEBOOK_DOCUMENT_DID_CLOSE, partial(self._notebook, mirror.notebooks.discard)
+        )
 
         @connection.feature(types.TEXT_DOCUMENT_DID_SAVE)
         def did_save(params: types.DidSaveTextDocumentParams) -> None:
@@ -102,6 +113,12 @@ class App:
             # Served by a process that outlives the client: what it starts goes on without it.
             agent["durable"] = {}
         result.capabilities.experimental = {**known, "agent": agent}
+        result.capabilities.notebook_document_sync = types.NotebookDocumentSyncOptions(
+            notebook_selector=[types.NotebookDocumentFilterWithNotebook(notebook="*")]
+        )
+        result.capabilities.code_action_provider = types.CodeActionOptions(
+            code_action_kinds=[CODE_ACTION]
+        )
         encoding: object = result.capabilities.position_encoding
         named = encoding.value if isinstance(encoding, Enum) else encoding
         self.mirror.use_encoding(str(named or "utf-16"))
@@ -115,6 +132,12 @@ class App:
             self.connection.protocol.read(types.TEXT_DOCUMENT_DID_CHANGE, cleaned)
         )
 
+    async def _notebook(self, take: Callable[[str], None], params: dict[str, Any]) -> None:
+        """Note which notebooks are open; their cells are nobody's business."""
+        uri = (as_object(params.get("notebookDocument")) or {}).get("uri")
+        if isinstance(uri, str):
+            take(uri)
+
     async def _did_change_folders(self, params: dict[str, Any]) -> None:
         if self.folders.changed(params) and self._front is not None:
             await self._front.host.follow_roots(self._front)
@@ -126,6 +149,10 @@ class App:
     async def _call(self, method: str, params: dict[str, Any]) -> object:
         front = await self.front()
         return await self._runtime.feature(method).run(front, params)
+
+    async def _code_actions(self, params: dict[str, Any]) -> object:
+        # While the agent is being loaded it has changed nothing.
+        return [] if self._front is None else self._front.review.hints.actions(params)
 
     async def _command(self, command: str, arguments: tuple[Any, ...]) -> object:
         front = await self.front()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
+import anyio
 from anyio import to_thread
 
 from agent_core.kernel.errors import AccessRefused, FileMissing, FileTooLarge, WorkspaceError
@@ -22,6 +23,9 @@ State: TypeAlias = Literal["clean", "ours", "outdated", "dirty"]
 """
 
 
+OPENING_S: Final = 2.0
+"""How long an editor may take to tell of a document that it opened."""
+LOOK_S: Final = 0.02
 REMEMBERED_S: Final = 0.05
 """How long it is remembered where the paths of documents lead."""
 
@@ -78,6 +82,21 @@ class Buffers:
             WorkspaceError: It is open, but the workspace must not use it.
         """
         return await self._found(path, await self._real_paths(max_age_s=REMEMBERED_S))
+
+    async def open_closed(self, path: Path) -> None:
+        """Have a file opened that nobody has open, in the first editor whose user wants that; wait until it is."""
+        if not any(one.abilities.opens_closed for one in self._editors):
+            return
+        if await self.find(path) is not None or not await self.show(path):
+            return
+        with anyio.move_on_after(OPENING_S):
+            while await self.find(path) is None:  # noqa: ASYNC110 - by which URI it opens it is the editor's affair
+                await anyio.sleep(LOOK_S)
+
+    async def show(self, path: Path) -> bool:
+        """Ask for a file to be opened in the first editor whose user wants that; tell whether one did."""
+        editor = next((one for one in self._editors if one.abilities.opens_closed), None)
+        return editor is not None and await editor.requests.show(path)
 
     async def unsaved_below(self, folder: Path) -> Mapping[Path, Buffer]:
         """Give the buffers at or below a real path whose text the disk does not have, by real path."""

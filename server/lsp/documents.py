@@ -24,6 +24,8 @@ ENCODINGS: Final[Mapping[str, Encoding]] = {
     "utf-32": "utf-32",
 }
 
+_ANY: Final = ""
+"""Stands for every document; no URI is empty."""
 _HALF: Final = re.compile("[\ud800-\udfff]")
 
 _log = logging.getLogger(__name__)
@@ -48,6 +50,8 @@ class Document:
     """When it was opened, changed or looked at last, in seconds of the mirror's clock."""
     changed_at: float = -math.inf
     """When it was changed last; opening is no change."""
+    taken: int | None = None
+    """Up to this version changes are in the text already, although they were not told yet."""
     _digest: list[str] = field(default_factory=list[str], init=False, repr=False)
 
     @property
@@ -86,6 +90,8 @@ class Mirror:
         self._listeners: dict[str, list[Listener]] = {}
         self._epoch = 0
         self._revision = 0
+        self.notebooks: Final[set[str]] = set()
+        """URIs of the notebooks that are open."""
 
     @property
     def encoding(self) -> Encoding:
@@ -124,6 +130,8 @@ class Mirror:
         if before is None:
             _log.warning("A change of %r was ignored: it is not open.", uri)
             return
+        if before.taken is not None and version <= before.taken:
+            return
         if version <= before.version:
             _log.info("The version of %r went from %d to %d.", uri, before.version, version)
         now = self.clock()
@@ -135,6 +143,25 @@ class Mirror:
                 revision=self._next_revision(),
                 touched_at=now,
                 changed_at=now,
+                taken=None,
+            )
+        )
+
+    def take(self, uri: str, text: str, *, version: int) -> None:
+        """Take the text that an editor gave when it was asked; changes up to that version may still be told, and are in it."""
+        before = self._open.get(uri)
+        if before is None or version < before.version or text == before.text:
+            return
+        _log.warning("The text of %r was not told in time; what the editor gave is taken.", uri)
+        now = self.clock()
+        self._keep(
+            replace(
+                before,
+                lines=Lines(_mended(text), self._encoding),
+                version=version,
+                revision=self._next_revision(),
+                changed_at=now,
+                taken=version,
             )
         )
 
@@ -146,13 +173,18 @@ class Mirror:
 
     def did_save(self, params: types.DidSaveTextDocumentParams) -> None:
         """Take the text over where an editor sends it along; what the disk has is read from the disk."""
-        document = self._open.get(params.text_document.uri)
+        uri = params.text_document.uri
+        document = self._open.get(uri)
         if document is None:
-            _log.warning("A save of %r was ignored: it is not open.", params.text_document.uri)
-        elif params.text is not None and params.text != document.text:
-            _log.error("The text of %r had drifted; what was saved is taken.", document.uri)
+            _log.warning("A save of %r was ignored: it is not open.", uri)
+            return
+        if params.text is not None and params.text != document.text:
+            _log.error("The text of %r had drifted; what was saved is taken.", uri)
             lines = Lines(_mended(params.text), self._encoding)
-            self._keep(replace(document, lines=lines, revision=self._next_revision()))
+            document = replace(document, lines=lines, revision=self._next_revision())
+            self._keep(document)
+        # Told once more with the same revision: whoever watches sees that it was saved.
+        self._tell(uri, document)
 
     def did_close(self, params: types.DidCloseTextDocumentParams) -> None:
         """Forget a document: from now on its truth is the disk."""
@@ -174,7 +206,7 @@ class Mirror:
 
     @contextmanager
     def watch(self, uri: str, listener: Listener) -> Generator[None]:
-        """Call a function with every new state of a document; with None when it is closed.
+        """Call a function with every new state of a document, and with the same state when it was saved; with None when it is closed.
 
         It is called while the notification is taken in, so no state is missed. It must not raise.
         """
@@ -187,13 +219,25 @@ class Mirror:
             if not left:
                 del self._listeners[uri]
 
-    async def changed(self, uri: str, *, after: int, timeout_s: float) -> Document | None:
-        """Wait until a document has another revision; give it as it is then, also when the time is up."""
+    @contextmanager
+    def watch_all(self, listener: Listener) -> Generator[None]:
+        """Call a function as `watch` does, for whatever document."""
+        with self.watch(_ANY, listener):
+            yield
+
+    async def changed(self, uri: str, *, after: int | None, timeout_s: float) -> Document | None:
+        """Wait until a document has another revision; give it as it is then, also when the time is up.
+
+        Args:
+            uri: The document.
+            after: The revision that is known; None: it is closed, and may be opened again.
+            timeout_s: The longest wait.
+        """
         news = asyncio.Event()
         with self.watch(uri, lambda _: news.set()):
             try:
                 async with asyncio.timeout(timeout_s):
-                    while (now := self.get(uri)) is not None and now.revision == after:
+                    while _revision(self.get(uri)) == after:
                         news.clear()
                         await news.wait()
             except TimeoutError:
@@ -205,12 +249,16 @@ class Mirror:
         self._tell(document.uri, document)
 
     def _tell(self, uri: str, document: Document | None) -> None:
-        for listener in tuple(self._listeners.get(uri, ())):
+        for listener in (*self._listeners.get(uri, ()), *self._listeners.get(_ANY, ())):
             listener(document)
 
     def _next_revision(self) -> int:
         self._revision += 1
         return self._revision
+
+
+def _revision(document: Document | None) -> int | None:
+    return None if document is None else document.revision
 
 
 def _path_of(uri: str) -> Path | None:

@@ -9,14 +9,20 @@ from server.lsp.buffers import Buffer
 from server.lsp.editor import Editor, Report
 
 
-def check(path: Path, base: FileText | None, buffer: Buffer) -> FileText:
-    """Give the base if the file still is what it was when it was read."""
+def check_merges(path: Path, base: FileText | None, buffer: Buffer) -> FileText:
+    """Give the base if an edit of it can be brought into what a document is now.
+
+    Raises:
+        StaleText: There is no base, so that nobody has seen what is there.
+        DocumentContention: Two editors have unsaved text of it.
+        EditUnverified: An earlier edit may still come.
+    """
     if base is None:
         message = (
             f"{path} exists already, it is open in the editor: nothing was written. Read it first."
         )
         raise StaleText(message)
-    check_current(path, base, buffer)
+    check_settled(path, buffer)
     return base
 
 
@@ -71,11 +77,6 @@ def freeze(editor: Editor, report: Report, trouble: Exception) -> None:
     """Keep edits away from a document to which a lost one may still come."""
     if report.now is not None and isinstance(trouble, EditUnverified):
         editor.notes_of(report.now).frozen_at = report.now.revision
-
-
-def is_alike(report: Report) -> bool:
-    """Tell whether a text is the wanted one but for line ends."""
-    return report.found is not None and report.found.kind == "alike"
 
 
 def noted(written: Written, note: str | None) -> Written:

@@ -1,15 +1,31 @@
 """What became of an edit, read from the editor's text and its answer; pure."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 from agent_core.kernel.errors import EditRefused, EditUnverified, StaleText, WorkspaceError
-from server.lsp.minimal_edits import Hunk, line_hunks, lines_of
+from agent_core.workspace.edits.minimal import (
+    Hunk,
+    Splice,
+    line_hunks,
+    line_number0,
+    lines_of,
+    shared_ends,
+    within_lines,
+)
 
 SHOWN_PLACES: Final = 8
+FEW_CHARS: Final = 16
+"""Of so few, each single one is looked for."""
+PIECE_CHARS: Final = 4
+MOST_PIECES: Final = 1_000
 AGAIN: Final = "Read it again before you edit it."
+_STALE: Final = re.compile(
+    r"version|\bstale|\bchanged|\bmodified|newer|out.?dated|out of date", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +37,11 @@ class Answer:
     reason: str = ""
     """Why not, in the editor's words or ours; may be empty."""
 
+    @property
+    def is_about_versions(self) -> bool:
+        """Whether it was refused for another version of the document, as far as can be told; not because somebody said no."""
+        return self.applied is False and (not self.reason or bool(_STALE.search(self.reason)))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
@@ -30,9 +51,9 @@ class Found:
     """`alike` differs in line ends or the final newline alone; `with others` has other changes elsewhere."""
     landed: tuple[Hunk, ...] = ()
     missing: tuple[Hunk, ...] = ()
-    """Where the text is as it was."""
+    """Where nothing of it is in the text."""
     mixed: tuple[Hunk, ...] = ()
-    """Where somebody else changed the text too, so that nobody can tell."""
+    """Where somebody else changed the text too, and something of the edit may be in it."""
 
     @property
     def is_whole(self) -> bool:
@@ -49,7 +70,9 @@ def find_edit(before: str, target: str, now: str) -> Found:
     plain = _plain(target)
     if _plain(now) == plain and _plain(before) != plain:
         return Found(kind="alike")
-    old, new, there = lines_of(before), lines_of(target), lines_of(now)
+    head, tail = shared_ends(before, target, now)
+    old, new, there = (lines_of(text[head : len(text) - tail]) for text in (before, target, now))
+    passed = line_number0(before, head)
     others = line_hunks(old, there)
     gone = _marked([(one.old_start, one.old_end) for one in others], len(old))
     near = _marked([(one.old_start, one.old_end + 1) for one in others], len(old) + 1)
@@ -60,18 +83,31 @@ def find_edit(before: str, target: str, now: str) -> Found:
     for one in line_hunks(old, new):
         start, end = one.old_start, one.old_end
         if _is_removed(one, old, gone) and _is_brought(one, new, lost):
-            landed.append(one)
+            rest = one.new_start == one.new_end and _has_rest(one, old, target=target, now=now)
+            (mixed if rest else landed).append(one)
         elif any(gone[start:end] if start < end else near[start : end + 1]):
-            mixed.append(one)
+            (missing if _is_absent(one, old, new, before=before, now=now) else mixed).append(one)
         else:
-            missing.append(one)
-    if not missing and not mixed:
-        return Found(kind="with others", landed=tuple(landed))
+            (mixed if _is_elsewhere(one, new, before=before, now=now) else missing).append(one)
+    kind: Literal["with others", "partly", "none"] = "partly" if landed or mixed else "none"
     return Found(
-        kind="partly" if landed or mixed else "none",
-        landed=tuple(landed),
-        missing=tuple(missing),
-        mixed=tuple(mixed),
+        kind=kind if missing or mixed else "with others",
+        landed=_lower(landed, passed),
+        missing=_lower(missing, passed),
+        mixed=_lower(mixed, passed),
+    )
+
+
+def _lower(hunks: Sequence[Hunk], lines: int) -> tuple[Hunk, ...]:
+    """Move hunks down by some lines."""
+    return tuple(
+        Hunk(
+            old_start=one.old_start + lines,
+            old_end=one.old_end + lines,
+            new_start=one.new_start + lines,
+            new_end=one.new_end + lines,
+        )
+        for one in hunks
     )
 
 
@@ -109,7 +145,7 @@ def _absence(found: Found, answer: Answer, path: Path) -> WorkspaceError:
             f"It is not known whether the edit of {path} was applied: {reason}. It may still come. {AGAIN}"
         )
     why = f" ({answer.reason})" if answer.reason else ""
-    if found.kind == "none":
+    if found.kind == "none" and (answer.applied or answer.is_about_versions):
         return StaleText(
             f"{path} changed in the editor while it was edited{why}: nothing of the edit is in it. {AGAIN}"
         )
@@ -118,7 +154,8 @@ def _absence(found: Found, answer: Answer, path: Path) -> WorkspaceError:
             f"The editor said it applied the edit of {path}, but its text did not change: nothing was written. {AGAIN}"
         )
     reason = answer.reason.rstrip(".") or "it gave no reason; the text may just have changed"
-    return EditRefused(f"The editor refused the edit of {path}: {reason}. Its text is as it was.")
+    left = "It is not in the text" if found.kind == "none" else "Its text is as it was"
+    return EditRefused(f"The editor refused the edit of {path}: {reason}. {left}.")
 
 
 def _plain(text: str) -> str:
@@ -152,6 +189,49 @@ def _is_brought(hunk: Hunk, new: Sequence[str], lost: Sequence[bool]) -> bool:
     """Tell whether the lines that a hunk brings are there. Of equal lines none may be lost, for it may be this one."""
     first, last = _slide(new, hunk.new_start, hunk.new_end)
     return not any(lost[first:last])
+
+
+def _is_absent(
+    hunk: Hunk, old: Sequence[str], new: Sequence[str], *, before: str, now: str
+) -> bool:
+    """Tell whether nothing of a hunk is in a text, for sure: nothing that it brings, and all that it takes away."""
+    removed = "".join(old[hunk.old_start : hunk.old_end])
+    brought = "".join(new[hunk.new_start : hunk.new_end])
+    whole = Splice(start=0, end=len(removed), new_text=brought)
+    for one in within_lines(removed, whole):
+        taken = removed[one.start : one.end]
+        if one.new_text.strip():
+            if _has_some(now, one.new_text, before=before):
+                return False
+        elif not taken.strip() or now.count(taken) < before.count(taken):
+            return False
+    return True
+
+
+def _is_elsewhere(hunk: Hunk, new: Sequence[str], *, before: str, now: str) -> bool:
+    """Tell whether what a hunk brings has come to another place than its own."""
+    brought = "".join(new[hunk.new_start : hunk.new_end]).strip()
+    return brought != "" and now.count(brought) > before.count(brought)
+
+
+def _has_rest(hunk: Hunk, old: Sequence[str], *, target: str, now: str) -> bool:
+    """Tell whether something of lines that were to go is still there, in lines that somebody else made of them."""
+    return _has_some(now, "".join(old[hunk.old_start : hunk.old_end]), before=target)
+
+
+def _has_some(now: str, part: str, *, before: str) -> bool:
+    """Tell whether a piece of a text may be in another and was not there before, however it was cut up since."""
+    words = "".join(part.split())
+    if len(words) < FEW_CHARS:
+        return any(now.count(char) > before.count(char) for char in set(words))
+    pieces = {
+        line[at : at + PIECE_CHARS]
+        for line in part.split()
+        for at in range(max(1, len(line) - PIECE_CHARS + 1))
+    }
+    if len(pieces) > MOST_PIECES:
+        return True
+    return any(piece in now and piece not in before for piece in pieces)
 
 
 def _slide(lines: Sequence[str], start: int, end: int) -> tuple[int, int]:

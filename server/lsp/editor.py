@@ -1,62 +1,26 @@
 """One editor as edits see it: its documents, what it can do, and how it is asked."""
 
-import logging
-from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final
 
 import anyio
 from anyio import to_thread
 
 from agent_core.workspace.adapters.path_locks import PathLocks
+from agent_core.workspace.edits.minimal import Splice, minimal_edits
 from server.lsp.abilities import abilities_of
 from server.lsp.attention import Attention
-from server.lsp.codec import as_array, as_object
+from server.lsp.codec import as_object
 from server.lsp.documents import Document, Mirror
 from server.lsp.edit_outcome import Answer, Found, find_edit
-from server.lsp.minimal_edits import minimal_edits
-from server.lsp.positions import Lines
-from server.lsp.quirks import quirks_of, wire_name
-from server.lsp.rpc import RpcError
-
-APPLY_EDIT: Final = "workspace/applyEdit"
-SAVE: Final = "agent/documents/save"
-DIAGNOSTICS: Final = "agent/diagnostics"
-
-_log = logging.getLogger(__name__)
-
-
-class Client(Protocol):
-    """The connection, as far as edits need it."""
-
-    @property
-    def client_params(self) -> Mapping[str, Any]:
-        """The params of `initialize`."""
-        ...
-
-    async def request(self, method: str, params: object = None, *, timeout_s: float | None) -> Any:
-        """Ask the client; raises RpcError, TimeoutError or ConnectionError."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """How long an editor is given, in seconds."""
-
-    answer_s: float = 10.0
-    """To answer an edit."""
-    verify_s: float = 2.0
-    """To tell of the change that it answered for, or to answer for the change that it told of."""
-    refused_s: float = 0.25
-    """To tell of a change although it refused."""
-    pause_s: float = 0.4
-    """Without typing, before an edit is sent."""
-    patience_s: float = 2.0
-    """To stop typing; then the edit is sent all the same."""
-    save_s: float = 5.0
-    """To save."""
+from server.lsp.editor_requests import Client, EditorRequests, Timing
+from server.lsp.landing import Landing, Step, find_step
+from server.lsp.positions import positions
+from server.lsp.quirks import name_of, quirks_of, wire_name
 
 
 @dataclass(slots=True, kw_only=True)
@@ -84,22 +48,8 @@ class Report:
     found: Found | None
     """None when the document was closed."""
     now: Document | None
-
-
-@dataclass(slots=True, kw_only=True)
-class _Landing:
-    """Watches for the moment at which a document has the wanted text, however short it is."""
-
-    target: str
-    scope: anyio.CancelScope
-    grace_s: float
-    has_come: bool = False
-
-    def see(self, document: Document | None) -> None:
-        if document is not None and not self.has_come and document.text == self.target:
-            self.has_come = True
-            # The text is the proof. The answer is waited for only so as not to leave it behind.
-            self.scope.deadline = min(self.scope.deadline, anyio.current_time() + self.grace_s)
+    step: Step | None = None
+    """The change that was the edit, if it was seen alone; then it landed, but perhaps in newer text than it was for."""
 
 
 class Editor:
@@ -110,9 +60,9 @@ class Editor:
     ) -> None:
         self.name: Final = name
         self.mirror: Final = mirror
-        self._client = client
         self._quirks = quirks_of(name, quirks)
         self.abilities: Final = abilities_of(client.client_params, self._quirks)
+        self.requests: Final = EditorRequests(client, self.abilities, timing)
         self.attention: Final = Attention()
         self._timing = timing
         self._turns = PathLocks()
@@ -122,13 +72,12 @@ class Editor:
     def of(cls, connection: Client, mirror: Mirror, *, timing: Timing | None = None) -> "Editor":
         """Make the editor of a connection that has been initialized."""
         params = connection.client_params
-        name = (as_object(params.get("clientInfo")) or {}).get("name")
         options = as_object(params.get("initializationOptions")) or {}
         agent = as_object(options.get("agent")) or {}
         return cls(
             connection,
             mirror,
-            name=name if isinstance(name, str) and name else "unknown",
+            name=name_of(params),
             quirks=agent.get("quirks"),
             timing=timing or Timing(),
         )
@@ -137,6 +86,11 @@ class Editor:
     def blocking_dialogs(self) -> bool:
         """Nothing else happens in the editor while a question is open."""
         return self._quirks.blocking_dialogs
+
+    @property
+    def opens_notebooks(self) -> bool:
+        """It shows notebooks as such."""
+        return self._quirks.opens_notebooks
 
     def quirks_in_force(self) -> dict[str, bool]:
         """Give what is assumed of this editor, by the names that users may set."""
@@ -158,7 +112,8 @@ class Editor:
     async def quiet(self, document: Document) -> None:
         """Wait for a pause in the user's typing, so that an edit does not become one undo step with it.
 
-        Someone who types without a pause does not keep the edit away for ever.
+        Someone who types without a pause does not keep the edit away for ever. Where two edits of ours would become one
+        step too, it waits until they do not.
         """
         mirror, timing = self.mirror, self._timing
         end = mirror.clock() + timing.patience_s
@@ -168,8 +123,12 @@ class Editor:
                 await self.attention.changed(timeout_s=left_s)
                 continue
             if now.revision == self.notes_of(now).ours_at:
-                return
-            left = min(now.changed_at + timing.pause_s, end) - mirror.clock()
+                if not self._quirks.late_undo_steps:
+                    return
+                until = now.changed_at + timing.undo_step_s
+            else:
+                until = min(now.changed_at + timing.pause_s, end)
+            left = until - mirror.clock()
             if left <= 0:
                 return
             _ = await mirror.changed(now.uri, after=now.revision, timeout_s=left)
@@ -184,28 +143,24 @@ class Editor:
             target: The text that it shall have.
             label: What the user may read in the undo menu.
         """
-        edits = await to_thread.run_sync(_text_edits, document, target)
+        edits, told = await to_thread.run_sync(_text_edits, document, target)
         now = self.mirror.get(document.uri)
         if now is None or now.revision != document.revision:
             answer = Answer(applied=False, reason="it changed before the edit was sent")
-            return await self._report(document, target, answer, came=False)
+            return await self._compared(document, target, answer)
         scope = anyio.CancelScope()
         asked_at = anyio.current_time()
-        landing = _Landing(target=target, scope=scope, grace_s=self._timing.verify_s)
+        landing = Landing(document, target, scope=scope, grace_s=self._timing.verify_s)
         with self.mirror.watch(document.uri, landing.see):
             answer = Answer(applied=None)
             with scope:
-                answer = await self._ask(document, edits, label)
-            return await self._settle(document, answer, landing, asked_at=asked_at)
-
-    async def operate(self, operation: Mapping[str, object], *, label: str) -> Answer:
-        """Ask for one operation on files, and give what the editor says of it; the disk tells whether it is true.
-
-        Args:
-            operation: As LSP has it, such as `{"kind": "delete", "uri": …}`.
-            label: What the user may read in the undo menu.
-        """
-        return await self._ask_for({"documentChanges": [operation]}, label)
+                answer = await self.requests.edit(document, told, label=label)
+            end = self._wait_until(answer, asked_at)
+            report = await self._settle(document, answer, landing, edits, end=end)
+            # The editor may not have told of a change; what it gives when it is asked is the last word.
+            if _is_in_doubt(report) and await self._reread(document):
+                return await self._report(document, answer, landing, edits)
+            return report
 
     async def gone(self, document: Document) -> None:
         """Wait until a document is closed or another one, but no longer than a refusal may take."""
@@ -214,72 +169,39 @@ class Editor:
             wait_s = self._timing.refused_s
             _ = await self.mirror.changed(now.uri, after=now.revision, timeout_s=wait_s)
 
-    async def save(self, document: Document, *, reason: str) -> str | None:
-        """Have a document saved, if it still is what it was; None when the editor says it is, else why not."""
-        item = {"uri": document.uri, "version": document.version}
-        params = {"items": [item], "reason": reason}
-        try:
-            result = await self._client.request(SAVE, params, timeout_s=self._timing.save_s)
-        except (RpcError, TimeoutError, ConnectionError) as error:
-            return str(error)
-        told = as_array((as_object(result) or {}).get("results")) or ()
-        # One was asked for: how its URI is spelt in the answer does not matter.
-        outcome = (as_object(told[0]) or {}) if len(told) == 1 else {}
-        if outcome.get("saved") is True:
-            return None
-        why = outcome.get("why")
-        return why if isinstance(why, str) and why else "the editor did not say why"
-
-    async def diagnostics(self, params: Mapping[str, object], *, timeout_s: float) -> object:
-        """Ask for the problems that it shows; raises RpcError, TimeoutError or ConnectionError."""
-        return await self._client.request(DIAGNOSTICS, params, timeout_s=timeout_s)
-
-    async def _ask(self, document: Document, edits: list[dict[str, object]], label: str) -> Answer:
-        if self.abilities.takes_versions:
-            target = {"uri": document.uri, "version": document.version}
-            change: dict[str, object] = {
-                "documentChanges": [{"textDocument": target, "edits": edits}]
-            }
-        else:
-            change = {"changes": {document.uri: edits}}
-        return await self._ask_for(change, label)
-
-    async def _ask_for(self, change: Mapping[str, object], label: str) -> Answer:
-        params = {"label": label, "edit": change}
-        try:
-            result = await self._client.request(APPLY_EDIT, params, timeout_s=self._timing.answer_s)
-        except RpcError as error:
-            return Answer(applied=False, reason=error.message)
-        except TimeoutError:
-            seconds = f"{self._timing.answer_s:g} s"
-            return Answer(applied=None, reason=f"the editor did not answer within {seconds}")
-        except ConnectionError:
-            return Answer(applied=None, reason="the connection to the editor was lost")
-        told = as_object(result) or {}
-        reason = told.get("failureReason")
-        return Answer(
-            applied=told.get("applied") is True,
-            reason=reason if isinstance(reason, str) else "",
-        )
+    async def _reread(self, document: Document) -> bool:
+        """Ask for the text of a document; tell whether that brought anything new."""
+        now = self.mirror.get(document.uri)
+        told = None if now is None else await self.requests.read(document)
+        if told is not None:
+            self.mirror.take(document.uri, told[0], version=told[1])
+        return self.mirror.get(document.uri) is not now
 
     async def _settle(
-        self, document: Document, answer: Answer, landing: _Landing, *, asked_at: float
+        self,
+        document: Document,
+        answer: Answer,
+        landing: Landing,
+        edits: Sequence[Splice],
+        *,
+        end: float,
     ) -> Report:
         """Wait for the change that the answer speaks of, as long as it makes sense."""
-        end = self._wait_until(answer, asked_at)
         while True:
             # Asked before looking, so that the last look comes after the time is up.
             is_last = anyio.current_time() >= end
-            report = await self._report(document, landing.target, answer, came=landing.has_come)
-            if is_last or report.now is None or (report.found and report.found.is_whole):
+            report = await self._report(document, answer, landing, edits)
+            if is_last or (report.found and report.found.is_whole):
                 return report
+            # To load a document anew, some editors close it and open it again.
+            after = None if report.now is None else report.now.revision
             left = max(0.0, end - anyio.current_time())
-            after = report.now.revision
             _ = await self.mirror.changed(document.uri, after=after, timeout_s=left)
 
     def _wait_until(self, answer: Answer, asked_at: float) -> float:
         now = anyio.current_time()
-        if answer.applied:
+        if answer.applied or answer.is_about_versions:
+            # What the editor knows already is on its way to us too.
             return now + self._timing.verify_s
         if answer.applied is None:
             return now
@@ -288,32 +210,43 @@ class Editor:
         return max(now + self._timing.refused_s, by_hand)
 
     async def _report(
-        self, document: Document, target: str, answer: Answer, *, came: bool
+        self, document: Document, answer: Answer, landing: Landing, edits: Sequence[Splice]
     ) -> Report:
+        step = landing.step
+        refused = answer.applied is False
+        if step is None and not refused and (changes := landing.unlooked()):
+            step = landing.step = await to_thread.run_sync(
+                partial(find_step, changes, edits, first=document, target=landing.target)
+            )
+        if step is not None:
+            now = self.mirror.get(document.uri)
+            kind = "exact" if step.before.text == document.text else "with others"
+            return Report(answer=answer, found=Found(kind=kind), now=now, step=step)
+        return await self._compared(document, landing.target, answer)
+
+    async def _compared(self, document: Document, target: str, answer: Answer) -> Report:
         now = self.mirror.get(document.uri)
-        if came:
-            return Report(answer=answer, found=Found(kind="exact"), now=now)
         if now is None:
             return Report(answer=answer, found=None, now=None)
         found = await to_thread.run_sync(find_edit, document.text, target, now.text)
         return Report(answer=answer, found=found, now=now)
 
 
-def _text_edits(document: Document, target: str) -> list[dict[str, object]]:
-    """Give the edits as LSP has them. Runs in a thread, so the lines are looked for anew."""
-    lines = Lines(document.text, document.lines.encoding)
-    return [
-        {
-            "range": {
-                "start": _place(lines, one.start),
-                "end": _place(lines, one.end),
-            },
-            "newText": one.new_text,
-        }
-        for one in minimal_edits(document.text, target)
+def _is_in_doubt(report: Report) -> bool:
+    """Tell whether an edit was not seen although the editor did not refuse it."""
+    is_seen = report.found is not None and report.found.is_whole
+    return report.answer.applied is not False and report.now is not None and not is_seen
+
+
+def _text_edits(document: Document, target: str) -> tuple[list[Splice], list[dict[str, object]]]:
+    """Give the edits, and as LSP has them."""
+    edits = minimal_edits(document.text, target)
+    offsets = [offset for one in edits for offset in (one.start, one.end)]
+    places = [
+        {"line": line, "character": character}
+        for line, character in positions(document.text, offsets, document.lines.encoding)
     ]
-
-
-def _place(lines: Lines, offset: int) -> dict[str, int]:
-    line, character = lines.position(offset)
-    return {"line": line, "character": character}
+    return edits, [
+        {"range": {"start": start, "end": end}, "newText": one.new_text}
+        for one, start, end in zip(edits, places[::2], places[1::2], strict=True)
+    ]

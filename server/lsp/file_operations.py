@@ -87,7 +87,7 @@ class FileOperations:
         """Have what is ours saved where that can be; refuse where the user would lose something."""
         buffer: Buffer | None = seen
         if seen.state == "ours" and seen.disk is not None and seen.editor.abilities.saves:
-            _ = await seen.editor.save(seen.document, reason="edit")
+            _ = await seen.editor.requests.save(seen.document, reason="edit")
             buffer = await self._buffers.find(path)
         if buffer is None or buffer.editor is not seen.editor or buffer.state == "dirty":
             message = (
@@ -102,7 +102,9 @@ class FileOperations:
 
     async def _ask_to_delete(self, path: Path, buffer: Buffer) -> None:
         operation = {"kind": "delete", "uri": buffer.document.uri}
-        answer = await buffer.editor.operate(operation, label=f"Tiller: delete {path.name}")
+        answer = await buffer.editor.requests.operate(
+            operation, label=f"Tiller: delete {path.name}"
+        )
         if await self._is_there(path):
             raise _not_done("deleted", path, answer)
         await buffer.editor.gone(buffer.document)
@@ -115,7 +117,7 @@ class FileOperations:
             "newUri": target.as_uri(),
             "options": NO_OVERWRITE,
         }
-        answer = await editor.operate(operation, label=f"Tiller: move {source.name}")
+        answer = await editor.requests.operate(operation, label=f"Tiller: move {source.name}")
         if await self._is_there(source) or not await self._is_there(target):
             raise _not_done("moved", source, answer)
         await editor.gone(document)

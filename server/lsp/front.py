@@ -13,9 +13,9 @@ from agent_core.assembly.library import SessionLibrary
 from agent_core.events import Attendant, Reader, RunStarted, WorkspaceRoot
 from agent_core.kernel import JsonValue, RunId, SessionId
 from agent_core.kernel.errors import TillerError
+from agent_core.kernel.redaction import Redactor
 from agent_core.providers import ModelFacts
 from agent_core.session import AgentSession
-from agent_core.session.changes import FileChange
 from server.lsp import pictures
 from server.lsp.asking import Dialogs
 from server.lsp.choice import NONE
@@ -29,6 +29,7 @@ from server.lsp.origin import Origin
 from server.lsp.progress import Subscription
 from server.lsp.protocol import Connection
 from server.lsp.replay import EventLog
+from server.lsp.review_shown import ReviewShown
 from server.lsp.rpc import INVALID_PARAMS, REQUEST_FAILED, RpcError
 from server.lsp.work_line import show_run
 
@@ -60,6 +61,8 @@ class Sessions(Protocol):
     """Where a connection gets its sessions."""
 
     started_ms: int
+    redactor: Redactor
+    """Takes secrets out of what is sent."""
 
     async def accounts(self, env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
         """Give the providers there are, and whether each can be asked."""
@@ -107,20 +110,15 @@ class Sessions(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class _Has:
-    """The sessions of a connection."""
+    """The sessions of a connection, and what it is shown of them."""
 
     hosted: Hosted | None = None
     """The one that is meant when none is named."""
     heard: dict[int | str, Hosted] = field(default_factory=dict[int | str, Hosted])
     """Those that are listened to, by token."""
     turn: anyio.Lock = field(default_factory=anyio.Lock)
-
-
-@dataclass(slots=True, kw_only=True)
-class _Shown:
-    """What of runs the client is shown as lines of progress."""
-
     readers: list[Reader] = field(default_factory=list[Reader])
+    """Of what its runs are shown from, as lines of progress."""
     otherwise: set[RunId] = field(default_factory=set[RunId])
     """Runs that a request waits for and shows in its own way."""
 
@@ -152,8 +150,8 @@ class Front:
             shows=self.editor.abilities.shows,
             blocking=self.editor.blocking_dialogs,
         )
+        self.review = ReviewShown(connection, self.editor, self.options, redactor=host.redactor)
         self._has = _Has()
-        self._shown = _Shown()
 
     async def hosted(self, session: str | None = None) -> Any:
         """Give the session that a request means: by id, else the one of this connection, opened on demand.
@@ -255,22 +253,22 @@ class Front:
     async def show_runs(self, hosted: Hosted) -> None:
         """Show every run as a line of progress, in clients that show such and do not listen themselves."""
         reader = hosted.session.subscribe()
-        self._shown.readers.append(reader)
+        self._has.readers.append(reader)
         async for stamped in reader:
             if not isinstance(stamped.event, RunStarted) or self.subscriptions:
                 continue
             run = stamped.event.run
-            if run not in self._shown.otherwise:
+            if run not in self._has.otherwise:
                 await show_run(self.connection, hosted.session, run, reader=reader)
 
     @contextmanager
     def waits_for(self, run: RunId) -> Generator[None, None, None]:
         """Say that a request of this client waits for a run and shows it in its own way."""
-        self._shown.otherwise.add(run)
+        self._has.otherwise.add(run)
         try:
             yield
         finally:
-            self._shown.otherwise.discard(run)
+            self._has.otherwise.discard(run)
 
     async def flush(self) -> None:
         """Send what was told so far before the answer that comes next."""
@@ -292,7 +290,7 @@ class Front:
         if outcome is None:
             message = f"run {run!r} is not known any more; read the session instead"
             raise RpcError(REQUEST_FAILED, message, {"kind": "RunNotActive", "retryable": False})
-        return pictures.result(outcome, _change_set(run, hosted.session.info.changes))
+        return pictures.result(outcome, await self.review.of_run(hosted, run))
 
     async def command(self, name: str, arguments: tuple[Any, ...]) -> object:
         """Run a command of `workspace/executeCommand`."""
@@ -303,28 +301,11 @@ class Front:
         """The client has left: its subscriptions end, its sessions and their runs go on."""
         for subscription in self.subscriptions.values():
             subscription.close()
-        for reader in self._shown.readers:
+        for reader in self._has.readers:
             reader.close()
+        self.review.close()
         self.dialogs.close()
         self.host.detach(self)
-
-
-def _change_set(run: RunId, changes: tuple[FileChange, ...]) -> dict[str, JsonValue]:
-    files: list[JsonValue] = []
-    for change in changes:
-        hashes: dict[str, JsonValue] = {"after": change.sha256_after}
-        if change.sha256_before is not None:
-            hashes["before"] = change.sha256_before
-        files.append(
-            {
-                "uri": change.path.as_uri(),
-                "op": change.op,
-                "sha256": hashes,
-                "state": "onDisk" if change.saved else "unsaved",
-                "hunks": [],
-            }
-        )
-    return {"id": run, "base": run, "files": files}
 
 
 def bad(message: str) -> RpcError:

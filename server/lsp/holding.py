@@ -23,10 +23,11 @@ from agent_core.tools.builtin.diagnostics import DiagnosticsTool
 from agent_core.workspace import Files
 from agent_core.workspace.adapters.path_locks import PathLocks
 from agent_core.workspace.sandbox import Prober
-from server.lsp.edits import EditorFiles, EditorProcesses
+from server.lsp.edits import EditorFiles
 from server.lsp.hosted import Hosted, Kept, show
 from server.lsp.problems import EditorProblems
 from server.lsp.replay_open import keep_events
+from server.lsp.save_barrier import EditorProcesses, SaveBarrier
 from server.lsp.speaking import SpeakersEnvironment
 
 POOL_CLOSE_S = 2.0
@@ -68,6 +69,14 @@ class _Shared:
     redactor: Redactor
     locks: PathLocks = field(default_factory=PathLocks)
     prober: Prober = field(default_factory=Prober)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Overlay:
+    """What lies between a session and its workspace while editors are attached."""
+
+    files: EditorFiles
+    barrier: SaveBarrier
 
 
 class Holding:
@@ -153,11 +162,12 @@ class Holding:
         Raises:
             TillerError: It cannot be opened; the text says why.
         """
-        overlays: list[EditorFiles] = []
+        overlays: list[_Overlay] = []
 
         def before_disk(disk: Files) -> Files:
-            overlays.append(EditorFiles(disk))
-            return overlays[0]
+            files = EditorFiles(disk)
+            overlays.append(_Overlay(files=files, barrier=SaveBarrier(files)))
+            return files
 
         request = SessionRequest(
             workspace=wanted.root,
@@ -170,8 +180,8 @@ class Holding:
             prober=self._shared.prober,
             added=AddedRoots(),
             files=before_disk,
-            custom_tools=(DiagnosticsTool(EditorProblems(lambda: overlays[0].opened)),),
-            processes=lambda plain: EditorProcesses(plain, overlays[0]),
+            custom_tools=(DiagnosticsTool(EditorProblems(lambda: overlays[0].files.opened)),),
+            processes=lambda plain: EditorProcesses(plain, overlays[0].files, overlays[0].barrier),
             settings={"editor": wanted.settings} if wanted.settings else {},
         )
         return await self._tasks().start(self._hold, request, overlays)
@@ -179,7 +189,7 @@ class Holding:
     async def _hold(
         self,
         request: SessionRequest,
-        overlays: list[EditorFiles],
+        overlays: list[_Overlay],
         *,
         task_status: TaskStatus[Hosted],
     ) -> None:
@@ -207,6 +217,7 @@ class Holding:
     async def _let_out(self, hosted: Hosted, *, is_broken: bool) -> None:
         """Do what is left when a session is over: closing it tells the last of its events."""
         hosted.closing.set()
+        hosted.files.edits.landed.close()
         try:
             with anyio.CancelScope(shield=True):
                 await hosted.events.close()
@@ -219,7 +230,7 @@ class Holding:
                     show(front, BROKEN)
 
     async def _hosted(
-        self, session: AgentSession, request: SessionRequest, files: EditorFiles
+        self, session: AgentSession, request: SessionRequest, overlay: _Overlay
     ) -> Hosted:
         group = self._tasks()
         environment = request.env
@@ -229,14 +240,25 @@ class Holding:
         hosted = Hosted(
             session=session,
             root=request.workspace,
-            files=files,
+            files=overlay.files,
             environment=environment,
             events=events,
             added=request.added,
             kept=Kept(opened_ms=self._clock.now_ms()),
         )
+        files = overlay.files
+        files.session = session.id
+        files.edits.proposals.keep_in(
+            self._paths.data / "proposals" / session.id, root=request.workspace
+        )
+        files.edits.proposals.tell = hosted.tell_proposal
         files.contended = hosted.tell_contention
+        files.edits.landed.tell = hosted.tell_edit
+        overlay.barrier.ask_through(
+            session.questions.ask, run=lambda: session.info.snapshot().activity.run
+        )
         # Last: what fails before it must leave no task behind that nobody ends.
+        group.start_soon(_fenced, files.edits.landed.run, "the look at edits that landed")
         group.start_soon(_fenced, events.run, "the replay cache of a session")
         return hosted
 

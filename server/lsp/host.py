@@ -209,6 +209,9 @@ class Host:
                 ),
                 what="the questions of a session",
             )
+            self._holding.start(
+                lambda: front.review.follow(hosted), what="the changes of a session"
+            )
 
     async def _unload_idle(self) -> None:
         """Let go of sessions that nobody has used for long; opened again they are the same."""

@@ -1,5 +1,6 @@
 """A session that is loaded, with the clients that are attached to it."""
 
+import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,17 +19,21 @@ from agent_core.events import (
     SessionTrust,
     WorkspaceRoot,
 )
-from agent_core.kernel.errors import DocumentContention
+from agent_core.kernel.errors import DocumentContention, TillerError
 from agent_core.session import AgentSession
+from agent_core.session.user_edits import UserEdit
 from server.lsp.client_options import attendant_of
 from server.lsp.edits import EditorFiles
 from server.lsp.folders import reals
 from server.lsp.front import Front
+from server.lsp.landed import EditNews
 from server.lsp.replay import EventLog
 from server.lsp.speaking import SpeakersEnvironment
 
 CONTENTION_S = 60.0
 """A model that tries the same edit again and again is no reason to say so each time."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -155,6 +160,31 @@ class Hosted:
         for front in self.fronts:
             if not front.subscriptions:
                 show(front, f"Tiller: {error}")
+
+    def tell_proposal(self, path: Path, patch: Path) -> None:
+        """Tell the users of clients that do not follow the events of an edit that no editor could take."""
+        for front in self.fronts:
+            if not front.subscriptions:
+                text = f"Tiller: {path.name} has unsaved text and this editor takes no edits; the edit is in {patch}"
+                show(front, text)
+
+    async def tell_edit(self, news: EditNews) -> None:
+        """Tell what a user made of an edit in one of the clients."""
+        if news.origin is None or self.closing.is_set():
+            return
+        edit = UserEdit(
+            fate=news.fate,
+            path=news.path,
+            origin=news.origin,
+            sha256=news.now.sha256,
+            version=news.now.version,
+            is_saved=news.fate == "saved",
+        )
+        try:
+            await self.session.info.edits.take(edit)
+            _ = await self.session.changes.at(news.path, news.now.text)
+        except TillerError as error:
+            _log.warning("The model cannot be told of an edit that was %s: %s", news.fate, error)
 
     def _tell_clients(self) -> None:
         self._say(lambda: self.session.info.events.say(SessionClients(clients=tuple(self.clients))))

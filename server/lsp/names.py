@@ -28,6 +28,11 @@ METHODS: Final[Mapping[str, str]] = {
     "agent/run/retry": "run_retry",
     "agent/compact": "compact",
     "agent/bash": "bash",
+    "agent/checkpoint/list": "checkpoint_list",
+    "agent/checkpoint/preview": "checkpoint_preview",
+    "agent/checkpoint/restore": "checkpoint_restore",
+    "agent/changes/list": "changes_list",
+    "agent/changes/resolve": "changes_resolve",
     "agent/permission/respond": "permission_respond",
     "agent/permission/rules": "permission_rules",
     "agent/question/respond": "question_respond",
@@ -49,8 +54,11 @@ TOLD: Final[Mapping[str, str]] = {
 SENT: Final[tuple[str, ...]] = (
     "agent/permission",
     "agent/question",
+    "agent/edit/apply",
     "agent/documents/save",
+    "agent/documents/read",
     "agent/diagnostics",
+    "agent/changes/show",
 )
 """What this server asks of clients that declare it."""
 COMMANDS: Final[tuple[str, ...]] = (
@@ -58,6 +66,9 @@ COMMANDS: Final[tuple[str, ...]] = (
     "tiller.stop",
     "tiller.steer",
     "tiller.compact",
+    "tiller.accept",
+    "tiller.reject",
+    "tiller.restore",
     "tiller.trust",
 )
 
@@ -92,6 +103,9 @@ EVENTS: Final[tuple[str, ...]] = (
     "edit.applied",
     "edit.conflict",
     "edit.rejected",
+    "edit.proposed",
+    "edit.undone",
+    "edit.saved",
     "changes.updated",
     "queue.changed",
     "permission.requested",
@@ -104,6 +118,8 @@ EVENTS: Final[tuple[str, ...]] = (
     "retry.ended",
     "model.changed",
     "leaf.moved",
+    "checkpoint.created",
+    "checkpoint.restored",
     "entry.labelled",
     "bash.started",
     "bash.output",

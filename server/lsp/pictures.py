@@ -70,12 +70,14 @@ def snapshot(
         "roots": [_with_uri(value(root), key="folder") for root in roots],
         "trust": [{"folder": one.folder.as_uri(), "trusted": one.trusted} for one in roots],
         "changes": counts(one.changes),
-        "checkpoints": {"count": 0},
+        "checkpoints": {"count": len(one.checkpoints)},
         "clients": [value(one) for one in clients],
         "history": {"cursor": str(one.seq)},
     }
     if one.activity != Activities():
         out["activity"] = _activity(one.activity)
+    if one.checkpoints:
+        out["checkpoints"] = {"count": len(one.checkpoints), "latest": one.checkpoints[-1]}
     if one.paused:
         out["paused"] = True
     if one.title is not None:

@@ -2,10 +2,15 @@
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from typing import Final, Literal, TypeAlias
 
 Encoding: TypeAlias = Literal["utf-8", "utf-16", "utf-32"]
 
+CHUNK: Final = 1 << 15
+"""So much of a text is cut into lines at once."""
+_END: Final = re.compile(r"\r\n|\n|\r")
 _ASTRAL: Final = re.compile("[\U00010000-\U0010ffff]")
 _CONTINUES: Final = 0b10
 """The two leading bits of a byte that goes on with a character of UTF-8."""
@@ -18,7 +23,7 @@ class Lines:
     typing in a document of ten megabytes costs no search. Not for use by two threads at once.
     """
 
-    __slots__ = ("_cr", "_done", "_lf", "_starts", "encoding", "text")
+    __slots__ = ("_done", "_starts", "encoding", "text")
 
     def __init__(self, text: str, encoding: Encoding, *, starts: list[int] | None = None) -> None:
         """Take a text.
@@ -32,7 +37,6 @@ class Lines:
         self.encoding: Encoding = encoding
         self._starts = starts or [0]
         self._done = False
-        self._lf = self._cr = -1
 
     def offset(self, line: int, character: int) -> int:
         r"""Give the index in the text of a position that the editor told.
@@ -82,23 +86,44 @@ class Lines:
 
     def _look(self, *, line: int = -1, offset: int = -1) -> None:
         """Find line beginnings up to the one of this number and the first one behind this offset."""
-        text, starts, last = self.text, self._starts, len(self.text)
+        starts = self._starts
         while not self._done and (len(starts) <= line or starts[-1] <= offset):
             at = starts[-1]
-            if self._lf < at:
-                self._lf = _find(text, "\n", at)
-            if self._cr < at:
-                self._cr = _find(text, "\r", at)
-            end = min(self._lf, self._cr)
-            if end == last:
-                self._done = True
-            else:
-                starts.append(end + 2 if text.startswith("\r\n", end) else end + 1)
+            end = min(len(self.text), at + CHUNK)
+            end += self.text.startswith("\r\n", end - 1)
+            found = _line_ends(self.text[at:end], at)
+            while not found and end < len(self.text):
+                # A very long line: look in ever larger parts for where it ends.
+                more = min(len(self.text), end + (end - at))
+                more += self.text.startswith("\r\n", more - 1)
+                found, end = _line_ends(self.text[end:more], end), more
+            starts += found
+            self._done = end == len(self.text)
 
 
-def _find(text: str, char: str, start: int) -> int:
-    found = text.find(char, start)
-    return len(text) if found < 0 else found
+def positions(text: str, offsets: Iterable[int], encoding: Encoding) -> Iterator[tuple[int, int]]:
+    """Give line and character of places in a text, which come in order and are in no line end; counts lines, keeps none."""
+    line = done = 0
+    for offset in offsets:
+        line += text.count("\n", done, offset)
+        if returns := text.count("\r", done, offset):
+            line += returns - text.count("\r\n", done, offset)
+        start = text.rfind("\n", 0, offset) + 1
+        start = text.rfind("\r", start, offset) + 1 or start
+        done = offset
+        yield line, _units(text[start:offset], encoding)
+
+
+def _line_ends(part: str, at: int) -> list[int]:
+    """Give where lines end in a part of a text, as offsets in that text."""
+    lines = part.splitlines(keepends=True)
+    if lines and not lines[-1].endswith(("\n", "\r")):
+        _ = lines.pop()
+    ends = part.count("\n") + part.count("\r") - part.count("\r\n")
+    if len(lines) != ends:
+        # Python also cuts at form feeds, U+2028 and the like.
+        return [at + match.end() for match in _END.finditer(part)]
+    return [*accumulate(map(len, lines), initial=at)][1:]
 
 
 def _units(content: str, encoding: Encoding) -> int:

@@ -18,6 +18,7 @@ from server.lsp.uris import path_of
 GRACE_S: Final = 2.0
 """How much longer than asked an editor may take to answer."""
 ERROR: Final = 1
+OWN_SOURCE: Final = "tiller"
 
 
 class EditorProblems:
@@ -99,7 +100,7 @@ async def _ask(
         params["uris"] = list(uris.values())
     if versions:
         params["atLeast"] = versions
-    answer = await editor.diagnostics(params, timeout_s=wait_s + GRACE_S)
+    answer = await editor.requests.diagnostics(params, timeout_s=wait_s + GRACE_S)
     paths = {uri: path for path, uri in uris.items()}
     found: list[FileProblems] = []
     for one in as_array((as_object(answer) or {}).get("items")) or ():
@@ -135,6 +136,8 @@ def _problems(item: Mapping[str, Any]) -> list[Problem]:
             not isinstance(line0, int)
             or not isinstance(column0, int)
             or not isinstance(message, str)
+            # What is said of the agent's own edits is no problem.
+            or given.get("source") == OWN_SOURCE
         ):
             continue
         severity = given.get("severity")

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Final
+from typing import Any, Final
 
 from server.lsp.codec import as_object
 
@@ -27,10 +27,18 @@ class Quirks:
     """An edit that comes while the user types becomes one undo step with the typing."""
     document_changes: bool = False
     """Edits with versions are understood although that is not declared."""
+    late_undo_steps: bool = False
+    """Two edits become one undo step, unless 10 s or something that the user does lie between them."""
+    zero_unchecked: bool = False
+    """An edit for version 0 is applied to any text; every later version is above 1."""
+    opens_notebooks: bool = False
+    """It shows notebooks as such, not as their JSON."""
 
 
 _WORST: Final = Quirks()
-_EGLOT: Final = Quirks(trust_applied=True, single_dialog=False, insert_mode_merge=False)
+_EGLOT: Final = Quirks(
+    trust_applied=True, single_dialog=False, insert_mode_merge=False, late_undo_steps=True
+)
 
 QUIRKS: Final[Mapping[str, Quirks]] = {
     "visual studio code": Quirks(
@@ -41,8 +49,9 @@ QUIRKS: Final[Mapping[str, Quirks]] = {
         auto_reload=True,
         save_via_refactoring=True,
         insert_mode_merge=False,
+        opens_notebooks=True,
     ),
-    "neovim": Quirks(single_dialog=False, document_changes=True),
+    "neovim": Quirks(single_dialog=False, document_changes=True, zero_unchecked=True),
     "helix": Quirks(trust_applied=True, blocking_dialogs=False, insert_mode_merge=False),
     "eglot": _EGLOT,
     "emacs": _EGLOT,
@@ -76,6 +85,18 @@ def quirks_of(name: str, overrides: object = None) -> Quirks:
         if isinstance(value, bool):
             changes[one.name] = value
     return replace(found, **changes)
+
+
+def name_of(params: Mapping[str, Any]) -> str:
+    """Give the name of a client, from the params of `initialize`; `unknown` when nothing tells it."""
+    name = (as_object(params.get("clientInfo")) or {}).get("name")
+    if isinstance(name, str) and name:
+        return name
+    capabilities = as_object(params.get("capabilities")) or {}
+    workspace = as_object(capabilities.get("workspace")) or {}
+    says_eglot = workspace.get("workspaceEdit") == {"documentChanges": True}
+    # Eglot before 1.10 does not say its name, declares this much and nothing of encodings.
+    return "Eglot" if says_eglot and "general" not in capabilities else "unknown"
 
 
 def wire_name(name: str) -> str:

@@ -59,6 +59,8 @@ async def say_as(
     Raises:
         RpcError: They were not taken; nothing of them is kept.
     """
+    # What the user did to our edits just before is part of what they say.
+    await hosted.files.edits.landed.look()
     environment, env = hosted.environment, front.origin.env
     if delivery == "followUp" and hosted.session.info.snapshot().state != "idle":
         taken = await say(hosted, content, delivery=delivery, **more)

@@ -1,11 +1,12 @@
 """A run as one line of work-done progress: what it does, how full its context is, what it has cost."""
 
 import asyncio
+from pathlib import Path
 from typing import Final
 
 from agent_core.events import (
-    ChangesUpdated,
     CompactionStarted,
+    EditApplied,
     Event,
     Reader,
     RetryStarted,
@@ -35,7 +36,7 @@ class WorkLine:
         self._progress = progress
         self._doing = "thinking"
         self._tools = 0
-        self._changes = ChangeCounts()
+        self._edited: set[Path] = set()
         self._usage: UsageReport | None = None
         self._shown = ""
         self._end = "stopped"
@@ -72,8 +73,9 @@ class WorkLine:
                 self._doing = "thinking"
             case ThoughtStarted():
                 self._doing = "thinking"
-            case ChangesUpdated(files=files, additions=plus, deletions=minus):
-                self._changes = ChangeCounts(files=files, additions=plus, deletions=minus)
+            case EditApplied(documents=documents):
+                # What `changes.updated` counts waits since whatever run.
+                self._edited.update(one.path for one in documents)
             case SessionUsage(usage=usage):
                 self._usage = usage
             case RetryStarted(attempt=attempt, delay_ms=delay_ms):
@@ -89,8 +91,8 @@ class WorkLine:
         parts = [self._doing]
         if self._tools:
             parts.append(f"{self._tools} calls")
-        if self._changes.files:
-            parts.append(_files(self._changes))
+        if self._edited:
+            parts.append(_count(len(self._edited)))
         if self._usage is not None and self._usage.context_size:
             if self._usage.context_used is not None:
                 share = 100 * self._usage.context_used // self._usage.context_size
@@ -113,8 +115,11 @@ def _outcome(event: RunEnded) -> str:
 
 
 def _files(changes: ChangeCounts) -> str:
-    word = "file" if changes.files == 1 else "files"
-    return f"{changes.files} {word} +{changes.additions} −{changes.deletions}"  # noqa: RUF001 - a true minus
+    return f"{_count(changes.files)} +{changes.additions} −{changes.deletions}"  # noqa: RUF001 - a true minus
+
+
+def _count(files: int) -> str:
+    return "1 file" if files == 1 else f"{files} files"
 
 
 def _money(usage: UsageReport) -> list[str]:

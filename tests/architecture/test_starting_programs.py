@@ -31,6 +31,8 @@ STARTING: Mapping[str, str] = {
 }
 # "path: line of code" → why it is no git that could be talked into something.
 WITH_GIT: Mapping[str, str] = {
+    "agent_core/changes/adapters/git_objects.py: ('git'": "`cat-file` reads objects and starts nothing",
+    "agent_core/changes/committed.py: ('git'": "`rev-list`, `ls-tree` and `rev-parse` read objects and start nothing",
     "server/cli/doctor_checks.py: _program('git'": "`git --version` opens no repository",
 }
 

@@ -171,6 +171,18 @@ async def test_the_outputs_of_its_tools_go_with_a_session(
     assert (elsewhere / "bash.log").exists()
 
 
+async def test_what_changed_files_held_goes_with_a_session(
+    paths: AppPaths, store: JsonlStore
+) -> None:
+    library = SessionLibrary(store, index=None, clock=SystemClock(), blobs=paths.blobs)
+    for name in ("s1", "s2"):
+        await say(store, name, "hi")
+        (paths.blobs / name / "ab").mkdir(parents=True)
+        (paths.blobs / name / "ab" / "abcd").write_bytes(b"old")
+    await library.delete(header("s1").id)
+    assert [one.name for one in paths.blobs.iterdir()] == ["s2"]
+
+
 async def test_the_outputs_of_a_session_that_stays_are_left_alone(
     paths: AppPaths, store: JsonlStore, library: SessionLibrary
 ) -> None:

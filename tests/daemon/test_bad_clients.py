@@ -67,10 +67,10 @@ async def test_one_that_dies_in_the_middle_of_an_edit_leaves_a_run_that_knows_it
         path = rewrites(ground, "two\n")
         asked = asyncio.Event()
 
-        def dies(editor: Any, params: Any, reply: Any) -> None:
+        def dies(params: Any, reply: Any) -> None:
             asked.set()
 
-        dying.edits = dies
+        dying.handlers["agent/edit/apply"] = dies
         dying.open(path.as_uri(), "one\n")
         await dying.request("agent/status", {})
         async with asyncio.TaskGroup() as tasks:
@@ -95,9 +95,10 @@ async def test_one_that_answers_twice_is_believed_once(ground: Ground) -> None:
         await stream.ready()
         await good.request("agent/prompt", prompt("go"))
         await stream.wait(type="run.ended")
-        (asked,) = [one for one in twice.received if one.get("method") == "workspace/applyEdit"]
-        for applied in (False, True):
-            twice.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"applied": applied}})
+        (asked,) = [one for one in twice.received if one.get("method") == "agent/edit/apply"]
+        for status in ("refused", "applied"):
+            result = {"documents": [{"uri": path.as_uri(), "status": status}]}
+            twice.send({"jsonrpc": "2.0", "id": asked["id"], "result": result})
         twice.send({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": 1, "message": "no"}})
         twice.send({"jsonrpc": "2.0", "id": "never asked", "result": None})
         assert "daemon" in await twice.request("agent/status", {})

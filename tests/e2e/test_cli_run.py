@@ -25,7 +25,14 @@ EVENTS = [
     *(*TURN_WITH_TOOLS, "session.usage", "message.ended"),
     *("tool.running", "tool.ended", "tool.running", "tool.ended", "turn.ended"),
     *("turn.started", "message.started", "tool.started", "session.usage", "message.ended"),
-    *("tool.running", "edit.applied", "changes.updated", "tool.ended", "turn.ended"),
+    *(
+        "tool.running",
+        "checkpoint.created",
+        "edit.applied",
+        "changes.updated",
+        "tool.ended",
+        "turn.ended",
+    ),
     *("turn.started", "message.started", "session.usage", "message.ended", "turn.ended"),
     *("run.ended", "session.state"),
 ]

@@ -80,3 +80,44 @@ def test_every_verb_has_help_with_an_example(ground: Ground, verb: str) -> None:
     told = tiller(ground, "sessions", verb, "--help")
     assert told.code == 0
     assert f"example: tiller sessions {verb} " in told.out
+
+
+def test_what_a_session_changed_is_shown_and_taken_by_git(ground: Ground) -> None:
+    before = {"a.txt": "one\r\ntwo", "b.txt": "x\n"}
+    for name, text in before.items():
+        ground.file(name, text)
+    edits = [
+        ("edit", {"path": "a.txt", "edits": [{"oldText": "two", "newText": "2"}]}),
+        ("write", {"path": "n w.txt", "content": "new\n"}),
+    ]
+    ground.provider.script([calls(("read", {"path": "a.txt"})), calls(*edits), says("Done.")])
+    assert tiller(ground, "run", "Fix it").code == 0
+    short = tiller(ground, "sessions").out.split()[0]
+
+    shown = tiller(ground, "sessions", "diff", short).out.splitlines()
+    assert "diff --git a/a.txt b/a.txt" in shown
+    assert "-two" in shown
+    assert "+new" in shown
+
+    after = {name: (ground.root / name).read_bytes() for name in ("a.txt", "b.txt", "n w.txt")}
+    assert after["a.txt"] == b"one\r\n2"
+    (ground.root / "n w.txt").unlink()
+    for name, text in before.items():
+        ground.file(name, text)
+    applied = shell(
+        ground, f"$TILLER sessions diff {short} --output c.patch && git apply c.patch && rm c.patch"
+    )
+    assert applied.code == 0, applied
+    assert {name: (ground.root / name).read_bytes() for name in after} == after
+    taken_back = shell(ground, f"$TILLER sessions diff {short} --patch | git apply -R")
+    assert taken_back.code == 0, taken_back
+    assert (ground.root / "a.txt").read_bytes() == before["a.txt"].encode()
+
+
+def test_a_session_that_changed_nothing_has_no_diff(ground: Ground) -> None:
+    ground.provider.script([says("Done.")])
+    assert tiller(ground, "run", "Fix it").code == 0
+    short = tiller(ground, "sessions").out.split()[0]
+    shown = tiller(ground, "sessions", "diff", short)
+    assert (shown.code, shown.out) == (0, "")
+    assert "changed no files" in shown.err

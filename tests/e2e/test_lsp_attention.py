@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.editors import EDITS
 from tests.support.lsp_profiles import PANEL
 from tests.support.office import Office, opened
 from tests.support.server import Ground, calls, prompt, says
@@ -72,7 +73,7 @@ async def test_an_edit_waits_until_the_user_has_left_insert_mode(office: Office)
     read = await stream.wait(type="tool.ended", name="read")
     await stream.wait(type="tool.running", after=read["seq"])
     await asyncio.sleep(0.6)
-    assert not any(one.get("method") == "workspace/applyEdit" for one in panel.received)
+    assert not any(one.get("method") in EDITS for one in panel.received)
     panel.notify(TOLD, context(path.as_uri(), mode="normal"))
     async with asyncio.timeout(1.0):
         await stream.wait(type="run.ended")

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from server.lsp.names import METHODS as BUILT
 from server.lsp.wire import METHODS
 from tests.support.lsp_profiles import PANEL
-from tests.support.server import Ground, prompt, says
+from tests.support.server import Ground, calls, prompt, says
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]
 
@@ -25,9 +25,21 @@ SMALL_METHODS: dict[str, dict[str, Any]] = {
     "permission/respond": {"request": "none", "option": "rejectOnce"},
     "question/respond": {"request": "none", "cancelled": True},
     "queue/update": {"ops": []},
+    "changes/list": {"format": "gitPatch"},
+    "changes/resolve": {"items": [{"hunk": "none", "action": "accept"}], "note": "n"},
     "session/stats": {},
     "session/read": {},
 }
+
+
+async def ask_in_passing(
+    ground: Ground, ask: Callable[[str, dict[str, Any]], Awaitable[Any]]
+) -> None:
+    """Ask what is not part of the story."""
+    for name, params in SMALL_METHODS.items():
+        await ask(f"agent/{name}", params)
+    await change_and_go_back(ground, ask)
+    await fail_and_retry(ground, ask)
 
 
 async def fail_and_retry(
@@ -37,6 +49,21 @@ async def fail_and_retry(
     ground.provider.script([{"status": 400}, says("at last")])
     failed = await ask("agent/prompt", prompt("once more", wait=True))
     await ask("agent/run/retry", {"run": failed["run"]})
+
+
+async def change_and_go_back(
+    ground: Ground, ask: Callable[[str, dict[str, Any]], Awaitable[Any]]
+) -> None:
+    """Take back what a run wrote."""
+    ground.provider.script([calls(("write", {"path": "new.txt", "content": "x\n"})), says("done")])
+    await ask("agent/prompt", prompt("write it", wait=True))
+    listed = await ask("agent/checkpoint/list", {})
+    named = {"checkpoint": listed["checkpoints"][0]["checkpoint"], "scope": "files"}
+    previewed = await ask("agent/checkpoint/preview", named)
+    assert [one["status"] for one in previewed["files"]] == ["agentOnly"]
+    restored = await ask("agent/checkpoint/restore", named)
+    assert restored["restored"] == [(ground.root / "new.txt").as_uri()]
+    assert not (ground.root / "new.txt").exists()
 
 
 async def test_every_built_method_answers_in_its_shape(ground: Ground) -> None:
@@ -73,9 +100,7 @@ async def test_every_built_method_answers_in_its_shape(ground: Ground) -> None:
         await ask("agent/session/rename", {"title": "Words"})
         made = await ask("agent/session/fork", {})
         await ask("agent/session/navigate", {"target": said, "label": None})
-        for name, params in SMALL_METHODS.items():
-            await ask(f"agent/{name}", params)
-        await fail_and_retry(ground, ask)
+        await ask_in_passing(ground, ask)
         await ask("agent/session/list", {"query": "hi"})
         await ask("agent/session/export", {"format": "markdown"})
         await ask("agent/session/delete", {"session": made["session"]})

@@ -163,7 +163,14 @@ async def test_a_plain_client_sends_stops_and_sees_progress(ground: Ground) -> N
     ground.provider.script([{"text": "working", "stall_forever_after_deltas": 1}])
     async with ground.client(HELIX) as client:
         commands = client.result["capabilities"]["executeCommandProvider"]["commands"]
-        known = {"tiller.send", "tiller.stop", "tiller.steer", "tiller.compact", "tiller.trust"}
+        known = {
+            "tiller.send",
+            "tiller.stop",
+            "tiller.steer",
+            "tiller.compact",
+            "tiller.restore",
+            "tiller.trust",
+        }
         assert known <= set(commands)
         sent = await client.request(
             "workspace/executeCommand", {"command": "tiller.send", "arguments": ["do it"]}

@@ -13,6 +13,9 @@ from agent_core.events import (
     BashStarted,
     ChangeCounts,
     ChangesUpdated,
+    CheckpointCreated,
+    CheckpointRestored,
+    CheckpointShown,
     CommandRead,
     CommandSubject,
     CompactionEnded,
@@ -20,7 +23,10 @@ from agent_core.events import (
     DocumentChange,
     EditApplied,
     EditConflict,
+    EditProposed,
     EditRejected,
+    EditSaved,
+    EditUndone,
     EntryLabelled,
     ErrorRaised,
     Event,
@@ -206,6 +212,9 @@ SAMPLES: tuple[Event, ...] = (
     EditApplied(run=RUN, edit="e", call=CALL, documents=DOCUMENTS),
     EditConflict(run=RUN, edit="e", call=CALL, documents=DOCUMENTS),
     EditRejected(run=RUN, edit="e", call=CALL, documents=DOCUMENTS),
+    EditProposed(run=RUN, edit="e", call=CALL, documents=DOCUMENTS),
+    EditUndone(run=None, edit="e", call=CALL, documents=DOCUMENTS),
+    EditSaved(run=None, edit="e", call=CALL, documents=DOCUMENTS),
     ChangesUpdated(run=RUN, files=1, additions=2, deletions=3, unreviewed=1),
     QueueChanged(
         queue=(
@@ -247,6 +256,10 @@ SAMPLES: tuple[Event, ...] = (
     SessionRoots(roots=(WorkspaceRoot(folder=Path("/w"), name="w", primary=True, trusted=True),)),
     SessionTrust(items=(FolderTrust(folder=Path("/w"), trusted=True),)),
     LeafMoved(leaf=None, from_=EntryId("a")),
+    CheckpointCreated(
+        run=RUN, checkpoint=CheckpointShown(checkpoint="c", run=RUN, at_ms=1000, files=1)
+    ),
+    CheckpointRestored(checkpoint=CheckpointShown(checkpoint="c", run=None, at_ms=1000, files=0)),
     EntryLabelled(entry=EntryId("a"), label=None),
     BashStarted(command="make"),
     BashOutput(text="x"),

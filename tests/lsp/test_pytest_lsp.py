@@ -16,6 +16,11 @@ EDITORS = ["visual-studio-code", "neovim", "emacs"]
 METHODS = {
     "agent/ack",
     "agent/bash",
+    "agent/changes/list",
+    "agent/changes/resolve",
+    "agent/checkpoint/list",
+    "agent/checkpoint/preview",
+    "agent/checkpoint/restore",
     "agent/compact",
     "agent/editorContext",
     "agent/followUp",
@@ -77,8 +82,20 @@ async def test_initialize_answers_every_editor_with_what_the_agent_can_do(
     assert result.server_info == types.ServerInfo(name="tiller", version="0.1.0")
     capabilities = result.capabilities
     assert capabilities.execute_command_provider is not None
-    commands = {"tiller.send", "tiller.stop", "tiller.steer", "tiller.compact", "tiller.trust"}
+    commands = {
+        "tiller.send",
+        "tiller.stop",
+        "tiller.steer",
+        "tiller.compact",
+        "tiller.accept",
+        "tiller.reject",
+        "tiller.restore",
+        "tiller.trust",
+    }
     assert commands <= set(capabilities.execute_command_provider.commands)
+    assert capabilities.code_action_provider == types.CodeActionOptions(
+        code_action_kinds=("quickfix.tiller",)
+    )
     sync = capabilities.text_document_sync
     assert isinstance(sync, types.TextDocumentSyncOptions)
     assert (sync.open_close, sync.change) == (True, types.TextDocumentSyncKind.Incremental)

@@ -7,8 +7,10 @@ from pathlib import Path
 from agent_core.workspace import NO_NEEDS, FileText, Process
 from agent_core.workspace.adapters.disk import DiskFiles
 from agent_core.workspace.permission import Needs
-from server.lsp.edits import EditorFiles, EditorProcesses
+from server.lsp.edits import EditorFiles
+from server.lsp.save_barrier import EditorProcesses
 from tests.support.editors import Window, settled
+from tests.support.lsp_behaviours import Honest
 from tests.support.lsp_profiles import NEOVIM_0_11, PANEL, Profile
 
 
@@ -63,10 +65,10 @@ async def test_stale_files_are_named_until_they_are_saved(tmp_path: Path) -> Non
     processes = EditorProcesses(_Processes(), files)
     told = f"Unsaved in the editor, so programs read the old text from the disk: {path}."
     assert await processes.before_start() == told
-    assert await files.unsaved() == (path,)
+    assert await files.edits.unsaved() == (path,)
     window.desk.save(path.as_uri())
     assert await processes.before_start() is None
-    assert await files.unsaved() == ()
+    assert await files.edits.unsaved() == ()
 
 
 async def test_nothing_is_said_of_what_was_saved_with_the_edit(tmp_path: Path) -> None:
@@ -79,7 +81,7 @@ async def test_an_edit_that_could_not_be_saved_at_once_is_saved_before_the_proce
     tmp_path: Path,
 ) -> None:
     window, files, path = await edited_without_save(tmp_path)
-    assert await files.unsaved() == (path,)
+    assert await files.edits.unsaved() == (path,)
     assert await EditorProcesses(_Processes(), files).before_start() is None
     assert path.read_text() == "old\nedited\n"
     assert window.asked[-1][1]["reason"] == "command"
@@ -89,7 +91,7 @@ async def edited_without_save(root: Path) -> tuple[Window, EditorFiles, Path]:
     """Edit a document while its editor does not save."""
     path = real(root) / "a.py"
     path.write_text("old\n")
-    window = Window(PANEL)
+    window = Window(PANEL, edits=Honest())
     saves = window.handlers.pop("agent/documents/save")
     window.desk.open_file(path)
     files = EditorFiles(DiskFiles((path.parent,), path.parent))
@@ -110,7 +112,7 @@ async def test_what_the_user_typed_is_never_saved_for_them(tmp_path: Path) -> No
         f"Disk is slow. Unsaved in the editor, so programs read the old text from the disk: {path}."
     )
     assert path.read_text() == "old\n"
-    assert [method for method, _ in window.asked] == ["workspace/applyEdit"]
+    assert [method for method, _ in window.asked] == ["agent/edit/apply"]
 
 
 async def test_what_nobody_has_open_any_more_is_not_stale(tmp_path: Path) -> None:

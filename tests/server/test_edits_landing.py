@@ -9,7 +9,9 @@ from hypothesis import given, strategies as st
 
 from agent_core.workspace import FileText, Written
 from agent_core.workspace.adapters.memory import MemoryFiles
-from server.lsp.edits import OWN_ENDS, TYPED, UNSAVED, EditorFiles
+from server.lsp.edit_words import OWN_ENDS, TYPED
+from server.lsp.edits import EditorFiles
+from server.lsp.open_edits import UNSAVED
 from server.lsp.positions import Encoding
 from tests.support.editors import NEW_TEXT, OLD, Place, Window, hash_of, settled
 from tests.support.lsp_behaviours import (
@@ -87,7 +89,10 @@ async def test_what_the_user_typed_meanwhile_is_kept_and_told(tmp_path: Path) ->
     place = Place.make(tmp_path, Window(edits=AppliesOther()))
     written = await place.write()
     assert place.text == f"# typed by the user\n{NEW_TEXT}"
-    assert (written.changed_by_user, written.note) == (True, f"{UNSAVED} {TYPED}")
+    assert (written.changed_by_user, written.note) == (
+        True,
+        f"{UNSAVED} {TYPED}\n1: # typed by the user",
+    )
     assert written.sha256 == hash_of(place.text)
 
 

@@ -16,7 +16,13 @@ from agent_core.workspace import FileBytes
 from agent_core.workspace.adapters.disk import DiskFiles
 from server.lsp.edits import EditorFiles
 from tests.support.editors import OLD, Place, Window, settled
-from tests.support.lsp_behaviours import Held, NeverAnswers, Refuses, SaysAppliedButDidNothing
+from tests.support.lsp_behaviours import (
+    Held,
+    Honest,
+    NeverAnswers,
+    Refuses,
+    SaysAppliedButDidNothing,
+)
 from tests.support.lsp_profiles import EGLOT, HELIX, NEOVIM_0_11, PANEL, VSCODE, Profile
 
 ABLE = pytest.mark.parametrize(
@@ -147,7 +153,7 @@ async def test_what_another_program_wrote_since_it_was_read_keeps_a_file(tmp_pat
 
 
 async def test_edits_of_ours_are_saved_before_a_file_moves(tmp_path: Path) -> None:
-    place = Place.make(tmp_path, Window(PANEL))
+    place = Place.make(tmp_path, Window(PANEL, edits=Honest()))
     saves = place.window.handlers.pop("agent/documents/save")
     assert (await place.write("ours\n")).saved is False
     place.window.handlers["agent/documents/save"] = saves
@@ -162,11 +168,11 @@ async def test_unsaved_edits_of_ours_move_with_their_document(tmp_path: Path) ->
     await place.files.move(place.path, target)
     assert place.window.desk.documents[target.as_uri()].text == "ours\n"
     assert target.read_text() == OLD
-    assert await place.files.unsaved() == (target,)
+    assert await place.files.edits.unsaved() == (target,)
     read = await place.files.read(target)
     await place.files.delete(target, base=read)
     assert not target.exists()
-    assert await place.files.unsaved() == ()
+    assert await place.files.edits.unsaved() == ()
 
 
 async def test_unsaved_edits_of_ours_stay_where_the_editor_cannot_move_them(tmp_path: Path) -> None:

@@ -22,7 +22,6 @@ from tests.support.lsp_behaviours import (
 )
 from tests.support.lsp_connection import Reply
 from tests.support.lsp_editor import Editor as Desk, Json
-from tests.support.lsp_profiles import EGLOT, HELIX, NEOVIM_0_11, VSCODE, Profile
 
 
 class Says:
@@ -51,35 +50,15 @@ async def test_a_refusal_is_told_with_its_reason(tmp_path: Path, reason: str | N
     assert place.text == OLD
 
 
-@pytest.mark.parametrize("profile", [VSCODE, HELIX, EGLOT, NEOVIM_0_11], ids=lambda one: one.name)
-async def test_user_text_that_came_first_is_never_lost(tmp_path: Path, profile: Profile) -> None:
-    held = Held(profile.edits())
-    place = Place.make(tmp_path, Window(profile, edits=held))
-    base = await place.read()
-    told: list[str] = []
-
-    async def write() -> None:
-        with pytest.raises(StaleText) as caught:
-            _ = await place.write(base=base)
-        told.append(str(caught.value))
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(write)
-        with anyio.fail_after(5):
-            while not held.waiting:
-                await anyio.lowlevel.checkpoint()
-        place.window.desk.change(place.uri, f"typed\n{OLD}")
-        held.release()
-    assert place.text == f"typed\n{OLD}"
-    assert "nothing of the edit is in it" in told[0]
-
-
 @pytest.mark.parametrize("claims", ["applied", "failed"])
-async def test_a_part_that_landed_is_named(tmp_path: Path, claims) -> None:
-    place = Place.make(tmp_path, Window(edits=PartlyApplies(edits=1, claims=claims)))
-    told = await place.refusal(EditUnverified)
-    assert "there: line 2; missing: line 5" in told
-    assert place.text == "one\n2\nthree\nfour\nfive\n"
+async def test_a_part_that_stays_one_is_named(tmp_path: Path, claims) -> None:
+    lines = "".join(f"{number}\n" for number in range(10))
+    window = Window(edits=PartlyApplies(edits=1, claims=claims))
+    place = Place.make(tmp_path, window, text=lines)
+    wanted = "".join(f"{number}{'' if number % 2 else '!'}\n" for number in range(10))
+    told = await place.refusal(EditUnverified, wanted)
+    assert "there: line 1, line 3, line 5; missing: line 7, line 9" in told
+    assert place.text == "0!\n1\n2!\n3\n4!\n5\n6\n7\n8\n9\n"
 
 
 async def test_an_edit_that_got_lost_freezes_the_document_until_it_is_read(tmp_path: Path) -> None:

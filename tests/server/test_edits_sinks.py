@@ -10,8 +10,10 @@ from agent_core.kernel.errors import (
     EditRefused,
     StaleText,
 )
-from server.lsp.edits import DIRTY, NEWER_ON_DISK, TYPED, UNSAVED
+from server.lsp.edit_words import TYPED
+from server.lsp.open_edits import DIRTY, NEWER_ON_DISK, UNSAVED
 from tests.support.editors import FAST, NEW_TEXT, OLD, Place, Window, hash_of, settled
+from tests.support.lsp_behaviours import Honest
 from tests.support.lsp_profiles import MINIMAL, NEOVIM_0_11, PANEL
 
 
@@ -87,7 +89,7 @@ async def test_the_edit_waits_for_a_pause_in_the_typing_but_not_for_ever(tmp_pat
 
 
 async def test_what_a_formatter_does_on_saving_is_told(tmp_path: Path) -> None:
-    window = Window(PANEL)
+    window = Window(PANEL, edits=Honest())
     place = Place.make(tmp_path, window)
     save = window.handlers["agent/documents/save"]
 
@@ -98,7 +100,8 @@ async def test_what_a_formatter_does_on_saving_is_told(tmp_path: Path) -> None:
 
     window.handlers["agent/documents/save"] = formats
     written = await place.write()
-    assert (written.saved, written.changed_by_user, written.note) == (True, True, TYPED)
+    told = f"{TYPED}\n1: # formatted"
+    assert (written.saved, written.changed_by_user, written.note) == (True, True, told)
     assert written.sha256 == hash_of(place.disk) == hash_of(f"# formatted\n{NEW_TEXT}")
 
 
@@ -114,12 +117,12 @@ async def test_what_the_user_has_not_saved_is_not_saved_for_them(tmp_path: Path)
     place = Place.make(tmp_path, Window(PANEL), typed=f"typed\n{OLD}")
     written = await place.write(f"typed\n{NEW_TEXT}")
     assert (written.saved, written.note) == (False, DIRTY)
-    assert [method for method, _ in place.window.asked] == ["workspace/applyEdit"]
+    assert [method for method, _ in place.window.asked] == ["agent/edit/apply"]
     assert place.disk == OLD
 
 
 async def test_a_save_that_did_not_happen_is_told(tmp_path: Path) -> None:
-    window = Window(PANEL)
+    window = Window(PANEL, edits=Honest())
     place = Place.make(tmp_path, window)
     uri = place.uri
     window.handlers["agent/documents/save"] = lambda _, reply: reply(
@@ -155,3 +158,17 @@ async def test_a_user_may_prefer_the_disk_for_what_is_saved(tmp_path: Path) -> N
     place = Place.make(tmp_path, window)
     assert (await place.write()).source == "disk"
     assert place.window.asked == []
+
+
+async def test_an_editor_that_does_not_look_at_version_zero_is_given_another(
+    tmp_path: Path,
+) -> None:
+    window = Window(NEOVIM_0_11)
+    place = Place.make(tmp_path, window)
+    window.desk.close(place.uri)
+    window.desk.open_file(place.path, version=0)
+    await place.write()
+    (asked,) = window.edits_asked()
+    (change,) = asked["edit"]["documentChanges"]
+    assert change["textDocument"]["version"] == 1
+    assert place.text == NEW_TEXT

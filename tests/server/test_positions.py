@@ -4,7 +4,7 @@ import time
 
 from hypothesis import given, strategies as st
 
-from server.lsp.positions import Encoding, Lines
+from server.lsp.positions import Encoding, Lines, positions
 from tests.support import lsp_text
 
 ENCODINGS = st.sampled_from(["utf-8", "utf-16", "utf-32"])
@@ -84,3 +84,13 @@ def test_typing_in_ten_megabytes_costs_no_search_for_lines() -> None:
     assert lines.position(lines.offset(250_000, 50)) == (250_000, 50)
     # Fifty searches would take fifty times as long as the first.
     assert time.process_time() - searched < 15 * (searched - began)
+
+
+@given(TEXTS, ENCODINGS, st.lists(st.integers(0, 40)))
+def test_places_that_come_in_order_are_found_without_keeping_lines(
+    text: str, encoding: Encoding, offsets: list[int]
+) -> None:
+    lines = Lines(text, encoding)
+    places = sorted({min(at, len(text)) for at in offsets})
+    places = [at for at in places if at == 0 or text[at - 1 : at + 1] != "\r\n"]
+    assert list(positions(text, places, encoding)) == [lines.position(at) for at in places]

@@ -16,6 +16,9 @@ WORST = {
     "saveViaRefactoring": False,
     "insertModeMerge": True,
     "documentChanges": False,
+    "lateUndoSteps": False,
+    "opensNotebooks": False,
+    "zeroUnchecked": False,
 }
 
 
@@ -31,6 +34,7 @@ def test_users_overrule_the_table_with_booleans_only() -> None:
         "trustApplied": True,
         "singleDialog": False,
         "documentChanges": True,
+        "zeroUnchecked": True,
     }
 
 
@@ -38,7 +42,10 @@ def test_users_overrule_the_table_with_booleans_only() -> None:
     ("profile", "expected"),
     [
         (VSCODE, {"applies_edits", "takes_versions", "reloads", "deletes", "renames"}),
-        (NEOVIM_0_11, {"applies_edits", "takes_versions", "deletes", "renames"}),
+        (
+            NEOVIM_0_11,
+            {"applies_edits", "takes_versions", "least_version", "deletes", "renames"},
+        ),
         (HELIX, {"applies_edits", "takes_versions", "deletes", "renames"}),
         (EGLOT, {"applies_edits", "takes_versions"}),
         (MINIMAL, set()),
@@ -47,7 +54,10 @@ def test_users_overrule_the_table_with_booleans_only() -> None:
             {
                 "applies_edits",
                 "takes_versions",
+                "takes_requests",
+                "saves_edits",
                 "saves",
+                "reads",
                 "deletes",
                 "renames",
                 "shows",
@@ -58,7 +68,8 @@ def test_users_overrule_the_table_with_booleans_only() -> None:
 )
 def test_abilities_are_what_was_declared_or_is_known(profile: Profile, expected: set[str]) -> None:
     abilities = asdict(Window(profile).editor.abilities)
-    assert {name for name, is_there in abilities.items() if is_there} == expected
+    told = {name for name, value in abilities.items() if value and not isinstance(value, str)}
+    assert told == expected
 
 
 def test_an_editor_may_declare_in_its_options_what_it_cannot_elsewhere() -> None:
@@ -72,3 +83,22 @@ def test_misshapen_capabilities_offer_nothing(odd: object) -> None:
     window.client_params = {"capabilities": odd, "initializationOptions": odd, "clientInfo": odd}
     editor = type(window.editor).of(window, window.mirror)
     assert (editor.name, editor.abilities.applies_edits) == ("unknown", False)
+
+
+@pytest.mark.parametrize(
+    ("info", "capabilities", "name"),
+    [
+        ({"name": "Neovim"}, {}, "Neovim"),
+        ({"name": ""}, {}, "unknown"),
+        (None, EGLOT.capabilities, "Eglot"),
+        (None, HELIX.capabilities, "unknown"),
+        (None, [], "unknown"),
+        (7, {"workspace": 7}, "unknown"),
+    ],
+)
+def test_a_client_that_does_not_say_its_name_is_known_by_what_it_declares(
+    info: object, capabilities: object, name: str
+) -> None:
+    window = Window(MINIMAL)
+    window.client_params = {"clientInfo": info, "capabilities": capabilities}
+    assert type(window.editor).of(window, window.mirror).name == name

@@ -9,7 +9,7 @@ from agent_core.kernel import JsonValue
 from agent_core.tools.runner import ToolOutcome
 from agent_core.workspace import Workspace
 from agent_core.workspace.adapters.processes import DiskProcesses
-from server.lsp.edits import EditorProcesses
+from server.lsp.save_barrier import EditorProcesses
 from tests.support.editors import Place, Window, settled
 from tests.support.lsp_profiles import VSCODE
 from tests.support.searches import ENGINES, Engine, searching_with

@@ -1,13 +1,14 @@
-"""What a run changed: counted once, as a patch, and every write told whatever became of it."""
+"""Every write is kept and told, whatever became of it."""
 
-import subprocess
 from pathlib import Path
-from time import process_time
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from typing_extensions import override
 
+from agent_core.changes import Change
+from agent_core.changes.adapters.memory import MemoryContents
+from agent_core.changes.versions import text_of
 from agent_core.events import (
     ChangeCounts,
     ChangesUpdated,
@@ -17,7 +18,7 @@ from agent_core.events import (
     EditRejected,
     Event,
 )
-from agent_core.kernel import RunId, ToolCallId
+from agent_core.kernel import RunId, SessionId, ToolCallId
 from agent_core.kernel.errors import (
     AccessRefused,
     EditRefused,
@@ -27,16 +28,30 @@ from agent_core.kernel.errors import (
     NotText,
     PathRefused,
     StaleText,
+    StorageUnavailable,
     WorkspaceError,
 )
-from agent_core.session.changes import EXACT_LINES, FileChange, Ledger, RecordedFiles
-from agent_core.workspace import FileText, Written
+from agent_core.session.change_record import ChangeRecord
+from agent_core.session.changes import Author, RecordedFiles
+from agent_core.session.recorder import Recorder
+from agent_core.storage.adapters.memory import MemoryStore
+from agent_core.transcript import Header, Transcript
+from agent_core.workspace import FileBytes, FileText, Written
 from agent_core.workspace.adapters.memory import MemoryFiles
 from agent_core.workspace.text import sha256_of
+from tests.support.clock import FakeClock
 
 ROOT = Path("/w")
 A = ROOT / "a.py"
 RUN, CALL = RunId("r"), ToolCallId("c")
+
+
+class NoNews:
+    def failed(self, error: object, /) -> None:
+        raise AssertionError(error)
+
+    def works_again(self, entries: int, /) -> None:
+        raise AssertionError(entries)
 
 
 def sha(text: str) -> str:
@@ -47,154 +62,12 @@ def base(text: str, path: Path = A) -> FileText:
     return FileText(path=path, text=text, source="disk", sha256=sha(text))
 
 
-def written(text: str, *, path: Path = A, created: bool = False) -> Written:
-    return Written(path=path, sha256=sha(text), source="disk", saved=True, created=created)
-
-
-def changed(before: str, after: str, *, path: Path = A) -> Ledger:
-    ledger = Ledger()
-    ledger.add(written(after, path=path), after, base(before, path))
-    return ledger
-
-
-def lines(count: int, prefix: str = "") -> str:
-    return "".join(f"{prefix}{number}\n" for number in range(count))
-
-
-# The ledger.
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "additions", "deletions"),
-    [
-        ("a\nb\nc\n", "a\nB\nc\n", 1, 1),
-        ("a\nb\n", "a\nb\nc\nd\n", 2, 0),
-        ("a\nb\nc\n", "c\n", 0, 2),
-        ("", "a\nb\n", 2, 0),
-        ("a\n", "", 0, 1),
-        ("a\nb\n", "b\na\n", 1, 1),
-        ("a", "a\n", 1, 1),
-        ("a\x0cb\n", "a\x0cc\n", 1, 1),
-        ("a\r\nb\r\n", "a\r\nc\r\n", 1, 1),
-    ],
-    ids=[
-        "replaced", "added", "deleted", "filled", "emptied", "moved",
-        "newline-at-end", "form-feed", "crlf",
-    ],
-)  # fmt: skip
-def test_lines_are_counted_as_git_counts_them(
-    tmp_path: Path, before: str, after: str, additions: int, deletions: int
-) -> None:
-    assert changed(before, after).counts() == ChangeCounts(
-        files=1, additions=additions, deletions=deletions, unreviewed=1
+def in_memory(**files: bytes) -> MemoryFiles:
+    return MemoryFiles(
+        (ROOT,),
+        Path("/home/user"),
+        files={ROOT / f"{name}.py": data for name, data in files.items()},
     )
-    (tmp_path / "before").write_bytes(before.encode())
-    (tmp_path / "after").write_bytes(after.encode())
-    counted = subprocess.run(
-        ["git", "diff", "--no-index", "--numstat", "before", "after"],
-        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=20,
-    ).stdout.split()[:2]  # fmt: skip
-    assert counted == [str(additions), str(deletions)]
-
-
-def test_a_file_counts_once_from_before_the_first_edit_to_after_the_last() -> None:
-    ledger = changed("a\n", "b\n")
-    ledger.add(written("c\nd\n"), "c\nd\n", base("b\n"))
-    assert ledger.changes() == (
-        FileChange(
-            path=A,
-            op="modify",
-            before="a\n",
-            after="c\nd\n",
-            sha256_before=sha("a\n"),
-            sha256_after=sha("c\nd\n"),
-            saved=True,
-        ),
-    )
-    assert ledger.counts() == ChangeCounts(files=1, additions=2, deletions=1, unreviewed=1)
-
-
-def test_an_edit_that_was_taken_back_is_no_change() -> None:
-    ledger = changed("a\n", "b\n")
-    ledger.add(written("a\n"), "a\n", base("b\n"))
-    assert (ledger.changes(), ledger.counts()) == ((), ChangeCounts())
-
-
-def test_a_new_file_is_a_change_even_when_it_is_empty() -> None:
-    ledger = Ledger()
-    ledger.add(written("", created=True), "", None)
-    assert [(one.op, one.before, one.sha256_before) for one in ledger.changes()] == [
-        ("add", "", None)
-    ]
-    ledger.add(written("x\n"), "x\n", base(""))
-    assert [(one.op, one.after) for one in ledger.changes()] == [("add", "x\n")]
-
-
-def test_files_stand_in_the_order_of_their_first_edit() -> None:
-    ledger = changed("a", "b", path=ROOT / "z")
-    ledger.add(written("b", path=A), "b", base("a"))
-    ledger.add(written("c", path=ROOT / "z"), "c", base("b", ROOT / "z"))
-    assert [one.path.name for one in ledger.changes()] == ["z", "a.py"]
-    assert ledger.counts().files == 2
-
-
-def test_many_scattered_edits_of_a_long_file_are_counted_at_once() -> None:
-    old = [f"{number}\n" for number in range(100_000)]
-    new = ["new\n" if number % 50 == 0 else line for number, line in enumerate(old)]
-    begun = process_time()
-    counts = changed("".join(old), "".join(new)).counts()
-    assert (counts.additions, counts.deletions) == (2_000, 2_000)
-    assert process_time() - begun < 5
-
-
-def test_above_the_limit_a_moved_line_is_not_counted() -> None:
-    block = lines(EXACT_LINES)
-    assert changed(f"{block}x\n", f"x\n{block}").counts().additions == 0
-
-
-# The patch.
-
-
-def patch(before: str, after: str, *, op: Literal["add", "modify"] = "modify") -> str:
-    return FileChange(
-        path=A, op=op, before=before, after=after,
-        sha256_before=None, sha256_after="", saved=True,
-    ).patch("a.py")  # fmt: skip
-
-
-def test_a_patch_has_the_names_and_the_lines() -> None:
-    assert patch("a\nb\n", "a\nc\n") == "--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n"
-    assert patch("", "x\n", op="add") == "--- /dev/null\n+++ b/a.py\n@@ -0,0 +1 @@\n+x\n"
-    assert patch("same\n", "same\n") == ""
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("a\nb", "a\nc"),
-        ("a\nb", "a\nb\n"),
-        ("a\x0cb\nc\n", "a\x0cb\nd\n"),
-        ("a\u2028b\nc\n", "a\u2028b\nd"),
-        ("a\r\nb\r\n", "a\r\nc\r\n"),
-        ("a\rb\n", "a\rc\n"),
-        ("", "x"),
-        ("x", ""),
-        ("ä\n\n\n", "ö\n\n"),
-    ],
-)
-def test_git_takes_a_patch_and_makes_the_new_text_of_the_old(
-    tmp_path: Path, before: str, after: str
-) -> None:
-    file = tmp_path / "a.py"
-    file.write_bytes(before.encode())
-    subprocess.run(
-        ["git", "apply", "--whitespace=nowarn", "-"],
-        cwd=tmp_path, input=patch(before, after).encode(), check=True, timeout=20,
-    )  # fmt: skip
-    assert file.read_bytes() == after.encode()
-
-
-# Writes, told.
 
 
 class Refusing(MemoryFiles):
@@ -208,18 +81,67 @@ class Refusing(MemoryFiles):
     async def write(self, path: Path, text: str, *, base: FileText | None) -> Written:
         raise self._error
 
+    @override
+    async def delete(self, path: Path, *, base: FileText | FileBytes) -> None:
+        raise self._error
 
-def recorded(files: MemoryFiles, ledger: Ledger) -> tuple[RecordedFiles, list[Event]]:
+    @override
+    async def move(self, source: Path, target: Path) -> None:
+        raise self._error
+
+
+class Typing(MemoryFiles):
+    """Files in which somebody types while they are edited, as an editor's buffer tells it."""
+
+    def __init__(self, before: str, edited: str, text: str) -> None:
+        super().__init__((ROOT,), Path("/home/user"), files={A: b"old\n"})
+        self._told = (before, edited, text)
+
+    @override
+    async def write(self, path: Path, text: str, *, base: FileText | None) -> Written:
+        before, edited, there = self._told
+        return Written(
+            path=path, sha256=sha(there), source="buffer", saved=False, created=False, version=7,
+            changed_by_user=True, before=before, edited=edited, text=there,
+        )  # fmt: skip
+
+
+class Full(MemoryContents):
+    """Keeps nothing."""
+
+    @override
+    async def put(self, data: bytes) -> str:
+        raise StorageUnavailable("full")
+
+
+async def recorded(
+    files: MemoryFiles, contents: MemoryContents | None = None
+) -> tuple[RecordedFiles, ChangeRecord, list[Event]]:
     told: list[Event] = []
-    ids = iter(("e1", "e2"))
-    made = RecordedFiles(
-        files, ledger, run=RUN, call=CALL, emit=told.append, new_id=lambda: next(ids)
+    clock = FakeClock()
+    log = await MemoryStore().create(Header(id=SessionId("s"), at_ms=0, cwd="/w"))
+    record = ChangeRecord(
+        Recorder(log, Transcript(()), clock=clock, news=NoNews()),
+        contents or MemoryContents(),
+        say=told.append,
+        current_run=lambda: RUN,
     )
-    return made, told
+    author = Author(edit="e1", run=RUN, call=CALL)
+    made = RecordedFiles(files, record, author=author, emit=told.append, now_ms=lambda: 5)
+    return made, record, told
+
+
+async def kept(record: ChangeRecord, change: Change) -> tuple[str | None, str | None]:
+    """Give the texts that were kept of a change."""
+    found: list[str | None] = []
+    for version in (change.before, change.after):
+        data = None if version is None else await record.contents.get(version.content or "")
+        found.append(None if version is None or data is None else text_of(version, data))
+    return found[0], found[1]
 
 
 async def test_a_write_is_told_and_counted_before_the_tool_goes_on() -> None:
-    files, told = recorded(MemoryFiles((ROOT,), Path("/home/user"), files={A: b"old\n"}), Ledger())
+    files, record, told = await recorded(in_memory(a=b"old\n"))
     path = await files.resolve("a.py", "write")
     read = await files.read(path)
     assert isinstance(read, FileText)
@@ -231,6 +153,70 @@ async def test_a_write_is_told_and_counted_before_the_tool_goes_on() -> None:
         EditApplied(run=RUN, edit="e1", call=CALL, documents=(change,)),
         ChangesUpdated(run=RUN, files=1, additions=1, deletions=1, unreviewed=1),
     ]
+    (entry,) = record.log.all
+    assert (entry.op, entry.by, entry.at_ms, entry.run, entry.call) == ("modify", "tool", 5, RUN, CALL)  # fmt: skip
+    assert await kept(record, entry) == ("old\n", "new\n")
+
+
+async def test_only_what_the_agent_did_is_its_change() -> None:
+    typed = Typing("old\nuser\n", "new\nuser\n", "new\nuser\nmore\n")
+    files, record, told = await recorded(typed)
+    await files.write(A, "new\n", base=base("old\n"))
+    (change,) = record.log.all
+    assert await kept(record, change) == ("old\nuser\n", "new\nuser\n")
+    assert change.after is not None
+    assert (change.after.sha256, change.after.saved) == (sha("new\nuser\n"), False)
+    assert isinstance(told[0], EditApplied)
+    assert told[0].documents[0].sha256 == sha("new\nuser\nmore\n")
+    assert record.counts == ChangeCounts(files=1, additions=1, deletions=1, unreviewed=1)
+
+
+async def test_a_write_of_what_is_there_is_no_change() -> None:
+    files, record, told = await recorded(in_memory(a=b"old\n"))
+    await files.write(A, "old\n", base=base("old\n"))
+    assert len(record.log) == 0
+    assert [type(one) for one in told] == [EditApplied, ChangesUpdated]
+
+
+async def test_an_empty_new_file_counts_as_a_file() -> None:
+    files, record, _ = await recorded(in_memory())
+    await files.write(A, "", base=None)
+    assert record.counts == ChangeCounts(files=1, additions=0, deletions=0, unreviewed=1)
+
+
+async def test_two_edits_that_cancel_change_nothing() -> None:
+    files, record, _ = await recorded(in_memory(a=b"a\n"))
+    await files.write(A, "b\n", base=base("a\n"))
+    await files.write(A, "a\n", base=base("b\n"))
+    assert record.counts == ChangeCounts()
+    assert len(record.log) == 2
+
+
+async def test_what_cannot_be_kept_was_changed_all_the_same() -> None:
+    files, record, told = await recorded(in_memory(a=b"old\n"), Full())
+    await files.write(A, "new\n", base=base("old\n"))
+    (change,) = record.log.all
+    assert change.before is not None
+    assert change.after is not None
+    assert (change.before.content, change.after.content) == (None, None)
+    assert [type(one) for one in told] == [EditApplied, ChangesUpdated]
+    assert (await record.files())[0].pending().unreviewed == 1
+
+
+async def test_deletions_and_moves_are_changes_too() -> None:
+    files, record, told = await recorded(in_memory(a=b"a\n", b=b"\0\1"))
+    found = await files.read(ROOT / "b.py")
+    await files.delete(ROOT / "b.py", base=found)
+    await files.move(A, ROOT / "c.py")
+    assert [(one.op, one.path.name, one.source) for one in record.log.all] == [
+        ("delete", "b.py", None),
+        ("move", "c.py", A),
+    ]
+    assert [one.documents[0].path.name for one in told if isinstance(one, EditApplied)] == [
+        "b.py",
+        "c.py",
+    ]
+    assert record.counts == ChangeCounts(files=2, unreviewed=2)
 
 
 @pytest.mark.parametrize(
@@ -247,14 +233,20 @@ async def test_a_write_is_told_and_counted_before_the_tool_goes_on() -> None:
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )
-async def test_a_write_that_did_not_land_is_told_raised_and_not_counted(
-    error: WorkspaceError, kind: type[EditConflict | EditRejected], status: Any
+@pytest.mark.parametrize("verb", ["write", "delete", "move"])
+async def test_what_did_not_land_is_told_raised_and_not_counted(
+    verb: str, error: WorkspaceError, kind: type[EditConflict | EditRejected], status: Any
 ) -> None:
-    ledger = Ledger()
-    files, told = recorded(Refusing(error), ledger)
+    files, record, told = await recorded(Refusing(error))
+    steps = {
+        "write": lambda: files.write(A, "new\n", base=base("old\n")),
+        "delete": lambda: files.delete(A, base=base("old\n")),
+        "move": lambda: files.move(A, ROOT / "b.py"),
+    }
     with pytest.raises(type(error)) as raised:
-        await files.write(A, "new\n", base=base("old\n"))
+        await steps[verb]()
     assert raised.value is error
     change = DocumentChange(path=A, status=status, why=str(error))
     assert told == [kind(run=RUN, edit="e1", call=CALL, documents=(change,))]
-    assert ledger.counts() == ChangeCounts()
+    assert record.counts == ChangeCounts()
+    assert len(record.log) == 0

@@ -103,6 +103,15 @@ def test_what_waits_in_the_session_stays_there() -> None:
     assert [entry.id for entry in made(path)] == ["e1", "o"]
 
 
+@pytest.mark.parametrize("kind", ["tiller.change", "tiller.review", "tiller.checkpoint"])
+def test_what_the_session_did_to_files_stays_its_own(kind: str) -> None:
+    path: list[AnyEntry] = [
+        *chain(user("a"), assistant("b")),
+        note("x", kind, {"path": "/w/a"}, parent="e2"),
+    ]
+    assert [entry.id for entry in made(path)] == ["e1", "e2"]
+
+
 def test_a_run_that_is_not_over_on_the_path_is_none_of_the_new_session() -> None:
     path: list[AnyEntry] = [
         *chain(user("1")),

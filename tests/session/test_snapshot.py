@@ -146,17 +146,17 @@ def test_only_the_newest_items_are_kept() -> None:
     assert len(items(made)) == ITEMS_KEPT
 
 
-def test_changes_are_those_of_the_current_or_last_run() -> None:
+def test_what_waits_to_be_reviewed_outlives_runs() -> None:
     made = picture(
         ChangesUpdated(run=RUN, files=1, additions=2, deletions=3, unreviewed=1),
         Notice(level="info", text="x"),
     )
     counts = ChangeCounts(files=1, additions=2, deletions=3, unreviewed=1)
     assert made.changes == counts
-    made.see(RunEnded(run=RUN, status="completed", usage=USAGE, changes=counts), 9)
+    made.see(RunEnded(run=RUN, status="completed", usage=USAGE, changes=ChangeCounts()), 9)
     assert (made.run, made.changes) == (None, counts)
     made.see(STARTED, 10)
-    assert made.changes == ChangeCounts()
+    assert made.changes == counts
 
 
 # What goes on.

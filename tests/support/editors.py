@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -14,20 +15,30 @@ from lsprotocol import types
 from agent_core.workspace import FileText, Written
 from agent_core.workspace.adapters.disk import DiskFiles
 from server.lsp.documents import Mirror
-from server.lsp.editor import Editor, Timing
+from server.lsp.editor import Editor
+from server.lsp.editor_requests import Timing
 from server.lsp.edits import EditorFiles
 from server.lsp.positions import Encoding
 from server.lsp.rpc import RpcError
 from server.lsp.typed_params import make_converter
 from tests.support.lsp_answers import Saves
-from tests.support.lsp_behaviours import EditBehaviour
+from tests.support.lsp_behaviours import EditBehaviour, PanelEdits
 from tests.support.lsp_connection import METHOD_NOT_FOUND, Handler, Reply
 from tests.support.lsp_editor import Editor as Desk, Json
 from tests.support.lsp_profiles import VSCODE, Profile, declares
 
 _CONVERTER = make_converter()
+EDITS = frozenset({"workspace/applyEdit", "agent/edit/apply"})
 
-FAST = Timing(answer_s=0.3, verify_s=0.15, refused_s=0.03, pause_s=0.0, patience_s=0.0, save_s=0.3)
+FAST = Timing(
+    answer_s=0.3,
+    verify_s=0.15,
+    refused_s=0.03,
+    pause_s=0.0,
+    patience_s=0.0,
+    undo_step_s=0.0,
+    save_s=0.3,
+)
 """Short enough for a test to wait for, long enough for what comes at once."""
 
 
@@ -54,15 +65,21 @@ class Window:
         options: Json | None = None,
         timing: Timing = FAST,
         encoding: Encoding | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.asked: list[tuple[str, Json]] = []
         """Every request of the server."""
+        self.when_asked: Callable[[], None] | None = None
+        """Done before each request of the server is served."""
         self.withdrawn: list[str] = []
         """Requests that the server gave up waiting for."""
         self.edits: EditBehaviour = edits or profile.edits()
-        self.mirror = Mirror()
+        self.mirror = Mirror(clock=clock)
         self.desk = Desk(self._later_notify)
-        self.handlers: dict[str, Handler] = {"agent/documents/save": Saves(self.desk)}
+        self.handlers: dict[str, Handler] = {
+            "agent/documents/save": Saves(self.desk),
+            "agent/edit/apply": self._panel if edits is None else self._behaving,
+        }
         self._profile = profile
         self.client_params: Json = {
             "clientInfo": {"name": profile.name, "version": profile.version},
@@ -78,8 +95,10 @@ class Window:
     async def request(self, method: str, params: Any = None, *, timeout_s: float | None) -> Any:
         """Do what the server's connection does with a request."""
         self.asked.append((method, params))
+        if self.when_asked is not None:
+            self._to_editor(self.when_asked)
         answer: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
-        self._later(lambda: self._serve(method, params, answer))
+        self._to_editor(lambda: self._serve(method, params, answer))
         try:
             async with asyncio.timeout(timeout_s):
                 message = await answer
@@ -91,11 +110,15 @@ class Window:
         return message["result"]
 
     def edits_asked(self) -> list[Json]:
-        """Give the params of every `workspace/applyEdit`."""
-        return [params for method, params in self.asked if method == "workspace/applyEdit"]
+        """Give every edit that was asked for, as the params of `workspace/applyEdit` have it."""
+        return [_as_apply_edit(method, params) for method, params in self.asked if method in EDITS]
+
+    def tell_server(self, method: str, params: Json) -> None:
+        """Send a notification that the desk would not."""
+        self._later_notify(method, params)
 
     def _serve(self, method: str, params: Json, answer: asyncio.Future[Json]) -> None:
-        reply = Reply({"id": 1}, lambda message: self._later(lambda: _settle(answer, message)))
+        reply = Reply({"id": 1}, lambda message: self._to_server(lambda: _settle(answer, message)))
         if method == "workspace/applyEdit":
             self.edits(self.desk, params, reply)
         elif method in self.handlers and declares(self._profile.capabilities, method):
@@ -103,16 +126,28 @@ class Window:
         else:
             reply.error(METHOD_NOT_FOUND, f"unknown method {method}")
 
+    def _panel(self, params: Json, reply: Reply) -> None:
+        PanelEdits()(self.desk, params, reply)
+
+    def _behaving(self, params: Json, reply: Reply) -> None:
+        """Answer `agent/edit/apply` as the behaviour does that was given."""
+        asked = _as_apply_edit("agent/edit/apply", params)
+        self.edits(self.desk, asked, _as_result(params, reply))
+
     def _later_notify(self, method: str, params: Json) -> None:
         try:
             asyncio.get_running_loop()
         except RuntimeError:
             tell(self.mirror, method, params)
         else:
-            self._later(lambda: tell(self.mirror, method, params))
+            self._to_server(lambda: tell(self.mirror, method, params))
 
-    def _later(self, step: Callable[[], None]) -> None:
-        # One queue for both directions: the loop keeps the order of these calls.
+    # One queue for both directions: the loop keeps the order of these calls.
+
+    def _to_editor(self, step: Callable[[], None]) -> None:
+        asyncio.get_running_loop().call_soon(step)
+
+    def _to_server(self, step: Callable[[], None]) -> None:
         asyncio.get_running_loop().call_soon(step)
 
 
@@ -124,6 +159,29 @@ async def settled(window: Window) -> None:
             for uri, document in window.desk.documents.items()
         ):
             await anyio.lowlevel.checkpoint()
+
+
+def _as_apply_edit(method: str, params: Json) -> Json:
+    if method == "workspace/applyEdit":
+        return params
+    return {"label": params["edit"]["label"], "edit": params["workspaceEdit"]}
+
+
+def _as_result(params: Json, reply: Reply) -> Reply:
+    """Turn what a behaviour answers to `workspace/applyEdit` into the result of `agent/edit/apply`."""
+
+    def answer(message: Json) -> None:
+        told = message.get("result")
+        if told is None:
+            reply.error(message["error"]["code"], message["error"]["message"])
+            return
+        status = "applied" if told["applied"] else "refused"
+        one = {"uri": params["pre"][0]["uri"], "status": status}
+        if "failureReason" in told:
+            one["why"] = told["failureReason"]
+        reply({"documents": [one]})
+
+    return Reply({"id": 1}, answer)
 
 
 def _settle(answer: asyncio.Future[Json], message: Json) -> None:

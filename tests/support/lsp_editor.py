@@ -11,6 +11,7 @@ from tests.support.lsp_text import (
     EditError,
     Encoding,
     Lines,
+    Splice,
     content_changes,
     spliced,
     splices,
@@ -34,6 +35,16 @@ class Document:
     def sha256(self) -> str:
         """The hash of the text in UTF-8, in hex."""
         return sha256(self.text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """A text that a document had, and what made the next one of it."""
+
+    version: int
+    text: str
+    splices: tuple[Splice, ...]
+    """In order of their place; all refer to this text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,12 +100,15 @@ class Editor:
         self.encoding: Encoding = "utf-16"
         self.sync_kind = 2
         self.complaints: list[str] = []
+        self.history: dict[str, list[Past]] = {}
+        """The former texts of each open document, the oldest first."""
         self._notify = notify
 
     def open(self, uri: str, text: str, *, version: int = 1, language: str = "python") -> Document:
         """Open a document with this text, which may differ from the disk."""
         document = Document(uri=uri, language=language, version=version, text=text)
         self.documents[uri] = document
+        self.history[uri] = []
         item = {"uri": uri, "languageId": language, "version": version, "text": text}
         self._notify("textDocument/didOpen", {"textDocument": item})
         return document
@@ -130,10 +144,12 @@ class Editor:
         """
         document = self.documents[uri]
         if isinstance(change, str):
+            self._remember(document, [Splice(0, len(document.text), change)])
             document.text, document.dirty = change, True
             return [{"text": change}]
         lines = Lines(document.text, self.encoding)
         ordered = splices(lines, change)
+        self._remember(document, ordered)
         self._check_places(lines, uri, change)
         document.text, document.dirty = spliced(document.text, ordered), True
         return content_changes(lines, ordered)
@@ -183,6 +199,10 @@ class Editor:
         """Undo staged changes that were not published."""
         for uri, document in before.items():
             self.documents[uri] = document
+
+    def _remember(self, document: Document, ordered: Sequence[Splice]) -> None:
+        past = Past(version=document.version, text=document.text, splices=tuple(ordered))
+        self.history.setdefault(document.uri, []).append(past)
 
     def _open_for_edit(self, uri: str) -> None:
         path = path_of(uri)

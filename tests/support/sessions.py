@@ -8,6 +8,7 @@ from pathlib import Path
 import anyio
 
 from agent_core.assembly.build import Ingredients, build_session, offspring_in
+from agent_core.changes.adapters.memory import MemoryContents
 from agent_core.events import Budgets, Event, Reader, Stamped
 from agent_core.events.codec import NAMES
 from agent_core.hooks import HookTable
@@ -204,6 +205,7 @@ async def bench(
             standing=standing or Standing(mode=mode),
             allowance=Allowance(most=budgets or Budgets()),
         ),
+        contents=MemoryContents(),
         source=OneModel(model),
         model=model if usable else None,
         tools=tools,

@@ -17,6 +17,7 @@ from agent_core.messages import Text, ToolCall
 from agent_core.tools import Tool, ToolContext
 from agent_core.tools.builtin import builtin_tools
 from agent_core.tools.runner import ToolOutcome, ToolRunner
+from agent_core.tools.seen import SeenTexts
 from agent_core.workspace import PermissionPolicy, Workspace
 from agent_core.workspace.adapters.disk import DiskFiles
 from agent_core.workspace.adapters.processes import DiskProcesses
@@ -43,6 +44,8 @@ class Bench:
     begun: list[JsonObject] = field(default_factory=list)
     """The arguments of the calls that ran."""
 
+    seen: SeenTexts = field(default_factory=SeenTexts)
+
     @property
     def scratch(self) -> Path:
         return self.root.parent / "outputs"
@@ -64,6 +67,7 @@ class Bench:
             output=output,
             scratch=str(self.scratch),
             options=self.options,
+            seen=self.seen,
         )
 
     async def call(self, name: str, arguments: JsonObject, error: str | None = None) -> ToolOutcome:

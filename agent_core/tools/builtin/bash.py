@@ -14,6 +14,7 @@ from agent_core.workspace import Killed
 from agent_core.workspace.permission import Needs
 
 TITLE_CHARS = 120
+CHANGED_SHOWN = 50
 
 
 class BashArguments(ToolArguments):
@@ -63,6 +64,8 @@ async def _bash(arguments: BashArguments, context: ToolContext) -> ToolResult:
     )
     await command.run(arguments.command, timeout_s=arguments.timeout)
     took_ms = round((context.clock.monotonic_s() - begun_s) * 1000)
+    for path in command.killed.changed if command.killed else ():
+        context.seen.forget(path)
     return _result(arguments.command, command, stale, took_ms=took_ms)
 
 
@@ -104,6 +107,11 @@ def _about(killed: Killed) -> dict[str, JsonValue]:
         told["survivors"] = list(killed.survivors)
     if killed.quarantined:
         told["quarantined"] = [str(path) for path in killed.quarantined]
+    if killed.changed:
+        told["changed_files"] = [str(path) for path in killed.changed[:CHANGED_SHOWN]]
+        told["changed_count"] = len(killed.changed)
+    if killed.unseen:
+        told["changed_unseen"] = killed.unseen
     if killed.denied:
         told["denied"] = list(killed.denied)
     return told

@@ -8,14 +8,17 @@ from anyio import to_thread
 from pydantic import Field, field_validator, model_validator
 
 from agent_core.kernel import JsonObject, JsonValue
-from agent_core.kernel.errors import NotText, StaleText
+from agent_core.kernel.errors import EditConflicted, NotText, StaleText, ToolError
 from agent_core.kernel.truncation import format_size
 from agent_core.tools.arguments import ModelTool, ToolArguments, schema_of
 from agent_core.tools.builtin.common import PATH_NAMES, path_said
 from agent_core.tools.builtin.edit_diff import Diff, diff_of
-from agent_core.tools.builtin.edit_match import Edited, Replacement, apply_edits
+from agent_core.tools.builtin.edit_endings import with_lf
+from agent_core.tools.builtin.edit_match import Edited, Replacement, Span, apply_edits
 from agent_core.tools.port import ToolContext, ToolResult, ToolSpec, text_result
 from agent_core.workspace import FileBytes, FileText, Written
+from agent_core.workspace.edits.merge import merge
+from agent_core.workspace.edits.minimal import line_splices
 
 TRIES = 3
 """How often the edit is looked up anew when the text changes at the same time."""
@@ -105,25 +108,52 @@ async def _edit(arguments: EditArguments, context: ToolContext) -> ToolResult:
     edits = [Replacement(old=block.old_text, new=block.new_text) for block in arguments.edits]
     shown = _relative(path, context.workspace.roots)
     tries = TRIES
+    conflict: EditConflicted | None = None
     while True:
         file = _text(await files.read(path), arguments.path)
-        edited, diff = await to_thread.run_sync(_applied, file, edits, arguments.path, shown)
+        try:
+            edited = await to_thread.run_sync(_applied, file, edits, arguments.path)
+        except ToolError as error:
+            # It was there a moment ago: what stands there now says more than that it is gone.
+            raise conflict or error from None
         try:
             written = await files.write(path, edited.text, base=file)
-        except StaleText:
+        except StaleText as error:
             tries -= 1
+            conflict = error if isinstance(error, EditConflicted) else conflict
             if tries == 0:
                 raise
             continue
         break
+    diff = await to_thread.run_sync(_diff, file, edited, written, shown)
+    known = context.seen.of(path)
+    if known is not None:
+        context.seen.note(path, await to_thread.run_sync(_known, known, file, edited))
     return _result(arguments, written, diff)
 
 
-def _applied(
-    file: FileText, edits: list[Replacement], path: str, shown: str
-) -> tuple[Edited, Diff]:
-    edited = apply_edits(file.text, edits, path=path)
-    return edited, diff_of(edited.before_lf, edited.spans, path=shown)
+def _applied(file: FileText, edits: list[Replacement], path: str) -> Edited:
+    return apply_edits(file.text, edits, path=path)
+
+
+def _diff(file: FileText, edited: Edited, written: Written, shown: str) -> Diff:
+    """Describe the change as it was made: in text that is newer than what was read, it stands elsewhere."""
+    if written.before is None and written.edited is None:
+        return diff_of(edited.before_lf, edited.spans, path=shown)
+    before = with_lf(file.text if written.before is None else written.before)
+    after = with_lf(edited.text if written.edited is None else written.edited)
+    spans = [
+        Span(start=one.start, end=one.end, new=one.new_text) for one in line_splices(before, after)
+    ]
+    return diff_of(before, spans, path=shown)
+
+
+def _known(known: str, file: FileText, edited: Edited) -> str:
+    """Give what a model knows of a file after an edit: it saw nothing else of what changed since it read the file."""
+    if known == file.text:
+        return edited.text
+    merged = merge(file.text, edited.text, known)
+    return known if merged.conflicts else merged.text
 
 
 def _text(file: FileText | FileBytes, path: str) -> FileText:
@@ -157,5 +187,6 @@ def _result(arguments: EditArguments, written: Written, diff: Diff) -> ToolResul
         "saved": written.saved,
         "sha256": written.sha256,
         "version": written.version,
+        "changed_by_user": written.changed_by_user,
     }
     return text_result(text, details=details)

@@ -99,6 +99,7 @@ async def _read(
     if isinstance(file, FileBytes):
         rules = image_rules(context.options)
         return await bytes_result(arguments.path, file, rules=rules, room=room)
+    context.seen.note(path, file.text)
     if _is_notebook(path):
         return await to_thread.run_sync(_notebook_page, arguments, file)
     if len(file.text) > LARGE_CHARS:

@@ -3,21 +3,25 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
+from anyio import to_thread
 from pydantic import Field
 
 from agent_core.kernel import JsonValue
-from agent_core.kernel.errors import FileMissing, NotText, StaleText
+from agent_core.kernel.errors import EditConflicted, FileMissing, NotText, StaleText
 from agent_core.kernel.truncation import format_size
 from agent_core.tools.arguments import ModelTool, ToolArguments, schema_of
 from agent_core.tools.builtin.common import PATH_NAMES, path_said
 from agent_core.tools.builtin.secret_marks import check_marks
 from agent_core.tools.port import ToolContext, ToolResult, ToolSpec, text_result
 from agent_core.workspace import FileBytes, Files, FileText, Written
+from agent_core.workspace.edits.merge import merge
+from agent_core.workspace.edits.told import changes_words, conflicts_words
 
 TRIES = 3
 """How often the file is looked at anew when it changes at the same time."""
+KEPT: Final = "What the user changed in the file since you read it is kept. These lines are now:"
 
 
 class WriteArguments(ToolArguments):
@@ -60,18 +64,29 @@ async def _write(arguments: WriteArguments, context: ToolContext) -> ToolResult:
         try:
             if base is not None:
                 check_marks(content, before=base.text, path=arguments.path)
-            written, converted = await _over(files, path, content, base=base)
+            kept = await _kept(context.seen.of(path), content, base=base)
+            written, converted = await _over(
+                files, path, content if kept is None else kept, base=base
+            )
+        except EditConflicted:
+            raise  # to try again would be to write over what the user just typed
         except StaleText:
             tries -= 1
             if tries == 0:
                 raise
             continue
         break
+    context.seen.note(path, content)
     size = len(content.encode())
     notes = [
         f"Successfully wrote {size} bytes to {arguments.path}",
         *([f"Its encoding was {converted}; it is UTF-8 now."] if converted else []),
         *([written.note] if written.note else []),
+        *(
+            [f"{KEPT}\n{changes_words(content, kept)}"]
+            if kept is not None and written.text is None
+            else []
+        ),
     ]
     details: dict[str, JsonValue] = {
         "path": str(written.path),
@@ -81,8 +96,28 @@ async def _write(arguments: WriteArguments, context: ToolContext) -> ToolResult:
         "saved": written.saved,
         "sha256": written.sha256,
         "version": written.version,
+        "changed_by_user": written.changed_by_user or kept is not None,
     }
     return text_result("\n".join(notes), details=details)
+
+
+async def _kept(known: str | None, content: str, *, base: FileText | None) -> str | None:
+    """Give the text to write when somebody changed a file since the model read it; None: as the model has it.
+
+    Raises:
+        EditConflicted: They changed the same lines.
+    """
+    if base is None or known is None or known == base.text:
+        return None
+    merged = await to_thread.run_sync(merge, known, content, base.text)
+    if merged.conflicts:
+        message = (
+            f"{base.path} was changed since you read it, by the user most likely, in the same lines: nothing was written. "
+            f"These lines are now:\n{conflicts_words(merged.conflicts)}\n"
+            "Write what you want with these lines in it, or read the file again if they are to go."
+        )
+        raise EditConflicted(message)
+    return None if merged.text == content else merged.text
 
 
 async def _base(files: Files, path: Path, *, said: str) -> FileText | None:

@@ -131,6 +131,16 @@ class DiskFiles:
             except OSError as error:
                 raise workspace_error(error, path) from error
 
+    async def put_bytes(
+        self, path: Path, data: bytes, *, base: FileText | FileBytes | None
+    ) -> None:
+        """Write bytes atomically, if what is there is still `base`; see `RawFiles.put_bytes`."""
+        async with self._locks.hold(path):
+            try:
+                await to_thread.run_sync(self._put, path, data, base)
+            except OSError as error:
+                raise workspace_error(error, path) from error
+
     async def delete(self, path: Path, *, base: FileText | FileBytes) -> None:
         """Delete a file, if what is there is still `base`."""
         async with self._locks.hold(path):
@@ -236,6 +246,18 @@ class DiskFiles:
             created=False,
             note=_about_links(before.st_nlink),
         )
+
+    def _put(self, path: Path, data: bytes, base: FileText | FileBytes | None) -> None:
+        root = self._root_of(path, "write")
+        if base is None:
+            with place_made(path, root=root, gate=self._gate) as place:
+                create(place, data)
+            return
+        try:
+            with place_of(path, root=root, gate=self._gate) as place:
+                _ = replace(place, data, base=base)
+        except FileNotFoundError as error:
+            raise deleted(path) from error
 
     def _delete(self, path: Path, expected_sha256: str) -> None:
         try:

@@ -24,7 +24,7 @@ from agent_core.workspace.adapters.disk_place import (
     check_landed,
     check_regular,
 )
-from agent_core.workspace.port import READ_LIMIT_BYTES, FileText
+from agent_core.workspace.port import READ_LIMIT_BYTES, FileBytes, FileText
 from agent_core.workspace.text import sha256_of
 
 PIECE_CHARS = 1_048_576
@@ -96,7 +96,7 @@ def create(place: Place, data: bytes) -> None:
     check_landed(place)
 
 
-def replace(place: Place, data: bytes, *, base: FileText) -> os.stat_result:
+def replace(place: Place, data: bytes, *, base: FileText | FileBytes) -> os.stat_result:
     """Replace a file whole, if it is still what was read; gives what was there.
 
     Mode, owner and extended attributes stay.
@@ -196,9 +196,9 @@ def _keep_extended(opened: int, place: Place) -> None:
                     os.setxattr(opened, name, os.getxattr(old, name))
 
 
-def _holds(place: Place, base: FileText) -> bool:
+def _holds(place: Place, base: FileText | FileBytes) -> bool:
     """Tell, without hashing, whether a file holds a text; no: it may hold it in another encoding."""
-    if base.encoding != "utf-8":
+    if isinstance(base, FileBytes) or base.encoding != "utf-8":
         return False
     # A time of change would be cheaper, but what is written through a memory map changes it late.
     with suppress(OSError, WorkspaceError), open_regular(place) as file:

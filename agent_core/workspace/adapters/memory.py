@@ -145,21 +145,21 @@ class MemoryFiles:
     async def write(self, path: Path, text: str, *, base: FileText | None) -> Written:
         """Write a whole text, if what is there is still `base`."""
         await lowlevel.checkpoint()
-        self._check_inside(path)
-        self._check_place(path)
-        if base is None and path in self._files:
-            message = f"{path} exists already: nothing was written. Read it first."
-            raise StaleText(message)
-        if base is not None and path not in self._files:
-            raise deleted(path)
-        if base is not None and sha256_of(self._files[path]) != base.sha256:
-            raise changed(path)
+        self._check_base(path, base)
         encoding, bom = ("utf-8", False) if base is None else (base.encoding, base.bom)
         data = encode_text(text, encoding=encoding, bom=bom)
         self._put(path, data)
         return Written(
             path=path, sha256=sha256_of(data), source="disk", saved=True, created=base is None
         )
+
+    async def put_bytes(
+        self, path: Path, data: bytes, *, base: FileText | FileBytes | None
+    ) -> None:
+        """Write bytes, if what is there is still `base`; see `RawFiles.put_bytes`."""
+        await lowlevel.checkpoint()
+        self._check_base(path, base)
+        self._put(path, data)
 
     async def delete(self, path: Path, *, base: FileText | FileBytes) -> None:
         """Delete a file, if what is there is still `base`."""
@@ -226,6 +226,17 @@ class MemoryFiles:
         for watch in self._watches:
             if watch.path in {path, path.parent}:
                 watch.news.put(path)
+
+    def _check_base(self, path: Path, base: FileText | FileBytes | None) -> None:
+        self._check_inside(path)
+        self._check_place(path)
+        if base is None and path in self._files:
+            message = f"{path} exists already: nothing was written. Read it first."
+            raise StaleText(message)
+        if base is not None and path not in self._files:
+            raise deleted(path)
+        if base is not None and sha256_of(self._files[path]) != base.sha256:
+            raise changed(path)
 
     def _check_inside(self, path: Path) -> None:
         if not is_inside(path, self._roots):

@@ -9,12 +9,22 @@ from agent_core.kernel.errors import TillerError
 from server.lsp import pictures
 from server.lsp.failures import rpc_error
 from server.lsp.front import Front, bad
+from server.lsp.reviewing import decide
 from server.lsp.speaking import say_as
 
 
 async def run(front: Front, name: str, arguments: tuple[Any, ...]) -> object:
     """Run a command; all arguments may be left out but the words of `send` and `steer`."""
-    hosted = await front.hosted()
+    match name:
+        case "tiller.accept":
+            return await decide(front, "accept", arguments)
+        case "tiller.reject":
+            return await decide(front, "reject", arguments)
+        case _:
+            return await _run(front, await front.hosted(), name, arguments)
+
+
+async def _run(front: Front, hosted: Any, name: str, arguments: tuple[Any, ...]) -> object:
     match name:
         case "tiller.send":
             return await _say(front, hosted, name, arguments, delivery="auto")
@@ -24,6 +34,9 @@ async def run(front: Front, name: str, arguments: tuple[Any, ...]) -> object:
             result = await hosted.session.abort()
             await front.flush()
             return {"status": result.status, "seq": result.seq}
+        case "tiller.restore":
+            front.dialogs.check_may_decide()
+            return await _restore(front, hosted)
         case "tiller.trust":
             front.dialogs.check_may_decide()
             return await _trust(hosted)
@@ -39,6 +52,16 @@ async def _say(
         message = f"{name} takes the words to say as its argument, got {list(arguments)!r}"
         raise bad(message)
     return (await say_as(front, hosted, text, delivery=delivery)).answer()
+
+
+async def _restore(front: Front, hosted: Any) -> object:
+    """Ask whether the files of the last run go back; the answer does not wait for the user's."""
+    try:
+        offered = hosted.session.checkpoints.offer()
+    except TillerError as error:
+        raise rpc_error(error, session=hosted.session.id) from error
+    await front.flush()
+    return {"checkpoint": None if offered is None else offered.checkpoint}
 
 
 async def _trust(hosted: Any) -> object:

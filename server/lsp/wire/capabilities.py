@@ -123,6 +123,8 @@ class EditOptions(WireModel):
     """How edits are made."""
 
     open_clean: Literal["auto", "buffer", "disk"] | Vendor | None = None
+    closed: Literal["disk", "buffer"] | Vendor | None = None
+    """Where files that are not open are edited; `buffer`: they are opened first, new ones when they are made."""
     review: Literal["none", "hints", "inline", "preview"] | Vendor | None = None
     save_barrier: Literal["auto", "ask", "off"] | Vendor | None = None
 

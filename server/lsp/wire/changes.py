@@ -207,7 +207,8 @@ class Checkpoint(WireModel):
     """A state of the files that can be gone back to."""
 
     checkpoint: str
-    run: str
+    run: str | None = None
+    """The run before whose first change it lies; left out: a restore, which it takes back."""
     at: Moment
     files: Count
 
@@ -231,6 +232,8 @@ class PreviewedFile(WireModel):
     uri: str
     status: Literal["same", "agentOnly", "userEdited", "missing"] | Vendor
     diff: str | None = None
+    why: str | None = None
+    """Why it cannot be taken back at all; left out: it can."""
 
 
 class CheckpointPreviewResult(WireModel):
@@ -245,7 +248,7 @@ class CheckpointRestoreParams(SessionParams):
     checkpoint: str
     scope: CheckpointScope
     files: Many[str] | None = None
-    on_conflict: Literal["skip", "merge", "overwrite"] | Vendor
+    on_conflict: Literal["skip", "merge", "overwrite"] | Vendor = "skip"
 
 
 class SkippedFile(WireModel):
@@ -261,3 +264,5 @@ class CheckpointRestoreResult(WireModel):
     restored: Many[str]
     skipped: Many[SkippedFile]
     undo: str
+    editor_text: str | None = None
+    """The words of the run that was taken back, when the conversation was."""

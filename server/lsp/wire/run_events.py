@@ -244,7 +244,7 @@ class EditSaved(EditEvent):
 
 
 class ChangesUpdated(SessionEvent):
-    """How much has changed so far."""
+    """What of all that the session changed waits for the user's word."""
 
     type: Literal["changes.updated"] = "changes.updated"
     files: Count

@@ -1,17 +1,23 @@
 """The smallest sensible text edits that turn one text into another; pure."""
 
+import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Final
 
 STEP_BUDGET: Final = 1_000_000
 """Steps that the search may take, shared out by size; a stretch that needs more is replaced as a whole."""
 LEAST_BUDGET: Final = 4096
 """What even a short stretch gets."""
+FEW_CHANGES: Final = 48
+"""So few lines that come or go are looked for first, which takes a large text hardly any time."""
+FEW_LOOKS: Final = 8
+"""How often each line may be looked at for that."""
 _CHUNK: Final = 1 << 16
+_LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,60 +46,176 @@ def minimal_edits(old: str, new: str) -> list[Splice]:
     and undo stay where they are. No edit begins or ends between `\r` and `\n`, nor behind the last line end if it
     can be helped: Neovim 0.11 puts an empty line after what it inserts there. The time is bounded.
     """
+    found = [refined for whole in line_splices(old, new) for refined in within_lines(old, whole)]
+    return _drawn_in(old, _merged(found))
+
+
+def line_splices(old: str, new: str) -> list[Splice]:
+    """Give the lines that differ as edits of whole lines, in order, never two that touch.
+
+    What both texts begin and end with is not cut into lines: of a large text with a small change most is never looked at.
+    """
     if old == new:
         return []
-    found: list[Splice] = []
-    old_lines, new_lines = lines_of(old), lines_of(new)
+    head, tail = shared_ends(old, new)
+    old_lines = lines_of(old[head : len(old) - tail])
+    new_lines = lines_of(new[head : len(new) - tail])
     old_at, new_at = _starts(old_lines), _starts(new_lines)
-    for hunk in line_hunks(old_lines, new_lines):
-        rows = hunk.old_end - hunk.old_start
-        if rows == hunk.new_end - hunk.new_start:
-            pairs = [(hunk.old_start + row, hunk.new_start + row, 1) for row in range(rows)]
-        else:
-            pairs = [(hunk.old_start, hunk.new_start, 0)]
-        for old_row, new_row, one in pairs:
-            refined = _refined(
-                old,
-                new,
-                (old_at[old_row], old_at[old_row + 1 if one else hunk.old_end]),
-                (new_at[new_row], new_at[new_row + 1 if one else hunk.new_end]),
-            )
-            found.extend(refined)
-    return _merged(_drawn_in(old, _merged(found)))
+    return [
+        Splice(
+            start=head + old_at[hunk.old_start],
+            end=head + old_at[hunk.old_end],
+            new_text=new[head + new_at[hunk.new_start] : head + new_at[hunk.new_end]],
+        )
+        for hunk in line_hunks(old_lines, new_lines)
+    ]
+
+
+def within_lines(old: str, whole: Splice) -> Iterator[Splice]:
+    """Leave out of an edit of whole lines what they keep: row by row where their number stays, else at both ends."""
+    removed, brought = lines_of(old[whole.start : whole.end]), lines_of(whole.new_text)
+    if len(removed) != len(brought):
+        removed, brought = [old[whole.start : whole.end]], [whole.new_text]
+    at = whole.start
+    for before, after in zip(removed, brought, strict=True):
+        yield from _refined(before, after, at=at)
+        at += len(before)
 
 
 def line_hunks(old: Sequence[str], new: Sequence[str]) -> list[Hunk]:
     """Say which lines differ: few and small hunks, in order, never two that touch."""
-    names: dict[str, int] = {}
-    a = [names.setdefault(line, len(names)) for line in old]
-    b = [names.setdefault(line, len(names)) for line in new]
-    head = _common_head(a, b)
-    tail = _common_tail(a, b, limit=min(len(a), len(b)) - head)
-    a, b = a[head : len(a) - tail], b[head : len(b) - tail]
-    same: list[tuple[int, int]] = []
+    head = _common_head(old, new)
+    tail = _common_tail(old, new, limit=min(len(old), len(new)) - head)
+    a, b = old[head : len(old) - tail], new[head : len(new) - tail]
+    runs = _few_runs(a, b)
+    if runs is None:
+        names: dict[str, int] = {}
+        runs = _all_runs(
+            [names.setdefault(line, len(names)) for line in a],
+            [names.setdefault(line, len(names)) for line in b],
+        )
+    hunks: list[Hunk] = []
+    done_a = done_b = 0
+    for run_a, run_b, size in [*runs, (len(a), len(b), 0)]:
+        if (done_a, done_b) != (run_a, run_b):
+            hunks.append(
+                Hunk(
+                    old_start=head + done_a,
+                    old_end=head + run_a,
+                    new_start=head + done_b,
+                    new_end=head + run_b,
+                )
+            )
+        done_a, done_b = run_a + size, run_b + size
+    return hunks
+
+
+def _few_runs(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int, int]] | None:
+    """Find what both have, as runs, when little differs: whole runs are compared at once. None when too much does."""
+    reach = {1: 0}
+    trail: list[dict[int, int]] = []
+    room = FEW_LOOKS * (len(a) + len(b)) + LEAST_BUDGET
+    for cost in range(FEW_CHANGES + 1):
+        trail.append(dict(reach))
+        for way in range(-cost, cost + 1, 2):
+            x, _ = _stepped(reach, way, cost)
+            y = x - way
+            if x <= len(a) and 0 <= y <= len(b):
+                size = _run(a, x, b, y)
+                room -= size
+                x += size
+            reach[way] = x
+            if x >= len(a) and x - way >= len(b):
+                return _runs_back(trail, len(a), len(b))
+        if room < 0:
+            return None
+    return None
+
+
+def _stepped(reach: dict[int, int], way: int, cost: int) -> tuple[int, int]:
+    """Give where a way goes on with one more change, and from which way it comes (Myers 1986)."""
+    goes_down = way == -cost or (way != cost and reach[way - 1] < reach[way + 1])
+    return (reach[way + 1], way + 1) if goes_down else (reach[way - 1] + 1, way - 1)
+
+
+def _run(a: Sequence[str], x: int, b: Sequence[str], y: int) -> int:
+    """Count how many lines are the same from two places on."""
+    limit, at, size = min(len(a) - x, len(b) - y), 0, 1
+    grows = True
+    while at < limit and size:
+        end = min(at + size, limit)
+        if a[x + at : x + end] == b[y + at : y + end]:
+            at = end
+            size = size * 2 if grows else size
+        else:
+            grows = False
+            size //= 2
+    return at
+
+
+def _runs_back(trail: Sequence[dict[int, int]], x: int, y: int) -> list[tuple[int, int, int]]:
+    runs: list[tuple[int, int, int]] = []
+    for cost in range(len(trail) - 1, -1, -1):
+        begun, last_way = _stepped(trail[cost], x - y, cost)
+        begun = max(begun, 0)
+        if x > begun:
+            runs.append((begun, begun - (x - y), x - begun))
+        x = trail[cost][last_way]
+        y = x - last_way
+    return runs[::-1]
+
+
+def _all_runs(a: Sequence[int], b: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Find what both have, cut at the lines that occur once in each; the time is shared out."""
+    same: list[tuple[int, int, int]] = []
     gap_a = gap_b = 0
     for anchor_a, anchor_b in chain(_anchors(a, b), [(len(a), len(b))]):
         share = (anchor_a - gap_a + anchor_b - gap_b) / max(1, len(a) + len(b))
         budget = max(LEAST_BUDGET, int(STEP_BUDGET * share))
         found = _matches(a[gap_a:anchor_a], b[gap_b:anchor_b], budget=budget)
-        same.extend((gap_a + at_a, gap_b + at_b) for at_a, at_b in found)
-        same.append((anchor_a, anchor_b))
+        same.extend((gap_a + at_a, gap_b + at_b, 1) for at_a, at_b in found)
+        if anchor_a < len(a) and anchor_b < len(b):
+            same.append((anchor_a, anchor_b, 1))
         gap_a, gap_b = anchor_a + 1, anchor_b + 1
-    return [
-        Hunk(
-            old_start=head + last_a + 1,
-            old_end=head + next_a,
-            new_start=head + last_b + 1,
-            new_end=head + next_b,
-        )
-        for (last_a, last_b), (next_a, next_b) in pairwise([(-1, -1), *same])
-        if (last_a + 1, last_b + 1) != (next_a, next_b)
-    ]
+    return same
 
 
 def lines_of(text: str) -> list[str]:
-    r"""Cut a text into lines with their ends; `\r\n` is one end."""
-    return text.splitlines(keepends=True)
+    r"""Cut a text into lines with their ends: `\n`, `\r\n` and `\r`, as editors count; anything else is data."""
+    lines = text.splitlines(keepends=True)
+    # Python also cuts at form feeds, U+2028 and the like; the count tells without a search whether it did.
+    return lines if len(lines) == _line_count(text) else _LINE.findall(text)
+
+
+def line_number0(text: str, offset: int) -> int:
+    """Count the lines before a place where a line begins, as editors count."""
+    ends = text.count("\n", 0, offset)
+    if returns := text.count("\r", 0, offset):
+        ends += returns - text.count("\r\n", 0, offset)
+    return ends
+
+
+def _line_count(text: str) -> int:
+    return line_number0(text, len(text)) + (text != "" and not text.endswith(("\n", "\r")))
+
+
+def shared_ends(*texts: str) -> tuple[int, int]:
+    """Count the characters of the whole lines with which all texts begin, and of those with which all end."""
+    first, *others = texts
+    room = min(map(len, texts))
+    head = min(_common_head(first, other) for other in others)
+    while head and not all(_is_line_start(text, head) for text in texts):
+        head = max(first.rfind("\n", 0, head - 1), first.rfind("\r", 0, head - 1)) + 1
+    tail = min(_common_tail(first, other, limit=room - head) for other in others)
+    while tail and not all(_is_line_start(text, len(text) - tail) for text in texts):
+        at = len(first) - tail
+        ends = [found for end in "\r\n" if (found := first.find(end, at)) >= 0]
+        tail = len(first) - min(ends) - 1 if ends else 0
+    return head, tail
+
+
+def _is_line_start(text: str, at: int) -> bool:
+    return at == 0 or (text[at - 1] in "\r\n" and not _is_inside_end(text, at))
 
 
 def _starts(lines: Sequence[str]) -> list[int]:
@@ -148,8 +270,7 @@ def _shortest(a: Sequence[int], b: Sequence[int], *, budget: int) -> list[tuple[
     for cost in range(len(a) + len(b) + 1):
         trail.append(dict(reach))
         for way in range(-cost, cost + 1, 2):
-            goes_down = way == -cost or (way != cost and reach[way - 1] < reach[way + 1])
-            x = reach[way + 1] if goes_down else reach[way - 1] + 1
+            x, _ = _stepped(reach, way, cost)
             begun = x
             while x < len(a) and 0 <= x - way < len(b) and a[x] == b[x - way]:
                 x += 1
@@ -167,10 +288,8 @@ def _shortest(a: Sequence[int], b: Sequence[int], *, budget: int) -> list[tuple[
 def _walked_back(trail: Sequence[dict[int, int]], x: int, y: int) -> list[tuple[int, int]]:
     same: list[tuple[int, int]] = []
     for cost in range(len(trail) - 1, -1, -1):
-        reach, way = trail[cost], x - y
-        goes_down = way == -cost or (way != cost and reach[way - 1] < reach[way + 1])
-        last_way = way + 1 if goes_down else way - 1
-        last_x = reach[last_way]
+        _, last_way = _stepped(trail[cost], x - y, cost)
+        last_x = trail[cost][last_way]
         last_y = last_x - last_way
         while x > max(last_x, 0) and y > max(last_y, 0):
             x, y = x - 1, y - 1
@@ -179,11 +298,8 @@ def _walked_back(trail: Sequence[dict[int, int]], x: int, y: int) -> list[tuple[
     return same[::-1]
 
 
-def _refined(
-    old: str, new: str, old_part: tuple[int, int], new_part: tuple[int, int]
-) -> Iterator[Splice]:
+def _refined(a: str, b: str, *, at: int) -> Iterator[Splice]:
     """Leave out what two stretches have in common at their beginning and end."""
-    a, b = old[slice(*old_part)], new[slice(*new_part)]
     if a == b:
         return
     head = _common_head(a, b)
@@ -193,8 +309,7 @@ def _refined(
     tail = _common_tail(a, b, limit=min(len(a), len(b)) - head)
     while tail and (_is_inside_end(a, len(a) - tail) or _is_inside_end(b, len(b) - tail)):
         tail -= 1
-    start = old_part[0]
-    yield Splice(start=start + head, end=start + len(a) - tail, new_text=b[head : len(b) - tail])
+    yield Splice(start=at + head, end=at + len(a) - tail, new_text=b[head : len(b) - tail])
 
 
 def _is_inside_end(text: str, at: int) -> bool:
@@ -214,7 +329,7 @@ def _merged(found: Sequence[Splice]) -> list[Splice]:
     return merged
 
 
-def _drawn_in(old: str, found: Sequence[Splice]) -> Sequence[Splice]:
+def _drawn_in(old: str, found: list[Splice]) -> list[Splice]:
     """Move an edit at the very end of a text before its last line end, where that comes to the same."""
     end = next((end for end in ("\r\n", "\n", "\r") if old.endswith(end)), "")
     if not found or not end or found[-1].end < len(old):

@@ -1,0 +1,34 @@
+"""What a stored session changed, from its file and what was kept beside it: nobody needs to have it open."""
+
+from pathlib import Path
+
+from anyio import to_thread
+
+from agent_core.assembly.outputs import outputs_of
+from agent_core.changes.adapters.folder import FolderContents
+from agent_core.changes.patch import FilePatch, LeftOut, file_patch, git_patch
+from agent_core.changes.stories import Stories
+from agent_core.session.change_record import changes_told
+from agent_core.storage.port import Stored
+
+HELD_CHARS = 4_194_304
+
+
+async def stored_patch(stored: Stored, blobs: Path) -> str:
+    """Give a patch for git of what the agent changed and was not rejected, as each file was after its last edit.
+
+    Args:
+        stored: The session, whole.
+        blobs: Where what changed files held is kept, in a folder per session.
+    """
+    contents = FolderContents(outputs_of(blobs, stored.header.id))
+    stories = Stories(contents)
+    stories.load(changes_told(stored.entries))
+    root = Path(stored.header.cwd)
+    patches: list[FilePatch | LeftOut] = []
+    for story in stories.all:
+        now = (await stories.followed(story)).now
+        if now.first is not None or now.last is not None:
+            patches.append(await file_patch(now, root=root, contents=contents))
+        stories.trim(HELD_CHARS)
+    return await to_thread.run_sync(git_patch, patches)

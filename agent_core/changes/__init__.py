@@ -1,0 +1,7 @@
+"""What a session did to files: every verified write, the hunks that people review, and the way back."""
+
+from agent_core.changes.contents import Contents
+from agent_core.changes.log import ChangeLog
+from agent_core.changes.values import Change, Checkpoint, Doer, FileVersion, Op
+
+__all__ = ["Change", "ChangeLog", "Checkpoint", "Contents", "Doer", "FileVersion", "Op"]

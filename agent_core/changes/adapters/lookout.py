@@ -1,0 +1,377 @@
+"""Sees what commands do to the files of this machine: a look before, a look after, and older contents where they are cheap.
+
+What git holds is asked of git, and only when it is needed. What it does not hold is copied before a command, once for
+each version of a file. In between, the system tells in which folders something happened.
+"""
+
+import logging
+import os
+import sys
+import time
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import anyio
+from anyio import Lock, to_thread
+
+from agent_core.changes.adapters.git_index import Tracked, index_of, tracked_in
+from agent_core.changes.adapters.git_objects import objects_of
+from agent_core.changes.adapters.tree_look import Different, Stat, TooMuch, TreeLook
+from agent_core.changes.contents import Contents
+from agent_core.changes.effects import Effect, Effects
+from agent_core.changes.values import FileVersion
+from agent_core.changes.versions import MOST_BYTES, keep
+from agent_core.workspace import FileBytes, FileText, Processes
+from agent_core.workspace.text import decode_text, sha256_of
+
+MOST_EFFECTS: Final = 200
+"""What a command changed beyond is counted and not kept."""
+MOST_COPIED_FILES: Final = 2_000
+MOST_COPIED_BYTES: Final = 67_108_864
+COPYING_S: Final = 1.0
+"""Before one command. What is left over, of those files that were modified longest ago, is not copied before it is
+touched again."""
+FEW_FILES: Final = 100
+TICK_S: Final = 0.012
+"""The times of files go by the ticks of the system's clock; the longest are a hundredth of a second."""
+TICK_NS: Final = int(TICK_S * 1e9)
+COARSE_CLOCK: Final = 5
+"""Linux: the time of the last tick, which files get. Python has no name for it."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a file holds."""
+
+    stat: Stat
+    held: FileVersion | Tracked
+
+
+@dataclass(slots=True)
+class _Git:
+    """What the index of a repository says."""
+
+    stamp: tuple[int, int] = (0, 0)
+    tracked: Mapping[bytes, Tracked] = field(default_factory=dict[bytes, Tracked])
+
+
+@dataclass(frozen=True, slots=True)
+class _Blind:
+    """Nobody can say what a command does."""
+
+    why: str
+    roots: tuple[Path, ...] | None = None
+    """Those that are not looked at again, for there is too much in them."""
+
+
+class DiskLookout:
+    """Looks at the roots of a workspace; see `Lookout`."""
+
+    def __init__(
+        self,
+        roots: Sequence[Path],
+        contents: Contents,
+        processes: Processes,
+        *,
+        env: Mapping[str, str],
+    ) -> None:
+        """Take where to look.
+
+        Args:
+            roots: Asked anew before each command.
+            contents: Where what files held is kept.
+            processes: Start git, contained.
+            env: What git gets.
+        """
+        self._roots = roots
+        self._contents = contents
+        self._objects = partial(objects_of, processes=processes, env=env)
+        self._is_closed = False
+        self._tree = TreeLook()
+        self._known: dict[str, _Known] = {}
+        self._open: set[str] = set()
+        """Files of which it is not known what they hold."""
+        self._git: dict[Path, _Git] = {}
+        self._blind: _Blind | None = _Blind("nobody looked before the command")
+        self._turn = Lock()
+
+    def close(self) -> None:
+        """Let go of the system's watches: now, or when the look that is under way has ended."""
+        self._is_closed = True
+        self._tree.stop()
+        if not self._turn.locked():
+            self._tree.rest()
+
+    async def prepare(self) -> None:
+        """Look for the first time; see `Lookout.prepare`."""
+        async with self._looking():
+            if not self._tree.is_started:
+                await self._before()
+
+    async def before(self) -> None:
+        """Take note of what is there; see `Lookout.before`."""
+        async with self._looking():
+            await self._before()
+
+    async def after(self) -> Effects:
+        """Give what is different; see `Lookout.after`."""
+        async with self._looking():
+            return await self._after()
+
+    @asynccontextmanager
+    async def _looking(self) -> AsyncGenerator[None]:
+        async with self._turn:
+            try:
+                yield
+            finally:
+                if self._is_closed:
+                    self._tree.rest()
+
+    async def _before(self) -> None:
+        roots = tuple(self._roots)
+        if self._blind is not None and self._blind.roots == roots:
+            return
+        try:
+            if await to_thread.run_sync(partial(self._note, roots)):
+                # What was written just now could be written once more without its times showing it.
+                await anyio.sleep(TICK_S)
+                _ = await to_thread.run_sync(partial(self._note, roots))
+            await self._copy()
+        except TooMuch as error:
+            self._blind = _Blind(str(error), roots)
+            self._tree.rest()
+        except OSError as error:
+            log.warning("the workspace cannot be looked through: %s", error)
+            why = f"the workspace cannot be looked through: {error.strerror or error}"
+            self._blind = _Blind(why)
+        else:
+            self._blind = None
+
+    async def _after(self) -> Effects:
+        if self._blind is not None:
+            why = self._blind.why
+            return Effects(unseen=f"What the command did to files was not seen: {why}.")
+        try:
+            different = await to_thread.run_sync(self._different)
+        except TooMuch as error:
+            return Effects(unseen=f"What the command did to files was not seen: {error}.")
+        shown, left = different[:MOST_EFFECTS], len(different) - MOST_EFFECTS
+        held = await self._held(shown)
+        moved = _moves(shown)
+        effects = [
+            effect
+            for one in shown
+            if one not in moved.values()
+            and (effect := await self._effect(one, held.get(one.path))) is not None
+        ]
+        effects = [_moved(one, moved.get(str(one.path))) for one in effects]
+        unseen = f"{left} more files were changed and are not listed." if left > 0 else None
+        return Effects(files=tuple(effects), unseen=unseen)
+
+    # ------------------------------------------------------------------ before
+
+    def _note(self, roots: Sequence[Path]) -> bool:
+        """Bring what is known of the tree up to date; tells whether something was changed just now. Blocks."""
+        if self._tree.start(roots):
+            changed: Iterable[str] = [path for path, _ in self._tree.files()]
+            self._known = {
+                path: known
+                for path, known in self._known.items()
+                if self._tree.stat(path) == known.stat
+            }
+        else:
+            changed = [one.path for one in self._tree.refresh()]
+        self._open |= {path for path in changed if path not in self._known or self._is_other(path)}
+        if self._open:
+            for root in roots:
+                self._ask_git(root)
+        just_now_ns = _now_ns() - TICK_NS
+        stats = (self._tree.stat(path) for path in self._open)
+        return any(one is not None and one.ctime_ns > just_now_ns for one in stats)
+
+    def _is_other(self, path: str) -> bool:
+        return self._known[path].stat != self._tree.stat(path)
+
+    def _ask_git(self, root: Path) -> None:
+        """Settle those files that are just as git knows them. Blocks."""
+        git = self._git.setdefault(root, _Git())
+        try:
+            found = (root / ".git" / "index").lstat()
+        except OSError:
+            return
+        if git.tracked and len(self._open) < FEW_FILES:
+            return  # copying them is cheaper than reading the index again
+        if git.stamp != (found.st_mtime_ns, found.st_ino):
+            git.stamp = (found.st_mtime_ns, found.st_ino)
+            git.tracked = tracked_in(index_of(root) or b"", written_ns=found.st_mtime_ns)
+        head = f"{root}/"
+        for path in [one for one in self._open if one.startswith(head)]:
+            there, tracked = self._tree.stat(path), git.tracked.get(os.fsencode(path[len(head) :]))
+            if there is not None and tracked is not None and _is_clean(there, tracked):
+                self._settle(path, _Known(there, tracked))
+
+    async def _copy(self) -> None:
+        """Keep what the other files hold, within bounds."""
+        until, left_bytes = time.monotonic() + COPYING_S, MOST_COPIED_BYTES
+        for path, there in await to_thread.run_sync(self._to_copy):
+            if time.monotonic() > until or there.size > left_bytes:
+                return
+            left_bytes -= there.size
+            found = await to_thread.run_sync(partial(_read, path, there))
+            if found is None:
+                continue
+            version = await keep(found, self._contents)
+            if version.content is None:
+                return  # there is no room for more
+            self._settle(path, _Known(there, version))
+
+    def _to_copy(self) -> list[tuple[str, Stat]]:
+        """Give the files that nobody keeps and that are small enough, newest first. Blocks."""
+        there = [(path, found) for path in self._open if (found := self._tree.stat(path))]
+        for path in self._open:
+            _ = self._known.pop(path, None)
+        self._open.clear()
+        small = [one for one in there if one[1].size <= MOST_BYTES]
+        small.sort(key=lambda one: one[1].mtime_ns, reverse=True)
+        return list(
+            islice((one for one in small if not self._tree.ignores(one[0])), MOST_COPIED_FILES)
+        )
+
+    def _settle(self, path: str, known: _Known) -> None:
+        self._known[path] = known
+        self._open.discard(path)
+
+    # ------------------------------------------------------------------ after
+
+    def _different(self) -> list[Different]:
+        return [
+            one
+            for one in sorted(self._tree.refresh())
+            if not self._tree.ignores(one.path) and not self._is_only_rights(one)
+        ]
+
+    def _is_only_rights(self, one: Different) -> bool:
+        """Tell whether only the rights of a file are others; where it is known what it held, that is compared."""
+        if one.before is None or one.after is None or one.path in self._known:
+            return False
+        return one.before[:3] == one.after[:3]
+
+    async def _held(self, different: Sequence[Different]) -> Mapping[str, FileVersion]:
+        """Give what files held before, as far as that is known."""
+        known = {
+            one.path: known.held
+            for one in different
+            if (known := self._known.get(one.path)) is not None and known.stat == one.before
+        }
+        held = {path: one for path, one in known.items() if isinstance(one, FileVersion)}
+        for root in self._git:
+            tracked = {
+                path: one
+                for path, one in known.items()
+                if isinstance(one, Tracked) and path.startswith(f"{root}/")
+            }
+            if not tracked:
+                continue
+            names = sorted({one.object for one in tracked.values()})
+            objects = await self._objects(root, names)
+            for path, one in tracked.items():
+                data = objects.get(one.object)
+                # Another size: git keeps another form of the file than the one in the work tree.
+                if data is not None and len(data) == one.size:
+                    found = await to_thread.run_sync(partial(_content, path, data))
+                    held[path] = await keep(found, self._contents)
+        return held
+
+    async def _effect(self, one: Different, held: FileVersion | None) -> Effect | None:
+        """Say what became of a file; None: it holds what it held."""
+        path = Path(one.path)
+        before = None if one.before is None else (held or _unknown(one.before))
+        if one.after is None:
+            _ = self._known.pop(one.path, None)
+            return None if before is None else Effect(path=path, before=before, after=None)
+        found = await to_thread.run_sync(partial(_read, one.path, one.after))
+        after = _unknown(one.after) if found is None else await keep(found, self._contents)
+        _ = self._known.pop(one.path, None)
+        if one.after.ctime_ns > _now_ns() - TICK_NS:
+            self._open.add(one.path)  # as above
+        elif found is not None and after.content is not None:
+            self._settle(one.path, _Known(one.after, after))
+        if before is not None and before.sha256 and before.sha256 == after.sha256:
+            return None
+        return Effect(path=path, before=before, after=after)
+
+
+def _moves(different: Sequence[Different]) -> Mapping[str, Different]:
+    """Give, by the new path, what went away under another name and is otherwise the same."""
+    gone = {one.before[:3]: one for one in different if one.before and one.after is None}
+    come = [one for one in different if one.before is None and one.after]
+    found: dict[str, Different] = {}
+    for one in come:
+        old = None if one.after is None else gone.pop(one.after[:3], None)
+        if old is not None:
+            found[one.path] = old
+    return found
+
+
+def _moved(effect: Effect, old: Different | None) -> Effect:
+    if old is None or effect.after is None:
+        return effect
+    # Size, times and place on the disk are the same, so it holds what it held.
+    return replace(effect, source=Path(old.path), before=effect.after)
+
+
+def _is_clean(there: Stat, tracked: Tracked) -> bool:
+    # Git keeps 32 bits of an inode, and sets a size of 0 where it is not sure.
+    return (there.size, there.mtime_ns, there.inode & 0xFFFF_FFFF) == (
+        tracked.size,
+        tracked.mtime_ns,
+        tracked.inode,
+    )
+
+
+def _now_ns() -> int:
+    """Give the time as files get it."""
+    if sys.platform == "linux":
+        return time.clock_gettime_ns(COARSE_CLOCK)
+    return time.time_ns()
+
+
+def _unknown(there: Stat) -> FileVersion:
+    return FileVersion(sha256="", content=None, size=there.size)
+
+
+def _read(path: str, there: Stat) -> FileText | FileBytes | None:
+    """Read a file that is still the one that was seen; None: it is not, or is too large. Blocks."""
+    if there.size > MOST_BYTES:
+        return None
+    try:
+        opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(opened, "rb") as file:
+            data = file.read(MOST_BYTES + 1)
+            found = os.fstat(opened)
+    except OSError:
+        return None
+    seen = Stat(found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns)
+    return _content(path, data) if seen == there and len(data) == there.size else None
+
+
+def _content(path: str, data: bytes) -> FileText | FileBytes:
+    decoded = decode_text(data)
+    digest = sha256_of(data)
+    if decoded is None:
+        return FileBytes(path=Path(path), data=data, sha256=digest)
+    return FileText(
+        path=Path(path),
+        text=decoded.text,
+        source="disk",
+        sha256=digest,
+        encoding=decoded.encoding,
+        bom=decoded.bom,
+    )

@@ -1,0 +1,53 @@
+"""Finds what was carried from one file into another, so that taking back only one of them does not lose it; pure.
+
+Who moves a function from a file to another changes both. If somebody edits the first one afterwards, it is left as it is,
+and taking the second one back alone would take the function out of the workspace.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+_WORDS: Final = re.compile(r"[A-Za-z0-9_]{3,}|[^\x00-\x7f]")
+"""Words of some length, and each character of scripts that put no blanks between words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staying:
+    """Files that are left as they are."""
+
+    names: str
+    taken: frozenset[str]
+    """Words that they held once and do not hold now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Going:
+    """Files that would be taken back."""
+
+    key: int
+    names: str
+    held: frozenset[str]
+    """Words that they have held meanwhile and do not hold now."""
+    lost: frozenset[str]
+    """Words that they hold now and would not hold then."""
+
+
+def words_of(text: str) -> frozenset[str]:
+    """Give the words of a text, however they are written."""
+    return frozenset(found[0].casefold() for found in _WORDS.finditer(text))
+
+
+def carriers(going: Iterable[Going], staying: Iterable[Staying]) -> Iterator[tuple[int, str]]:
+    """Give those that must stay too, with the reason; what stays for that reason may make others stay."""
+    left, anchors = list(going), list(staying)
+    while anchors:
+        anchor = anchors.pop()
+        for one in [one for one in left if one.lost & anchor.taken]:
+            left.remove(one)
+            yield (
+                one.key,
+                f"{one.names} may hold what was moved there from {anchor.names}, which stays",
+            )
+            anchors.append(Staying(names=one.names, taken=one.held))

@@ -1,0 +1,36 @@
+"""Checkpoints as JSON, as the session's file holds them; pure."""
+
+from agent_core.changes.values import Checkpoint
+from agent_core.kernel import EntryId, JsonObject, JsonValue, RunId
+
+
+def encode_checkpoint(one: Checkpoint) -> dict[str, JsonValue]:
+    """Write a checkpoint; what is not there is left out."""
+    told: dict[str, JsonValue] = {
+        "checkpoint": one.id,
+        "run": one.run,
+        "at": one.at_ms,
+        "changes": one.changes,
+        "leaf": one.leaf,
+    }
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def decode_checkpoint(data: JsonObject, *, changes: int) -> Checkpoint | None:
+    """Read a checkpoint; None: it makes no sense.
+
+    Args:
+        data: What was written.
+        changes: How many changes were read before it. The number in the file is for people: after damage to a line the
+            two differ, and what cannot be read cannot be taken back.
+    """
+    checkpoint, run, at_ms, leaf = (data.get(name) for name in ("checkpoint", "run", "at", "leaf"))
+    if not isinstance(checkpoint, str):
+        return None
+    return Checkpoint(
+        id=checkpoint,
+        run=RunId(run) if isinstance(run, str) else None,
+        at_ms=at_ms if isinstance(at_ms, int) else 0,
+        changes=changes,
+        leaf=EntryId(leaf) if isinstance(leaf, str) else None,
+    )

@@ -1,0 +1,52 @@
+"""The port that sees what commands do to the files of a workspace."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from agent_core.changes.values import FileVersion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """A file that is another one after a command."""
+
+    path: Path
+    source: Path | None = None
+    """Where it was, if it has another name now and holds what it held."""
+    before: FileVersion | None
+    """None: there was nothing. Without `content` nobody knows what it held."""
+    after: FileVersion | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effects:
+    """What was different after a command, as far as it could be seen."""
+
+    files: Sequence[Effect] = ()
+    unseen: str | None = None
+    """What could not be seen or was left out, in a sentence; None: nothing."""
+
+
+class Lookout(Protocol):
+    """Looks at a workspace before and after a command.
+
+    It cannot know who changed a file in between: a person who saves meanwhile is taken for the command.
+    """
+
+    async def prepare(self) -> None:
+        """Look for the first time, if nobody has: of a large workspace it takes a moment. Fails never."""
+        ...
+
+    async def before(self) -> None:
+        """Take note of what is there, and of what it holds as far as that is cheap. Fails never."""
+        ...
+
+    async def after(self) -> Effects:
+        """Give what is different since `before`. Fails never."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what the system lent; idempotent."""
+        ...

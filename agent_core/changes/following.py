@@ -1,0 +1,253 @@
+"""One file through all that a session and its user did to it: which hunks stand, wait and are gone; pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from agent_core.changes.counting import LineCounts, line_count
+from agent_core.changes.hunks import (
+    Hunk,
+    Hunks,
+    Maker,
+    State,
+    edited_by_agent,
+    edited_by_user,
+    orphaned,
+    settled,
+    taken_back,
+)
+from agent_core.changes.values import Change, FileVersion, Op
+from agent_core.changes.verdicts import Verdict
+from agent_core.kernel import RunId
+
+GONE: Final[frozenset[State]] = frozenset({"rejected", "orphaned"})
+"""States of hunks of which nothing is in the text."""
+REMEMBERED: Final = 32
+"""How many edits back it is seen at once that the user undid them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Texts:
+    """What a file held before and after a change; None: nobody knows, or it was no text. Empty when it was not there."""
+
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileNow:
+    """A file that the session changed, at one moment."""
+
+    path: Path
+    origin: Path | None
+    """Where it was before the session touched it; None: it was not there."""
+    first: FileVersion | None
+    """Before the first change; None: nothing."""
+    last: FileVersion | None
+    """After the last; None: nothing is there."""
+    text: str | None
+    """None: it is no text, or nobody knows it."""
+    hunks: Hunks = ()
+    whole: State | None = None
+    """Of what hunks do not say: that it came, went or moved, or was changed and is no text. None: there is no such."""
+    maker: Maker | None = None
+    """Of the last change by the agent."""
+    runs: tuple[tuple[RunId | None, int], ...] = ()
+    """The runs that changed it, each with the number of its change; oldest first."""
+
+    @property
+    def op(self) -> Op:
+        """What happened to it altogether."""
+        if self.last is None:
+            return "delete"
+        if self.first is None:
+            return "add"
+        return "modify" if self.origin == self.path else "move"
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether something of it waits for the user's word."""
+        return self.waits_whole or any(one.is_pending for one in self.hunks)
+
+    @property
+    def waits_whole(self) -> bool:
+        """Whether the file itself waits, for there are no hunks to speak of."""
+        return self.whole == "pending" and not self.hunks
+
+    def pending(self) -> LineCounts:
+        """Count what waits for the user's word."""
+        waiting = [one for one in self.hunks if one.is_pending]
+        return LineCounts(
+            files=int(self.is_pending),
+            additions=sum(line_count(one.new) for one in waiting),
+            deletions=sum(line_count(one.old) for one in waiting),
+            unreviewed=len(waiting) + int(self.waits_whole),
+        )
+
+    def of_run(self, run: RunId) -> LineCounts:
+        """Count what a run changed and still stands."""
+        if run not in {one for one, _ in self.runs}:
+            return LineCounts()
+        own = [one for one in self.hunks if one.maker.run == run]
+        stands = [one for one in own if one.state not in GONE]
+        has_whole = self.whole is not None and self.whole != "rejected" and not self.hunks
+        has_whole = has_whole and self.maker is not None and self.maker.run == run
+        return LineCounts(
+            files=int(bool(stands) or has_whole),
+            additions=sum(line_count(one.new) for one in stands),
+            deletions=sum(line_count(one.old) for one in stands),
+            unreviewed=sum(one.is_pending for one in own) + int(has_whole and self.waits_whole),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Mark:
+    """The text right before an edit of the agent, and its hunks."""
+
+    key: tuple[int, int]
+    hunks: Hunks
+
+
+@dataclass(slots=True, kw_only=True)
+class Following:
+    """Follows one file from change to change."""
+
+    now: FileNow
+    _marks: list[_Mark] = field(default_factory=list)
+    _rejected: dict[str, Verdict] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, change: Change) -> "Following":
+        """Begin with a file as it was before its first change."""
+        there = None if change.before is None else (change.source or change.path)
+        now = FileNow(
+            path=change.path, origin=there, first=change.before, last=change.before, text=None
+        )
+        return cls(now=now)
+
+    def follow(self, change: Change, texts: Texts, *, index: int) -> None:
+        """Go on by one change.
+
+        Args:
+            change: Of this file.
+            texts: What it held.
+            index: How many changes of the session came before.
+        """
+        is_first = not self.now.runs
+        hunks = self.now.hunks
+        if is_first or texts.before is None or self.now.text is None:
+            hunks = hunks if is_first else orphaned(hunks)
+        else:
+            hunks = self._moved_to(texts.before)
+        maker = Maker(
+            change=f"{change.id}\0{change.path}\0{index}",
+            edit=change.id,
+            run=change.run,
+            call=change.call,
+            index=index,
+        )
+        is_agent = change.by in {"tool", "process"}
+        made = self._changed(change, texts, hunks, maker if is_agent else None)
+        self.now = replace(
+            self.now,
+            path=change.path,
+            last=change.after,
+            text=texts.after,
+            hunks=made,
+            whole=self._whole(change, texts),
+            maker=maker if is_agent else self.now.maker,
+            runs=(*self.now.runs, (change.run, index)),
+        )
+
+    def judge(self, verdict: Verdict) -> None:
+        """Take a verdict in; what is rejected changes with the edit that follows."""
+        if verdict.action == "reject":
+            if verdict.edit is not None:
+                self._rejected[verdict.edit] = verdict
+            return
+        self.now = accepted(self.now, verdict.hunks, whole=verdict.whole)
+
+    def at(self, text: str | None, *, is_there: bool) -> FileNow:
+        """Give the file as it is while it holds another text; nothing of that is remembered.
+
+        Args:
+            text: What it holds; None: no text.
+            is_there: Whether there is a file at all.
+        """
+        if not is_there and self.now.last is None:
+            return self.now
+        if text is None or not is_there:
+            return replace(self.now, text=text, hunks=orphaned(self.now.hunks))
+        if self.now.text is None:
+            return replace(self.now, text=text)
+        return replace(self.now, text=text, hunks=self._moved_to(text))
+
+    def _moved_to(self, text: str) -> Hunks:
+        """Follow what others did. Where a text comes back that was there before, edits since then were undone."""
+        known = self.now.text
+        if known is None or text == known:
+            return self.now.hunks
+        moved = edited_by_user(self.now.hunks, known, text)
+        key = _key(text)
+        mark = next((one for one in reversed(self._marks) if one.key == key), None)
+        if mark is None:
+            return moved
+        then = {one.id for one in mark.hunks}
+        waited = {one.id for one in self.now.hunks if one.is_pending}
+        undone = [
+            replace(one, state="rejected") if one.id in waited else one
+            for one in moved
+            if one.id not in then
+        ]
+        return tuple(sorted([*mark.hunks, *undone], key=lambda one: (one.start, one.end)))
+
+    def _changed(self, change: Change, texts: Texts, hunks: Hunks, maker: Maker | None) -> Hunks:
+        before, after = texts.before, texts.after
+        if before is None or after is None:
+            return orphaned(hunks)
+        if maker is not None:
+            if before != after:
+                self._marks = [*self._marks, _Mark(key=_key(before), hunks=hunks)][-REMEMBERED:]
+            return edited_by_agent(hunks, before, after, maker)
+        rejected = self._rejected.pop(change.id, None)
+        if rejected is not None:
+            text, made = taken_back(before, hunks, rejected.hunks)
+            if text == after:
+                return made
+        return edited_by_user(hunks, before, after)
+
+    def _whole(self, change: Change, texts: Texts) -> State | None:
+        if change.by in {"restore", "reject"}:
+            back = change.after is None and self.now.first is None
+            back = back or (change.path == self.now.origin and change.after is not None)
+            return "rejected" if back and self.now.whole is not None else self.now.whole
+        if change.op != "modify" or texts.before is None or texts.after is None:
+            return "pending"
+        return self.now.whole
+
+
+def accepted(now: FileNow, hunks: Iterable[str], *, whole: bool) -> FileNow:
+    """Give a file with some of its hunks accepted."""
+    is_whole = whole and now.whole == "pending"
+    return replace(
+        now,
+        hunks=settled(now.hunks, frozenset(hunks)),
+        whole="accepted" if is_whole else now.whole,
+    )
+
+
+def virtual_base(now: FileNow) -> str | None:
+    """Give the text without all hunks that stand: what would be there had the agent done nothing."""
+    if now.text is None:
+        return None
+    standing: list[Hunk] = []
+    for one in now.hunks:
+        # What the user edited may reach into its neighbours.
+        if one.state not in GONE and one.start >= (standing[-1].end if standing else 0):
+            standing.append(replace(one, state="pending"))
+    return taken_back(now.text, tuple(standing), {one.id for one in standing})[0]
+
+
+def _key(text: str) -> tuple[int, int]:
+    return len(text), hash(text)

@@ -1,0 +1,177 @@
+"""What taking files back to a checkpoint would do: pure."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set as AbstractSet
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from agent_core.changes.values import Change, FileVersion
+from agent_core.changes.versions import same_version
+
+Status = Literal["same", "agentOnly", "userEdited", "missing"]
+"""`same`: it is as it was. `agentOnly`: only this session changed it since. `userEdited`: somebody else did too.
+`missing`: it was deleted since."""
+Now = Mapping[Path, FileVersion | None]
+"""The files as they are; None: nothing is there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Files that can only be taken back together, because something was moved from one name to the other."""
+
+    paths: tuple[Path, ...]
+    status: Status
+    wanted: Mapping[Path, FileVersion | None]
+    """As they were at the checkpoint."""
+    changes: tuple[Change, ...]
+    """Those to go back over, oldest first."""
+    is_ours_alone: bool
+    """Nobody else changed them in between, as far as can be told."""
+    why: str | None
+    """Why they cannot be taken back at all, whoever wants it; None: they can."""
+
+
+def changed_paths(changes: Iterable[Change]) -> tuple[Path, ...]:
+    """Give every path that changes are about, in their order."""
+    paths: dict[Path, None] = {}
+    for change in changes:
+        paths.update(dict.fromkeys(_paths_of(change)))
+    return tuple(paths)
+
+
+def plan(changes: Sequence[Change], now: Now) -> tuple[Group, ...]:
+    """Say what restoring means for every file that was changed, in the order of the first changes.
+
+    Args:
+        changes: All since the checkpoint, oldest first.
+        now: Of every path of `changed_paths`; what could not be read is left out.
+    """
+    blind = {one.id for one in changes if one.by == "process" and _is_unkept(one.before)}
+    return tuple(_group(together, now, blind) for together in _together(changes))
+
+
+def _group(changes: Sequence[Change], now: Now, blind: AbstractSet[str]) -> Group:
+    paths = changed_paths(changes)
+    wanted = before_all(changes)
+    unread = [path for path in paths if path not in now]
+    if unread:
+        names = ", ".join(path.name for path in unread)
+        why: str | None = f"{names} cannot be read as a file now"
+    else:
+        why = _not_kept(wanted, now, changes) or _may_be_elsewhere(wanted, now, changes, blind)
+    return Group(
+        paths=paths,
+        status=_status(changes, wanted, now),
+        is_ours_alone=_is_ours_alone(changes, now),
+        wanted=wanted,
+        changes=tuple(changes),
+        why=why,
+    )
+
+
+def _status(changes: Sequence[Change], wanted: Now, now: Now) -> Status:
+    if all(path in now and same_version(now[path], version) for path, version in wanted.items()):
+        return "same"
+    if _is_ours_alone(changes, now):
+        return "agentOnly"
+    left = after_all(changes)
+    if any(
+        version is not None and now.get(path, version) is None for path, version in left.items()
+    ):
+        return "missing"
+    return "userEdited"
+
+
+def _is_ours_alone(changes: Sequence[Change], now: Now) -> bool:
+    """Walk back from what is there now: each change must have left just what the next one found."""
+    state: dict[Path, FileVersion | None] = dict(now)
+    for change in reversed(changes):
+        if change.doubtful:
+            return False
+        for path, version in ends_of(change).items():
+            if path not in state or not same_version(state[path], version):
+                return False
+        state |= begins_of(change)
+    return True
+
+
+def _not_kept(wanted: Now, now: Now, changes: Sequence[Change]) -> str | None:
+    for path, version in wanted.items():
+        if version is None or version.content is not None or same_version(now[path], version):
+            continue
+        by_process = any(one.by == "process" and path in _paths_of(one) for one in changes)
+        how = "a command changed it, and " if by_process else ""
+        return f"{path.name} cannot be taken back: {how}what it held before was not kept"
+    return None
+
+
+def _may_be_elsewhere(
+    wanted: Now, now: Now, changes: Sequence[Change], blind: AbstractSet[str]
+) -> str | None:
+    """Leave what a command made while it took away something of which there is no copy: it may be that."""
+    for change in changes:
+        goes = wanted[change.path] is None and now[change.path] is not None
+        if goes and change.op == "add" and change.id in blind:
+            name = change.path.name
+            return f"{name} was made by a command that changed files of which no copy was kept; it may hold what they held"
+    return None
+
+
+def _is_unkept(version: FileVersion | None) -> bool:
+    return version is not None and version.content is None
+
+
+def _together(changes: Sequence[Change]) -> Iterable[Sequence[Change]]:
+    """Part changes by the files that they are about; a move ties two names together."""
+    leader: dict[Path, Path] = {}
+
+    def lead(path: Path) -> Path:
+        while leader.setdefault(path, path) != path:
+            path = leader[path]
+        return path
+
+    for change in changes:
+        first, *others = _paths_of(change)
+        for other in others:
+            leader[lead(other)] = lead(first)
+    groups: dict[Path, list[Change]] = {}
+    for change in changes:
+        groups.setdefault(lead(change.path), []).append(change)
+    return groups.values()
+
+
+def before_all(changes: Sequence[Change]) -> dict[Path, FileVersion | None]:
+    """Give what was there before the first change of each path."""
+    return _folded(reversed(changes), begins_of)
+
+
+def after_all(changes: Sequence[Change]) -> dict[Path, FileVersion | None]:
+    """Give what was there after the last one."""
+    return _folded(changes, ends_of)
+
+
+def _folded(
+    changes: Iterable[Change], side: Callable[[Change], Now]
+) -> dict[Path, FileVersion | None]:
+    found: dict[Path, FileVersion | None] = {}
+    for change in changes:
+        found |= side(change)
+    return found
+
+
+def begins_of(change: Change) -> dict[Path, FileVersion | None]:
+    """Give what the change found, by path."""
+    if change.source is None:
+        return {change.path: change.before}
+    return {change.path: None, change.source: change.before}
+
+
+def ends_of(change: Change) -> dict[Path, FileVersion | None]:
+    """Give what the change left, by path."""
+    if change.source is None:
+        return {change.path: change.after}
+    return {change.source: None, change.path: change.after}
+
+
+def _paths_of(change: Change) -> tuple[Path, ...]:
+    return (change.path,) if change.source is None else (change.source, change.path)

@@ -1,0 +1,67 @@
+"""One verified change of one file, and the points to which files can be taken back; pure."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from agent_core.kernel import EntryId, RunId, ToolCallId
+
+Op: TypeAlias = Literal["add", "modify", "delete", "move"]
+Doer: TypeAlias = Literal["tool", "process", "restore", "reject"]
+"""`tool`: a tool wrote through the workspace. `process`: a command that a tool ran did it, found by looking before and
+after. `restore` and `reject`: somebody took something back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileVersion:
+    """A file as it was at one moment."""
+
+    sha256: str
+    """As the workspace gives it: of the bytes on disk, or of a buffer's text in UTF-8."""
+    content: str | None
+    """Key under which its bytes are kept (`Contents`); None: they are not, for size or because nobody saw them."""
+    size: int
+    """In bytes."""
+    is_text: bool = True
+    encoding: str = "utf-8"
+    bom: bool = False
+    saved: bool = True
+    """False: it was only in an editor."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A verified change of one file. Changes are told in their order and never altered."""
+
+    id: str
+    """Of the edit; several files may be changed by one."""
+    run: RunId | None
+    """None: outside any run, as when a person rejects a hunk."""
+    call: ToolCallId | None
+    by: Doer
+    op: Op
+    path: Path
+    """Absolute and resolved; where it is afterwards, of a deletion where it was."""
+    source: Path | None = None
+    """Where a moved file was."""
+    before: FileVersion | None
+    """None: there was nothing."""
+    after: FileVersion | None
+    """None: nothing is there any more."""
+    at_ms: int
+    doubtful: bool = False
+    """It happened while a command ran, and an editor had the file open: it may be the user's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """A moment to which files and conversation can be taken back: just before the first change of a run."""
+
+    id: str
+    run: RunId | None
+    """The run whose first change follows; None: a restore follows, which this one takes back."""
+    at_ms: int
+    changes: int
+    """How many changes of this session came before it."""
+    leaf: EntryId | None
+    """The last entry of the conversation before the run's words."""

@@ -1,0 +1,72 @@
+"""What was said of hunks, and its form in the session's file; pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from agent_core.kernel import JsonObject, JsonValue
+
+Action: TypeAlias = Literal["accept", "reject", "reviewed"]
+"""`reviewed`: somebody has seen it and lets it stand, which comes to the same as `accept`."""
+Judge: TypeAlias = Literal["user", "git"]
+"""`git`: it was committed."""
+
+ACTIONS: Final[Mapping[str, Action]] = {
+    "accept": "accept",
+    "reject": "reject",
+    "reviewed": "reviewed",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """A word on some hunks of one file."""
+
+    path: Path
+    """Where the file was then."""
+    action: Action
+    hunks: tuple[str, ...]
+    whole: bool = False
+    """Also on that the file came, went or moved, and on what is no text."""
+    edit: str | None = None
+    """The edit that took them back; it follows."""
+    by: Judge = "user"
+    note: str | None = None
+    at_ms: int = 0
+
+
+def encode_verdict(verdict: Verdict) -> dict[str, JsonValue]:
+    """Write a verdict."""
+    told: dict[str, JsonValue] = {
+        "path": str(verdict.path),
+        "action": verdict.action,
+        "hunks": list(verdict.hunks),
+        "by": verdict.by,
+        "at": verdict.at_ms,
+    }
+    if verdict.whole:
+        told["whole"] = True
+    if verdict.edit is not None:
+        told["edit"] = verdict.edit
+    if verdict.note is not None:
+        told["note"] = verdict.note
+    return told
+
+
+def decode_verdict(data: JsonObject) -> Verdict | None:
+    """Read a verdict; None: it makes no sense, or a later version wrote it."""
+    path, action, hunks = data.get("path"), ACTIONS.get(str(data.get("action"))), data.get("hunks")
+    if not isinstance(path, str) or action is None or not isinstance(hunks, list | tuple):
+        return None
+    edit, note, at_ms = data.get("edit"), data.get("note"), data.get("at")
+    return Verdict(
+        path=Path(path),
+        action=action,
+        hunks=tuple(one for one in hunks if isinstance(one, str)),
+        whole=data.get("whole") is True,
+        edit=edit if isinstance(edit, str) else None,
+        by="git" if data.get("by") == "git" else "user",
+        note=note if isinstance(note, str) else None,
+        at_ms=at_ms if isinstance(at_ms, int) else 0,
+    )

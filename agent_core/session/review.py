@@ -1,0 +1,328 @@
+"""The word of people on what the agent changed: accepted, rejected and truly taken back, told to the model."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from anyio import Lock
+
+from agent_core.changes.following import FileNow
+from agent_core.changes.hunks import Hunk
+from agent_core.changes.verdicts import Action, Judge, Verdict
+from agent_core.events import DocumentChange, EditRejected, Event
+from agent_core.kernel import Clock
+from agent_core.kernel.errors import FileMissing, UsageError, WorkspaceError
+from agent_core.session.change_record import ChangeRecord
+from agent_core.session.taking_back import TakingBack
+from agent_core.workspace import FileBytes, Files, FileText
+
+MOST_NOTE_BYTES: Final = 16_384
+MOST_WISHES: Final = 1_000
+
+Status: TypeAlias = Literal["done", "conflict", "gone"]
+"""`conflict`: somebody else decided, or changed the text. `gone`: there is no such hunk any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What a person wants done with a hunk, with all of a file, or with a change set; one of the three is named."""
+
+    action: Action
+    hunk: str | None = None
+    file: Path | None = None
+    change_set: str | None = None
+
+    @property
+    def target(self) -> str:
+        """What it is about."""
+        return self.hunk or self.change_set or str(self.file)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a wish."""
+
+    wish: Wish
+    status: Status
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """Something that was taken back."""
+
+    file: FileNow
+    """As it was before."""
+    hunks: tuple[Hunk, ...]
+    whole: bool
+
+
+Sets: TypeAlias = Callable[[str], Callable[[FileNow], FileNow | None] | None]
+Waits: TypeAlias = Callable[[Path], Callable[[], Awaitable[object]] | None]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Round:
+    """What was asked for at once, and what came of it so far."""
+
+    wishes: Sequence[Wish]
+    note: str | None
+    outcomes: dict[int, Outcome] = field(default_factory=dict)
+    rejected: list[Rejected] = field(default_factory=list)
+
+    def answer(self, numbers: Iterable[int], status: Status, why: str | None) -> None:
+        """Note what became of wishes; of several hunks the worst counts."""
+        for at in numbers:
+            known = self.outcomes.get(at)
+            if known is None or _WORSE[status] > _WORSE[known.status]:
+                self.outcomes[at] = Outcome(wish=self.wishes[at], status=status, why=why)
+
+    def give_up(self, job: "_Job", status: Status, why: str) -> None:
+        """Answer what was not answered yet."""
+        numbers = {at for own in job.hunks.values() for at in own} | set(job.whole)
+        self.answer(numbers - self.outcomes.keys(), status, why)
+
+
+_WORSE: Final[Mapping[Status, int]] = {"done": 0, "gone": 1, "conflict": 2}
+
+
+@dataclass(slots=True, kw_only=True)
+class _Job:
+    """What is to be done with one file."""
+
+    path: Path
+    hunks: dict[str, list[int]] = field(default_factory=dict)
+    """Numbers of the wishes, by hunk."""
+    whole: list[int] = field(default_factory=list)
+    """Numbers of the wishes that are about the whole file."""
+
+
+class Review:
+    """Takes the words of people, one after the other."""
+
+    def __init__(
+        self,
+        record: ChangeRecord,
+        files: Callable[[], Files],
+        *,
+        back: TakingBack,
+        clock: Clock,
+        say: Callable[[Event], object],
+        tell_model: Callable[[Sequence[Rejected], str | None], Awaitable[None]],
+    ) -> None:
+        """Begin.
+
+        Args:
+            record: Keeps what is decided.
+            files: Those of the workspace, as they are now.
+            back: Takes hunks back.
+            clock: For the time of verdicts.
+            say: Tells events.
+            tell_model: Lays words for the model aside.
+        """
+        self._record = record
+        self._files = files
+        self._back = back
+        self._clock = clock
+        self._say = say
+        self._tell_model = tell_model
+        self._turn = Lock()
+
+    async def now(self, path: Path) -> FileNow | None:
+        """Give a changed file as it is at this moment, in its editor or on the disk; None: the session never changed it."""
+        found = await self.look(path)
+        text = found.text if isinstance(found, FileText) else None
+        return await self._record.at(path, text, is_there=found is not None)
+
+    async def look(self, path: Path) -> FileText | FileBytes | None:
+        """Read a file; None: nothing is there."""
+        try:
+            return await self._files().read(path)
+        except FileMissing:
+            return None
+        except WorkspaceError:
+            # A folder, or the system says no: in either case nothing of the file's text is there.
+            return None
+
+    async def all(self) -> tuple[FileNow, ...]:
+        """Give all changed files as they are at this moment."""
+        found = [await self.now(file.path) for file in await self._record.files()]
+        return tuple(one for one in found if one is not None)
+
+    async def decide(
+        self,
+        wishes: Sequence[Wish],
+        *,
+        note: str | None,
+        sets: Sets,
+        waits: Waits,
+    ) -> tuple[Outcome, ...]:
+        """Do what people want, as far as it can be done.
+
+        Args:
+            wishes: In their order; of two about the same hunk the first counts.
+            note: For the model.
+            sets: Gives, for the id of a change set, what of a file belongs to it; None: there is no such set.
+            waits: Gives what to wait for before something is taken out of a file; None: nothing.
+        """
+        round_ = _Round(wishes=wishes, note=note)
+        later: list[tuple[Callable[[], Awaitable[object]], _Job]] = []
+        for action, job in await self._jobs(round_, sets):
+            wait = waits(job.path) if action == "reject" else None
+            if wait is None:
+                await self._do(action, job, round_)
+            else:
+                later.append((wait, job))
+        is_done = any(one.status == "done" for one in round_.outcomes.values())
+        if round_.rejected or (note and is_done):
+            await self._tell_model(round_.rejected, note)
+            round_.rejected = []
+        for wait, job in later:
+            _ = await wait()
+            await self._do("reject", job, round_)
+        if round_.rejected:
+            await self._tell_model(round_.rejected, note)
+        return tuple(round_.outcomes[at] for at in range(len(wishes)))
+
+    async def accept(self, path: Path, ids: Iterable[str], *, whole: bool, by: Judge) -> None:
+        """Write down that hunks of a file are accepted."""
+        await self._record.judge(self._verdict(path, "accept", tuple(ids), whole=whole, by=by))
+
+    # ------------------------------------------------------------------ which hunks are meant
+
+    async def _jobs(self, round_: _Round, sets: Sets) -> list[tuple[Action, _Job]]:
+        """Put together what is to be done, by file; what nobody knows is answered at once."""
+        files = await self._record.files()
+        jobs: dict[tuple[Action, Path], _Job] = {}
+        for at, wish in enumerate(round_.wishes):
+            choose = sets(wish.change_set) if wish.change_set is not None else None
+            found = [
+                (file, ids) for file in files if (ids := _chosen(wish, file, choose)) is not None
+            ]
+            for file, ids in found:
+                job = jobs.setdefault((wish.action, file.path), _Job(path=file.path))
+                for one in ids:
+                    job.hunks.setdefault(one, []).append(at)
+                if wish.hunk is None:
+                    job.whole.append(at)
+            if not found:
+                why = f"this session has no hunk, file or change set {wish.target[:200]!r}"
+                round_.answer([at], "gone", why)
+        return [(action, job) for (action, _), job in jobs.items()]
+
+    # ------------------------------------------------------------------ doing it
+
+    async def _do(self, action: Action, job: _Job, round_: _Round) -> None:
+        async with self._turn:
+            now = await self.now(job.path)
+            if now is None:
+                round_.give_up(job, "gone", "the file is not known any more")
+                return
+            ids = tuple(one.id for one in now.hunks if one.id in job.hunks and one.is_pending)
+            whole = _whole(now, ids, is_named=bool(job.whole))
+            trouble: str | None = None
+            if ids or whole:
+                verdict = self._verdict(job.path, action, ids, whole=whole, note=round_.note)
+                if action == "reject":
+                    trouble = await self._reject(now, verdict, round_)
+                else:
+                    await self._record.judge(verdict)
+        states = {one.id: one.state for one in now.hunks}
+        for hunk, numbers in job.hunks.items():
+            status = _status(action, states.get(hunk), done=hunk in ids, trouble=trouble)
+            round_.answer(numbers, status, trouble)
+        if job.whole and not job.hunks:
+            nothing_left = now.whole is None
+            status = _status(action, now.whole, done=whole or nothing_left, trouble=trouble)
+            round_.answer(job.whole, status, trouble)
+
+    async def _reject(self, now: FileNow, verdict: Verdict, round_: _Round) -> str | None:
+        trouble = await self._back.take(now, verdict, self.look)
+        if trouble is None:
+            hunks = tuple(one for one in now.hunks if one.id in verdict.hunks)
+            round_.rejected.append(Rejected(file=now, hunks=hunks, whole=verdict.whole))
+            self._say_rejected(now, hunks)
+        return trouble
+
+    def _verdict(
+        self,
+        path: Path,
+        action: Action,
+        hunks: tuple[str, ...],
+        *,
+        whole: bool,
+        by: Judge = "user",
+        note: str | None = None,
+    ) -> Verdict:
+        return Verdict(
+            path=path,
+            action=action,
+            hunks=hunks,
+            whole=whole,
+            by=by,
+            note=note,
+            at_ms=self._clock.now_ms(),
+        )
+
+    def _say_rejected(self, file: FileNow, hunks: Sequence[Hunk]) -> None:
+        """Tell of each edit what of it was rejected."""
+        edits: dict[str, list[Hunk]] = {}
+        for one in hunks:
+            edits.setdefault(one.maker.edit, []).append(one)
+        if not hunks and file.maker is not None:
+            edits[file.maker.edit] = []
+        for edit, own in edits.items():
+            change = DocumentChange(
+                path=file.path,
+                status="refused",
+                hunks=tuple(one.id for one in own) or None,
+                why="the user rejected it",
+            )
+            call = own[0].maker.call if own else file.maker and file.maker.call
+            _ = self._say(EditRejected(run=None, edit=edit, call=call or None, documents=(change,)))
+
+
+def check_wishes(wishes: Sequence[Wish], note: str | None) -> None:
+    """Let somebody decide.
+
+    Raises:
+        UsageError: The note is too long, or there are too many wishes.
+    """
+    if note is not None and (size := len(note.encode("utf-8", "surrogatepass"))) > MOST_NOTE_BYTES:
+        message = f"the note has {size} bytes, at most {MOST_NOTE_BYTES} fit; shorten it, nothing was decided"
+        raise UsageError(message)
+    if len(wishes) > MOST_WISHES:
+        message = f"{len(wishes)} decisions at once, at most {MOST_WISHES}; name a file or the change set instead"
+        raise UsageError(message)
+
+
+def _chosen(
+    wish: Wish, file: FileNow, choose: Callable[[FileNow], FileNow | None] | None
+) -> Sequence[str] | None:
+    """Give the hunks of a file that a wish is about; None: it is about another."""
+    if wish.hunk is not None:
+        return [wish.hunk] if any(one.id == wish.hunk for one in file.hunks) else None
+    if wish.file is not None:
+        return [one.id for one in file.hunks if one.is_pending] if file.path == wish.file else None
+    part = None if choose is None else choose(file)
+    return None if part is None else [one.id for one in part.hunks if one.is_pending]
+
+
+def _whole(now: FileNow, ids: Sequence[str], *, is_named: bool) -> bool:
+    """Tell whether the file itself is meant: by name, or because it came or went with these hunks and nothing else."""
+    if now.whole != "pending" or any(
+        one.id not in ids and one.state != "rejected" for one in now.hunks
+    ):
+        return False
+    return is_named or (bool(ids) and now.op in {"add", "delete"})
+
+
+def _status(action: Action, state: str | None, *, done: bool, trouble: str | None) -> Status:
+    if done:
+        return "done" if trouble is None else "conflict"
+    if state in {None, "orphaned"}:
+        return "gone"
+    if action == "reject":
+        return "done" if state == "rejected" else "conflict"
+    return "done" if state in {"accepted", "userEdited"} else "conflict"

@@ -1,0 +1,39 @@
+"""Whose change of a file is under way, for adapters that pass it on: to an editor, say, that names it to its user."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Final
+
+from agent_core.kernel import RunId, SessionId, ToolCallId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditOrigin:
+    """Where an edit comes from."""
+
+    edit: str
+    """The id that its events carry."""
+    run: RunId | None
+    call: ToolCallId | None
+    session: SessionId | None = None
+
+
+# A write is the same wherever it comes from, so its signature does not say; each task sees its own value.
+_ORIGIN: Final[ContextVar[EditOrigin | None]] = ContextVar("edit_origin", default=None)
+
+
+def edit_origin() -> EditOrigin | None:
+    """Give the origin of what the current task is about to change; None: nobody said."""
+    return _ORIGIN.get()
+
+
+@contextmanager
+def changing(origin: EditOrigin) -> Generator[None]:
+    """Say for as long as the block whose changes its task makes."""
+    token = _ORIGIN.set(origin)
+    try:
+        yield
+    finally:
+        _ORIGIN.reset(token)

@@ -1,0 +1,178 @@
+"""What is asked of one editor about its documents and files, and what it answered."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from agent_core.workspace.origin import edit_origin
+from server.lsp.abilities import Abilities
+from server.lsp.codec import as_array, as_object
+from server.lsp.documents import Document
+from server.lsp.edit_outcome import Answer
+from server.lsp.edit_request import EDIT_APPLY, edit_answer, edit_request
+from server.lsp.rpc import METHOD_NOT_FOUND, RpcError
+
+APPLY_EDIT: Final = "workspace/applyEdit"
+SAVE: Final = "agent/documents/save"
+SHOW: Final = "window/showDocument"
+READ: Final = "agent/documents/read"
+DIAGNOSTICS: Final = "agent/diagnostics"
+
+_log = logging.getLogger(__name__)
+
+
+class Client(Protocol):
+    """The connection, as far as edits need it."""
+
+    @property
+    def client_params(self) -> Mapping[str, Any]:
+        """The params of `initialize`."""
+        ...
+
+    async def request(self, method: str, params: object = None, *, timeout_s: float | None) -> Any:
+        """Ask the client; raises RpcError, TimeoutError or ConnectionError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """How long an editor is given, in seconds."""
+
+    answer_s: float = 10.0
+    """To answer an edit."""
+    verify_s: float = 2.0
+    """To tell of the change that it answered for, or to answer for the change that it told of."""
+    refused_s: float = 0.25
+    """To tell of a change although it refused."""
+    pause_s: float = 0.4
+    """Without typing, before an edit is sent."""
+    patience_s: float = 2.0
+    """To stop typing; then the edit is sent all the same."""
+    undo_step_s: float = 10.5
+    """Between two edits, where they would be one undo step otherwise; Emacs parts them every 10 s."""
+    read_s: float = 2.0
+    """To give the text of a document."""
+    save_s: float = 5.0
+    """To save."""
+
+
+class _NoAnswerError(Exception):
+    """An edit is out and nobody knows what became of it."""
+
+
+class EditorRequests:
+    """Asks one editor; each takes a bounded time. What it answers is not yet the truth."""
+
+    def __init__(self, client: Client, abilities: Abilities, timing: Timing) -> None:
+        self._client = client
+        self._abilities = abilities
+        self._timing = timing
+
+    async def edit(
+        self, document: Document, edits: list[dict[str, object]], *, label: str
+    ) -> Answer:
+        """Ask for an edit of one document, for the version that it has.
+
+        Args:
+            document: As it was when the edit was made.
+            edits: As LSP has them.
+            label: What the user may read in the undo menu.
+        """
+        if not (self._abilities.takes_versions or self._abilities.takes_requests):
+            return await self._ask_for({"changes": {document.uri: edits}}, label)
+        version = max(document.version, self._abilities.least_version)
+        target = {"uri": document.uri, "version": version}
+        change = {"documentChanges": [{"textDocument": target, "edits": edits}]}
+        if not self._abilities.takes_requests:
+            return await self._ask_for(change, label)
+        params = edit_request(
+            document, change, label=label, origin=edit_origin(), abilities=self._abilities
+        )
+        try:
+            return edit_answer(await self._within_time(EDIT_APPLY, params))
+        except RpcError as error:
+            if error.code != METHOD_NOT_FOUND:
+                return Answer(applied=False, reason=error.message)
+        except _NoAnswerError as error:
+            return Answer(applied=None, reason=str(error))
+        return await self._ask_for(change, label)
+
+    async def operate(self, operation: Mapping[str, object], *, label: str) -> Answer:
+        """Ask for one operation on files, and give what the editor says of it; the disk tells whether it is true.
+
+        Args:
+            operation: As LSP has it, such as `{"kind": "delete", "uri": …}`.
+            label: What the user may read in the undo menu.
+        """
+        return await self._ask_for({"documentChanges": [operation]}, label)
+
+    async def save(self, document: Document, *, reason: str) -> str | None:
+        """Have a document saved, if it still is what it was; None when the editor says it is, else why not."""
+        item = {"uri": document.uri, "version": document.version}
+        params = {"items": [item], "reason": reason}
+        try:
+            result = await self._client.request(SAVE, params, timeout_s=self._timing.save_s)
+        except (RpcError, TimeoutError, ConnectionError) as error:
+            return str(error)
+        told = as_array((as_object(result) or {}).get("results")) or ()
+        # One was asked for: how its URI is spelt in the answer does not matter.
+        outcome = (as_object(told[0]) or {}) if len(told) == 1 else {}
+        if outcome.get("saved") is True:
+            return None
+        why = outcome.get("why")
+        return why if isinstance(why, str) and why else "the editor did not say why"
+
+    async def read(self, document: Document) -> tuple[str, int] | None:
+        """Ask for the text of a document and its version; None when the editor cannot say."""
+        if not self._abilities.reads:
+            return None
+        params = {"uri": document.uri}
+        try:
+            result = await self._client.request(READ, params, timeout_s=self._timing.read_s)
+        except (RpcError, TimeoutError, ConnectionError) as error:
+            _log.info("The editor did not give the text of %r: %s", document.uri, error)
+            return None
+        told = as_object(result) or {}
+        text, version = told.get("text"), told.get("version")
+        return (text, version) if isinstance(text, str) and isinstance(version, int) else None
+
+    async def show(self, path: Path) -> bool:
+        """Ask for a file to be opened, without taking the user away from where they are; tell whether it was."""
+        params = {"uri": path.as_uri(), "external": False, "takeFocus": False}
+        try:
+            result = await self._client.request(SHOW, params, timeout_s=self._timing.verify_s)
+        except (RpcError, TimeoutError, ConnectionError):
+            return False
+        return (as_object(result) or {}).get("success") is True
+
+    async def diagnostics(self, params: Mapping[str, object], *, timeout_s: float) -> object:
+        """Ask for the problems that it shows; raises RpcError, TimeoutError or ConnectionError."""
+        return await self._client.request(DIAGNOSTICS, params, timeout_s=timeout_s)
+
+    async def _ask_for(self, change: Mapping[str, object], label: str) -> Answer:
+        params = {"label": label, "edit": change}
+        try:
+            result = await self._within_time(APPLY_EDIT, params)
+        except RpcError as error:
+            return Answer(applied=False, reason=error.message)
+        except _NoAnswerError as error:
+            return Answer(applied=None, reason=str(error))
+        told = as_object(result) or {}
+        reason = told.get("failureReason")
+        return Answer(
+            applied=told.get("applied") is True,
+            reason=reason if isinstance(reason, str) else "",
+        )
+
+    async def _within_time(self, method: str, params: object) -> object:
+        """Ask for an edit; raises RpcError for a no, _NoAnswerError when nobody knows."""
+        try:
+            return await self._client.request(method, params, timeout_s=self._timing.answer_s)
+        except TimeoutError as error:
+            message = f"the editor did not answer within {self._timing.answer_s:g} s"
+            raise _NoAnswerError(message) from error
+        except ConnectionError as error:
+            message = "the connection to the editor was lost"
+            raise _NoAnswerError(message) from error

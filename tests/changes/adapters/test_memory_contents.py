@@ -1,0 +1,12 @@
+"""Contents in memory keep the promises of every place for contents."""
+
+import pytest
+
+from agent_core.changes.adapters.memory import MemoryContents
+from tests.changes.adapters.conformance import ContentsConformance
+
+
+class TestMemoryContents(ContentsConformance):
+    @pytest.fixture
+    def contents(self) -> MemoryContents:
+        return MemoryContents()
