@@ -3,9 +3,8 @@
 import hashlib
 import zlib
 from base64 import b85encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
 from typing import Final
 
@@ -13,11 +12,10 @@ from anyio import to_thread
 
 from agent_core.changes.contents import Contents
 from agent_core.changes.following import FileNow, virtual_base
+from agent_core.changes.unified import text_rows
 from agent_core.changes.values import FileVersion, Op
-from agent_core.workspace.edits.minimal import Hunk as Rows, line_hunks
 from agent_core.workspace.text import encode_text
 
-CONTEXT: Final = 3
 MODE: Final = "100644"
 """What git is told of the rights of files; those that are there keep theirs."""
 BINARY_ROW: Final = 52
@@ -172,52 +170,6 @@ def _object(data: bytes | None) -> str:
 
 def _decoded(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
-
-
-def text_rows(old: str, new: str) -> Iterator[str]:
-    """Give the rows of a unified diff, without its head."""
-    before, after = _lines(old), _lines(new)
-    for group in _groups(line_hunks(before, after)):
-        first, last = group[0], group[-1]
-        old_at, new_at = max(0, first.old_start - CONTEXT), max(0, first.new_start - CONTEXT)
-        old_end = min(len(before), last.old_end + CONTEXT)
-        new_end = min(len(after), last.new_end + CONTEXT)
-        yield f"@@ -{_span(old_at, old_end)} +{_span(new_at, new_end)} @@\n"
-        at = old_at
-        for rows in group:
-            yield from (_row(" ", line) for line in before[at : rows.old_start])
-            yield from (_row("-", line) for line in before[rows.old_start : rows.old_end])
-            yield from (_row("+", line) for line in after[rows.new_start : rows.new_end])
-            at = rows.old_end
-        yield from (_row(" ", line) for line in before[at:old_end])
-
-
-def _groups(hunks: Sequence[Rows]) -> Iterator[list[Rows]]:
-    """Put those together whose context would touch."""
-    group: list[Rows] = []
-    for rows in hunks:
-        if group and rows.old_start - group[-1].old_end > 2 * CONTEXT:
-            yield group
-            group = []
-        group.append(rows)
-    if group:
-        yield group
-
-
-def _span(start: int, end: int) -> str:
-    size = end - start
-    return f"{start + (size > 0)}" + ("" if size == 1 else f",{size}")
-
-
-def _row(sign: str, line: str) -> str:
-    if line.endswith("\n"):
-        return f"{sign}{line}"
-    return f"{sign}{line}\n\\ No newline at end of file\n"
-
-
-def _lines(text: str) -> list[str]:
-    """Cut at line feeds alone, as git does."""
-    return list(StringIO(text, newline="\n"))
 
 
 def _binary(old: bytes, new: bytes) -> Iterator[str]:

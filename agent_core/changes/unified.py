@@ -1,6 +1,6 @@
 """Two texts as a unified diff; pure, and bounded in time however much they differ."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from io import StringIO
 
 from agent_core.workspace.edits.minimal import Hunk, line_hunks
@@ -20,18 +20,33 @@ def unified(name: str, before: str | None, after: str | None) -> str:
     """
     if before == after:
         return ""
-    old, new = _lines(before or ""), _lines(after or "")
     head = (
         f"--- {NOWHERE if before is None else f'a/{name}'}\n"
         f"+++ {NOWHERE if after is None else f'b/{name}'}\n"
     )
-    return head + "".join(
-        line for near in _near(line_hunks(old, new)) for line in _shown(near, old, new)
-    )
+    return head + "".join(text_rows(before or "", after or ""))
 
 
-def _near(hunks: Sequence[Hunk]) -> Iterator[Sequence[Hunk]]:
-    """Put hunks together whose surroundings touch."""
+def text_rows(old: str, new: str) -> Iterator[str]:
+    """Give the rows of a unified diff, without its head."""
+    before, after = _lines(old), _lines(new)
+    for group in _groups(line_hunks(before, after)):
+        first, last = group[0], group[-1]
+        old_at, new_at = max(0, first.old_start - AROUND), max(0, first.new_start - AROUND)
+        old_end = min(len(before), last.old_end + AROUND)
+        new_end = min(len(after), last.new_end + AROUND)
+        yield f"@@ -{_span(old_at, old_end)} +{_span(new_at, new_end)} @@\n"
+        at = old_at
+        for one in group:
+            yield from (_row(" ", line) for line in before[at : one.old_start])
+            yield from (_row("-", line) for line in before[one.old_start : one.old_end])
+            yield from (_row("+", line) for line in after[one.new_start : one.new_end])
+            at = one.old_end
+        yield from (_row(" ", line) for line in before[at:old_end])
+
+
+def _groups(hunks: Sequence[Hunk]) -> Iterator[Sequence[Hunk]]:
+    """Put those together whose surroundings would touch."""
     group: list[Hunk] = []
     for one in hunks:
         if group and one.old_start - group[-1].old_end > 2 * AROUND:
@@ -42,31 +57,17 @@ def _near(hunks: Sequence[Hunk]) -> Iterator[Sequence[Hunk]]:
         yield group
 
 
-def _shown(hunks: Sequence[Hunk], old: Sequence[str], new: Sequence[str]) -> Iterable[str]:
-    start = max(0, hunks[0].old_start - AROUND)
-    end = min(len(old), hunks[-1].old_end + AROUND)
-    new_start = hunks[0].new_start - (hunks[0].old_start - start)
-    new_end = hunks[-1].new_end + (end - hunks[-1].old_end)
-    yield f"@@ -{_range(start, end)} +{_range(new_start, new_end)} @@\n"
-    at = start
-    for one in hunks:
-        yield from (_line(" ", line) for line in old[at : one.old_start])
-        yield from (_line("-", line) for line in old[one.old_start : one.old_end])
-        yield from (_line("+", line) for line in new[one.new_start : one.new_end])
-        at = one.old_end
-    yield from (_line(" ", line) for line in old[at:end])
-
-
-def _range(start: int, end: int) -> str:
+def _span(start: int, end: int) -> str:
     # Of no lines the line before them is named.
-    return f"{start + 1 if end > start else start},{end - start}"
+    return f"{start + (end > start)},{end - start}"
 
 
-def _line(mark: str, line: str) -> str:
-    ended = line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
-    return f"{mark}{ended}"
+def _row(mark: str, line: str) -> str:
+    if line.endswith("\n"):
+        return f"{mark}{line}"
+    return f"{mark}{line}\n\\ No newline at end of file\n"
 
 
 def _lines(text: str) -> list[str]:
-    """Split at line feeds alone, as patches do."""
+    """Cut at line feeds alone, as git does."""
     return list(StringIO(text, newline="\n"))

@@ -1,7 +1,7 @@
 """What a session changes: every write of a tool is told, once it is verified and kept."""
 
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,18 +30,13 @@ from agent_core.kernel.errors import (
 )
 from agent_core.session.change_record import ChangeRecord
 from agent_core.workspace import (
-    READ_LIMIT_BYTES,
-    Access,
-    Changes,
-    Entry,
     FileBytes,
-    FileReader,
     Files,
-    FileStat,
     FileText,
     Written,
 )
 from agent_core.workspace.origin import EditOrigin, changing
+from agent_core.workspace.reading import ReadsPass
 from agent_core.workspace.text import sha256_of
 
 
@@ -58,7 +53,7 @@ class Author:
     """What the changes come from, when a person rejected something."""
 
 
-class RecordedFiles:
+class RecordedFiles(ReadsPass):
     """The files of a workspace as one tool call sees them: reads pass, changes are kept, told and counted."""
 
     def __init__(
@@ -70,41 +65,11 @@ class RecordedFiles:
         emit: Callable[[Event], object],
         now_ms: Callable[[], int],
     ) -> None:
-        self._files = files
+        super().__init__(files)
         self._record = record
         self._author = author
         self._emit = emit
         self._now_ms = now_ms
-
-    async def resolve(self, path: str, access: Access) -> Path:
-        """Pass on."""
-        return await self._files.resolve(path, access)
-
-    async def stat(self, path: Path) -> FileStat:
-        """Pass on."""
-        return await self._files.stat(path)
-
-    async def list(self, path: Path) -> tuple[Entry, ...]:
-        """Pass on."""
-        return await self._files.list(path)
-
-    async def read(
-        self, path: Path, *, limit_bytes: int = READ_LIMIT_BYTES
-    ) -> FileText | FileBytes:
-        """Pass on."""
-        return await self._files.read(path, limit_bytes=limit_bytes)
-
-    def open(self, path: Path) -> AbstractAsyncContextManager[FileReader]:
-        """Pass on."""
-        return self._files.open(path)
-
-    async def buffers(self, folder: Path) -> tuple[FileText, ...]:
-        """Pass on."""
-        return await self._files.buffers(folder)
-
-    def watch(self, path: Path) -> AbstractAsyncContextManager[Changes]:
-        """Pass on."""
-        return self._files.watch(path)
 
     async def write(self, path: Path, text: str, *, base: FileText | None) -> Written:
         """Write, then keep and tell what became of it before the tool goes on."""

@@ -1,26 +1,21 @@
 """The files of a workspace as one tool call may change them: the last check, whatever the call said it would do."""
 
 from collections.abc import Callable, Collection
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 from agent_core.kernel.errors import PathRefused
 from agent_core.workspace import (
-    Changes,
-    Entry,
     FileBytes,
-    FileReader,
     Files,
-    FileStat,
     FileText,
     Written,
 )
 from agent_core.workspace.policy import Situation
-from agent_core.workspace.port import READ_LIMIT_BYTES, Access
 from agent_core.workspace.protected import is_protected
+from agent_core.workspace.reading import ReadsPass
 
 
-class GuardedFiles:
+class GuardedFiles(ReadsPass):
     """Refuses changes of protected files that nobody agreed to, and all changes while only reading is allowed.
 
     The gate judges what a call says before it runs. Between that and the write a link may come to mean another file,
@@ -34,39 +29,9 @@ class GuardedFiles:
         situation: Callable[[], Situation],
         approved: Callable[[], Collection[Path]],
     ) -> None:
-        self._files = files
+        super().__init__(files)
         self._situation = situation
         self._approved = approved
-
-    async def resolve(self, path: str, access: Access) -> Path:
-        """Pass on."""
-        return await self._files.resolve(path, access)
-
-    async def stat(self, path: Path) -> FileStat:
-        """Pass on."""
-        return await self._files.stat(path)
-
-    async def list(self, path: Path) -> tuple[Entry, ...]:
-        """Pass on."""
-        return await self._files.list(path)
-
-    async def read(
-        self, path: Path, *, limit_bytes: int = READ_LIMIT_BYTES
-    ) -> FileText | FileBytes:
-        """Pass on."""
-        return await self._files.read(path, limit_bytes=limit_bytes)
-
-    def open(self, path: Path) -> AbstractAsyncContextManager[FileReader]:
-        """Pass on."""
-        return self._files.open(path)
-
-    async def buffers(self, folder: Path) -> tuple[FileText, ...]:
-        """Pass on."""
-        return await self._files.buffers(folder)
-
-    def watch(self, path: Path) -> AbstractAsyncContextManager[Changes]:
-        """Pass on."""
-        return self._files.watch(path)
 
     async def write(self, path: Path, text: str, *, base: FileText | None) -> Written:
         """Write, if that may be changed.

@@ -5,21 +5,10 @@ from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from typing import Final, TypeVar, cast
 
-from agent_core.events import (
-    BashEnded,
-    BashOutput,
-    Event,
-    MessageDelta,
-    MessageEnded,
-    ThoughtDelta,
-    ThoughtEnded,
-    ToolEnded,
-    ToolInputDelta,
-    ToolOutputDelta,
-    ToolRunning,
-)
+from agent_core.events import Event
 from agent_core.events.permissions import PermissionRequested
 from agent_core.events.questions import QuestionRequested
+from agent_core.events.streaming import StreamKey, stream_of, streams_ended_by
 from agent_core.events.union import Delta
 from agent_core.kernel import JsonValue
 from agent_core.kernel.redaction import Cleaner, HeldOnly, RedactedStream, Redactor
@@ -113,13 +102,13 @@ class EventRedaction:
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
-        self._streams: dict[tuple[type, str], tuple[RedactedStream, Delta]] = {}
+        self._streams: dict[StreamKey, tuple[RedactedStream, Delta]] = {}
 
     def clean(self, event: Event) -> Iterable[Event]:
         """Give what may be told now: perhaps nothing yet, perhaps first what was kept back of the same item."""
         if isinstance(event, Delta):
             return self._delta(event)
-        rest = [delta for key in _ended_by(event) for delta in self._rest(key)]
+        rest = [delta for key in streams_ended_by(event) for delta in self._rest(key)]
         if isinstance(event, PermissionRequested):
             # Whoever answers must see what will run; what looks like a stranger's secret is part of that.
             cleaner = HeldOnly(self._redactor)
@@ -130,7 +119,7 @@ class EventRedaction:
         return (*rest, redacted(event, self._redactor))
 
     def _delta(self, event: Delta) -> Iterable[Event]:
-        key = _key(event)
+        key = stream_of(event)
         stream = self._streams[key][0] if key in self._streams else self._redactor.stream()
         self._streams[key] = (stream, event)
         text = stream.push(event.text)
@@ -138,29 +127,7 @@ class EventRedaction:
             return (event,)
         return (replace(event, text=text),) if text else ()
 
-    def _rest(self, key: tuple[type, str]) -> Iterator[Event]:
+    def _rest(self, key: StreamKey) -> Iterator[Event]:
         known = self._streams.pop(key, None)
         if known is not None and (text := known[0].finish()):
             yield replace(known[1], text=text)
-
-
-def _key(event: Delta) -> tuple[type, str]:
-    # The user's own commands run one at a time: what they print has no item.
-    return type(event), "" if isinstance(event, BashOutput) else event.item
-
-
-def _ended_by(event: Event) -> Iterable[tuple[type, str]]:
-    """Say which streams an event ends."""
-    match event:
-        case MessageEnded(item=item):
-            return ((MessageDelta, item),)
-        case ThoughtEnded(item=item):
-            return ((ThoughtDelta, item),)
-        case ToolRunning(item=item):
-            return ((ToolInputDelta, item),)
-        case ToolEnded(item=item):
-            return ((ToolInputDelta, item), (ToolOutputDelta, item))
-        case BashEnded():
-            return ((BashOutput, ""),)
-        case _:
-            return ()

@@ -5,29 +5,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from agent_core.events import (
-    BashEnded,
-    BashOutput,
-    Delta,
-    Event,
-    MessageDelta,
-    MessageEnded,
-    RunEnded,
-    RunStarted,
-    Stamped,
-    ThoughtDelta,
-    ThoughtEnded,
-    ToolEnded,
-    ToolInputDelta,
-    ToolOutputDelta,
-    ToolRunning,
-)
+from agent_core.events import BashOutput, Delta, RunEnded, RunStarted, Stamped
+from agent_core.events.streaming import StreamKey, stream_of, streams_ended_by
 
 OPEN_CHARS: Final = 1 << 20
 """How much text of unfinished items is kept; a client that would need more gets a snapshot."""
 PIECES: Final = 512
-
-_Key = tuple[type, str]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -84,7 +67,7 @@ class OpenItems:
     """Keeps the deltas of every unfinished item, with their numbers, until it ends."""
 
     def __init__(self) -> None:
-        self._open: dict[_Key, _Open] = {}
+        self._open: dict[StreamKey, _Open] = {}
         self._chars = 0
 
     def see(self, stamped: Stamped) -> None:
@@ -95,7 +78,7 @@ class OpenItems:
         elif isinstance(event, RunStarted | RunEnded):
             self._forget_runs()
         else:
-            for key in _ended_by(event):
+            for key in streams_ended_by(event):
                 known = self._open.pop(key, None)
                 self._chars -= known.chars if known is not None else 0
 
@@ -109,7 +92,7 @@ class OpenItems:
         return sorted(found, key=lambda one: one.seq)
 
     def _add(self, stamped: Stamped, event: Delta) -> None:
-        key = (type(event), "" if isinstance(event, BashOutput) else event.item)
+        key = stream_of(event)
         known = self._open.get(key)
         if known is None:
             known = self._open[key] = _Open(shape=replace(event, text=""))
@@ -124,19 +107,3 @@ class OpenItems:
         """Nothing of a run follows its end; the user's own command may go on."""
         self._open = {key: one for key, one in self._open.items() if key[0] is BashOutput}
         self._chars = sum(one.chars for one in self._open.values())
-
-
-def _ended_by(event: Event) -> tuple[_Key, ...]:
-    match event:
-        case MessageEnded(item=item):
-            return ((MessageDelta, item),)
-        case ThoughtEnded(item=item):
-            return ((ThoughtDelta, item),)
-        case ToolRunning(item=item):
-            return ((ToolInputDelta, item),)
-        case ToolEnded(item=item):
-            return ((ToolInputDelta, item), (ToolOutputDelta, item))
-        case BashEnded():
-            return ((BashOutput, ""),)
-        case _:
-            return ()
