@@ -1,5 +1,6 @@
 """Gives every test the same ground: backend, guard against blocking calls, an environment of its own."""
 
+import logging
 import os
 import shutil
 import tempfile
@@ -49,6 +50,16 @@ def _nothing_blocks() -> Iterator[None]:
             "coverage/collector.py", "lock_data"
         )
         yield
+
+
+@pytest.fixture(autouse=True)
+def _own_log() -> Iterator[None]:
+    """Give pytest's own log handlers back as they were: a server in this process takes its secrets out of them."""
+    handlers = logging.getLogger().handlers
+    formatters = [(handler, handler.formatter) for handler in handlers]
+    yield
+    for handler, formatter in formatters:
+        handler.setFormatter(formatter)
 
 
 @pytest.fixture(scope="session")
