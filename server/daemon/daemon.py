@@ -9,17 +9,14 @@ from pathlib import Path
 from typing import Final
 
 from agent_core.kernel import Clock, SystemClock
-from agent_core.resources.paths import app_paths
 from server import VERSION
 from server.daemon import places
-from server.daemon.answers import answer, status_of
 from server.daemon.errors import Refused
 from server.daemon.folders import private_folder
 from server.daemon.hello import SPOKEN, Hello, is_newer
 from server.daemon.ownership import Ownership
 from server.daemon.peer import Lineage
 from server.daemon.quiet import Quiet, idle_limit_s
-from server.daemon.rehearsal import TIMES, rehearse
 from server.daemon.socket_door import Bound, Checks, Door, listen, make_token
 from server.lsp.app import App
 from server.lsp.config import ServerConfig
@@ -168,6 +165,8 @@ class Daemon:
     async def _warm_up(self) -> None:
         """Load the agent beside the first client, or before it: not while that one waits for its first answer."""
         await self._clock.sleep(WARM_UP_AFTER_S)
+        from server.daemon.rehearsal import TIMES, rehearse  # noqa: PLC0415 - beside the first client, too
+
         try:
             _ = await self._runtime.host()
             for _ in range(TIMES):
@@ -246,6 +245,9 @@ class Daemon:
         )
 
     async def _answer(self, hello: Hello, sink: Sink) -> None:
+        # Most clients ask nothing, and the first one waits for what is loaded with this file.
+        from server.daemon.answers import answer, status_of  # noqa: PLC0415 - see above
+
         status = status_of(
             self._runtime,
             version=self._version,
@@ -265,8 +267,10 @@ def _check_folders(config: ServerConfig, hello: Hello) -> None:
     Raises:
         Refused: This daemon keeps them elsewhere.
     """
-    if hello.env is None:
+    if hello.env is None or hello.env == config.env:
         return
+    from agent_core.resources.paths import app_paths  # noqa: PLC0415 - the first client, which started us, has our own
+
     ours, theirs = app_paths(config.env), app_paths(hello.env)
     if (ours.config, ours.data) != (theirs.config, theirs.data):
         why = f"this daemon keeps sessions in {ours.data} and settings in {ours.config}, and this client elsewhere"

@@ -1,6 +1,7 @@
 """The daemon as a program."""
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -28,6 +29,8 @@ CANNOT: Final = 3
 LEVELS: Final = ("debug", "info", "warning", "error")
 SWITCH_S: Final = 0.0005
 """How long the thread that writes a session waits for a busy loop at each call into the system; Python's 5 ms add up."""
+LOOK_AFTER_S: Final = 1.0
+"""How long after the daemon can be reached Python's collector begins to look."""
 
 LEAVE_S: Final = 30.0
 """How long settling may take. What was acknowledged is in the files by then, as it is when the process is killed."""
@@ -75,7 +78,7 @@ async def _run(config: ServerConfig) -> int:
     signal.signal(signal.SIGHUP, _stay)
     tidying = asyncio.create_task(looks.keep_tidy(daemon.is_working))  # noqa: TID251 - ended below
     try:
-        if not await daemon.run(opened=_let_go_of_starter):
+        if not await daemon.run(opened=_opened):
             _log.info("another daemon serves already")
     finally:
         _ = tidying.cancel()
@@ -97,6 +100,12 @@ def _leave_in_time() -> None:
 def _give_up() -> None:
     _log.critical("something does not end within %g s: the daemon leaves without it", LEAVE_S)
     os._exit(CANNOT)
+
+
+def _opened() -> None:
+    _let_go_of_starter()
+    # The program holds it off while it is loaded; the first client is served before it looks.
+    _ = asyncio.get_running_loop().call_later(LOOK_AFTER_S, gc.enable)
 
 
 def _let_go_of_starter() -> None:

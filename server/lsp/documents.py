@@ -9,7 +9,6 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from itertools import pairwise
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -271,8 +270,8 @@ def _path_of(uri: str) -> Path | None:
 
 
 def _followed(lines: Lines, changes: Sequence[types.TextDocumentContentChangeEvent]) -> Lines:
-    if len(changes) > 1 and (at_once := _descending(changes)):
-        return _spliced_at_once(lines, at_once)
+    if len(changes) > 1 and (places := _descending(lines, changes)):
+        return _spliced_at_once(lines, places)
     for change in changes:
         if isinstance(change, types.TextDocumentContentChangePartial):
             start, end = _offsets(lines, change.range)
@@ -283,27 +282,26 @@ def _followed(lines: Lines, changes: Sequence[types.TextDocumentContentChangeEve
 
 
 def _descending(
-    changes: Sequence[types.TextDocumentContentChangeEvent],
-) -> Sequence[types.TextDocumentContentChangePartial] | None:
-    """Give the changes if each ends before the one ahead of it begins: then none moves the place of another."""
-    partial = [one for one in changes if isinstance(one, types.TextDocumentContentChangePartial)]
-    if len(partial) < len(changes):
-        return None
-    ordered = all(
-        _key(later.range.end) < _key(earlier.range.start) for earlier, later in pairwise(partial)
-    )
-    return partial if ordered else None
+    lines: Lines, changes: Sequence[types.TextDocumentContentChangeEvent]
+) -> list[tuple[int, int, str]]:
+    """Give the changes by offset if each ends before the one ahead of it begins: then none moves the place of another."""
+    found: list[tuple[int, int, str]] = []
+    for change in changes:
+        if not isinstance(change, types.TextDocumentContentChangePartial):
+            return []
+        start, end = _offsets(lines, change.range)
+        if found and end >= found[-1][0]:
+            return []
+        found.append((start, end, change.text))
+    return found
 
 
-def _spliced_at_once(
-    lines: Lines, changes: Sequence[types.TextDocumentContentChangePartial]
-) -> Lines:
+def _spliced_at_once(lines: Lines, places: Sequence[tuple[int, int, str]]) -> Lines:
     """Replace thousands of places, as a rename does, in the time of one."""
     parts: list[str] = []
     first = done = len(lines.text)
-    for change in changes:
-        first, end = _offsets(lines, change.range)
-        parts += (lines.text[end:done], change.text)
+    for first, end, text in places:
+        parts += (lines.text[end:done], text)
         done = first
     tail = "".join(reversed(parts))
     return _checked(lines.spliced(first, len(lines.text), tail), tail)
@@ -313,10 +311,6 @@ def _offsets(lines: Lines, place: types.Range) -> tuple[int, int]:
     start = lines.offset(place.start.line, place.start.character)
     end = lines.offset(place.end.line, place.end.character)
     return min(start, end), max(start, end)
-
-
-def _key(place: types.Position) -> tuple[int, int]:
-    return place.line, place.character
 
 
 def _checked(lines: Lines, added: str) -> Lines:

@@ -5,6 +5,7 @@ import json
 import os
 import shlex
 import signal
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -36,6 +37,24 @@ sock.connect(sys.argv[1])
 token = open(sys.argv[2]).read().strip()
 sock.sendall(json.dumps({"v": 1, "token": token, "cwd": "/", "pid": os.getpid(), "version": "0.1.0"}).encode() + b"\\n")
 print(sock.recv(4096).decode())
+"""
+
+COLLECTING = """
+import gc, os, runpy, signal, sys, threading, time
+said = []
+def look():
+    while gc.isenabled():
+        time.sleep(0.001)
+    said.append("off while it is loaded")
+    while not gc.isenabled():
+        time.sleep(0.01)
+    said.append("on once it serves")
+    os.kill(os.getpid(), signal.SIGTERM)
+threading.Thread(target=look, daemon=True).start()
+try:
+    runpy.run_module("server.daemon", run_name="__main__")
+except SystemExit as end:
+    print(said, end.code)
 """
 
 
@@ -193,3 +212,18 @@ async def test_a_run_of_a_daemon_that_was_killed_ends_as_interrupted(ground: Gro
         await client.request("agent/session/open", {})
         (end,) = ends(ground)
         assert end["status"] == "interrupted"
+
+
+def test_the_collector_rests_only_until_the_daemon_serves(ground: Ground) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-P", "-c", COLLECTING],
+        env=dict(ground.env),
+        capture_output=True,
+        text=True,
+        timeout=40,
+        check=False,
+    )
+    assert (ran.stdout.strip(), ran.stderr) == (
+        "['off while it is loaded', 'on once it serves'] 0",
+        "",
+    )

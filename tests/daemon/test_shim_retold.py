@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 from lsprotocol import converters, types
 
 from server.daemon.message import Message, read
@@ -46,6 +46,12 @@ def changed(version: int, *changes: Json) -> Message:
     return message("textDocument/didChange", {"textDocument": named, "contentChanges": changes})
 
 
+def back_to_front(new: str) -> Json:
+    """Make a change whose range ends before it begins."""
+    place = {"start": {"line": 0, "character": 1}, "end": {"line": 0, "character": 0}}
+    return {"range": place, "text": new}
+
+
 def mirrored(bodies: list[bytes], encoding: str) -> tuple[str, int]:
     """Give text and version as the daemon has them after these messages."""
     mirror = Mirror()
@@ -69,6 +75,7 @@ def mirrored(bodies: list[bytes], encoding: str) -> tuple[str, int]:
     encoding=st.sampled_from(["utf-8", "utf-16", "utf-32"]),
     most=st.integers(min_value=0, max_value=4),
 )
+@example(text="", steps=[[back_to_front("a"), back_to_front("")]], encoding="utf-8", most=0)
 def test_what_is_told_again_is_what_the_mirror_has(
     text: str, steps: list[list[Json]], encoding: str, most: int
 ) -> None:

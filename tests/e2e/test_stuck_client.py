@@ -34,6 +34,8 @@ DELTA = "x" * 199 + " "
 ACK_LIMIT_S = 0.1
 LAG_LIMIT_S = 0.25
 """Limits for a machine that has nothing else to do; other work on it stretches them."""
+TRIES = 3
+"""Bursts of other work show in no probe before or after; they only ever add, so what holds once is what we need."""
 TICK_S = 0.002
 PROBE_S = 0.1
 SOCKET_BYTES = 16 * 1024
@@ -84,7 +86,12 @@ def _prepare(ground: Ground) -> str:
         [
             {"when": "ping", "text": "pong", "repeat": -1},
             {"when": "read", **long},
-            {"when": "stuck", **long, "stall_after_bytes": [half, STUCK_S * 0.6]},
+            {
+                "when": "stuck",
+                **long,
+                "stall_after_bytes": [half, STUCK_S * 0.6],
+                "repeat": TRIES,
+            },
         ]
     )
     return text
@@ -116,40 +123,61 @@ async def test_a_client_that_does_not_read_harms_nobody_and_misses_nothing(groun
         acks = await _pings(lively, until=lambda done: done >= 5)
         print(f"nobody stuck: {DELTAS} deltas in {free_s:.2f} s; {_acks(acks)}")
 
-        gauge = Gauge(stuck)
-        rss = resident_bytes(os.getpid())
-        slower = contention()
-        begun = time.monotonic()
-        async with asyncio.TaskGroup() as tasks:
-            watching = tasks.create_task(gauge.watch())
-            stuck.client.stop_reading()
-            accepted = stuck.client.call("agent/prompt", prompt("stuck"))
-            run = tasks.create_task(_ended(session))
-            gauge.acks_s = await _pings(
-                lively, until=lambda _: run.done() and time.monotonic() - begun >= STUCK_S
-            )
-            watching.cancel()
-        stuck_s = run.result() - STUCK_S * 0.6
-        slower = max(slower, contention())
-        grown = resident_bytes(os.getpid()) - rss
-        print(
-            f"stuck for {time.monotonic() - begun:.1f} s: {DELTAS} deltas in {stuck_s:.2f} s beside the "
-            f"provider's own pause; {_acks(gauge.acks_s)}; the loop came back at most "
-            f"{gauge.lag_s * 1000:.0f} ms late; at most {gauge.held_bytes / MB:.1f} MB held for "
-            f"the client, the process grew by {grown / MB:.1f} MB; "
-            f"others leave us one of {slower:.2f} parts of a core"
-        )
-        assert not accepted.answer.done()
-        assert max(gauge.acks_s) < ACK_LIMIT_S * slower
-        assert gauge.lag_s < LAG_LIMIT_S * slower
-        assert gauge.held_bytes < MAX_STATE_BYTES
-        assert grown < GROWTH_LIMIT_BYTES
-        assert stuck_s < (2 * free_s + 1) * slower
+        tries, missed = 0, ["nothing tried"]
+        while missed and tries < TRIES:
+            tries += 1
+            missed = await _stuck_once(stuck, lively, stream, session, text=text, free_s=free_s)
+            print(f"try {tries}, not held: {missed}")
+        assert missed == []
 
-        stuck.client.resume_reading()
-        started = (await accepted.result(timeout_s=30))["run"]
-        await stream.wait(type="run.ended", run=started, timeout_s=30)
-        _check_whole(stream, started, text)
+
+async def _stuck_once(
+    stuck: Seat,
+    lively: Seat,
+    stream: Subscription,
+    session: AgentSession,
+    *,
+    text: str,
+    free_s: float,
+) -> list[str]:
+    """Stop reading, and read again; what must always hold is checked, the limits of time that were not held are given."""
+    gauge = Gauge(stuck)
+    rss = resident_bytes(os.getpid())
+    slower = contention()
+    begun = time.monotonic()
+    async with asyncio.TaskGroup() as tasks:
+        watching = tasks.create_task(gauge.watch())
+        stuck.client.stop_reading()
+        accepted = stuck.client.call("agent/prompt", prompt("stuck"))
+        run = tasks.create_task(_ended(session))
+        gauge.acks_s = await _pings(
+            lively, until=lambda _: run.done() and time.monotonic() - begun >= STUCK_S
+        )
+        watching.cancel()
+    stuck_s = run.result() - STUCK_S * 0.6
+    slower = max(slower, contention())
+    grown = resident_bytes(os.getpid()) - rss
+    print(
+        f"stuck for {time.monotonic() - begun:.1f} s: {DELTAS} deltas in {stuck_s:.2f} s beside the "
+        f"provider's own pause; {_acks(gauge.acks_s)}; the loop came back at most "
+        f"{gauge.lag_s * 1000:.0f} ms late; at most {gauge.held_bytes / MB:.1f} MB held for "
+        f"the client, the process grew by {grown / MB:.1f} MB; "
+        f"others leave us one of {slower:.2f} parts of a core"
+    )
+    assert not accepted.answer.done()
+    assert gauge.held_bytes < MAX_STATE_BYTES
+    assert grown < GROWTH_LIMIT_BYTES
+
+    stuck.client.resume_reading()
+    started = (await accepted.result(timeout_s=30))["run"]
+    await stream.wait(type="run.ended", run=started, timeout_s=30)
+    _check_whole(stream, started, text)
+    held = {
+        "acknowledged": max(gauge.acks_s) < ACK_LIMIT_S * slower,
+        "loop": gauge.lag_s < LAG_LIMIT_S * slower,
+        "run": stuck_s < (2 * free_s + 1) * slower,
+    }
+    return [what for what, is_held in held.items() if not is_held]
 
 
 def _check_whole(stream: Subscription, run: str, text: str) -> None:
