@@ -3,10 +3,9 @@
 import gc
 import sys
 
-# Nothing of what is loaded now is ever garbage, and looking for some takes a tenth of the time until it serves.
-gc.disable()
-
-from server.daemon.main import main  # noqa: E402 - see above
-
 if __name__ == "__main__":
+    # Nothing of what is loaded now is ever garbage, and looking for some takes a tenth of the time until it serves.
+    gc.disable()
+    from server.daemon.main import main
+
     sys.exit(main(sys.argv[1:]))

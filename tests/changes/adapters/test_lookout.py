@@ -227,11 +227,12 @@ async def test_a_large_workspace_costs_little_for_each_command(tmp_path: Path) -
     await to_thread.run_sync(fill)
     lookout = DiskLookout((root,), MemoryContents(), DiskProcesses(), env={"PATH": os.defpath})
     await lookout.before()
-    took_s = []
-    for _ in range(20):
+    took_s: list[float] = []
+    for _ in range(60):
         begun_s = time.perf_counter()
         await lookout.before()
         assert (await lookout.after()).files == ()
         took_s.append(time.perf_counter() - begun_s)
     lookout.close()
+    # Other work on the machine only ever adds.
     assert sorted(took_s)[10] < 0.02
