@@ -51,6 +51,7 @@ from agent_core.session.redacted_processes import RedactedProcesses
 from agent_core.session.redacting import EventRedaction
 from agent_core.session.repair import repair, settle
 from agent_core.session.restore import Restored, restore
+from agent_core.session.review import Review
 from agent_core.session.runs import Runs
 from agent_core.session.tally import Tally
 from agent_core.session.toolbox import Toolbox
@@ -206,7 +207,7 @@ def _parts(given: Ingredients) -> Parts:
         place=given.place,
         contents=given.contents,
         changes=changes,
-        review=build_review(changes, aside, given.place, clock=given.clock, say=voice.say),
+        review=_review(given, voice, recorder, changes, aside),
         checkpoints=checkpoints,
         gate=gate,
         questions=_questions(given, voice, recorder, gate),
@@ -214,6 +215,12 @@ def _parts(given: Ingredients) -> Parts:
         options=given.options,
     )
     return replace(parts, trusting=_trusting(given, parts))
+
+
+def _review(
+    given: Ingredients, voice: Voice, recorder: Recorder, changes: ChangeRecord, aside: Aside
+) -> Review:
+    return build_review(changes, recorder, aside, given.place, clock=given.clock, say=voice.say)
 
 
 def _checkpoints(

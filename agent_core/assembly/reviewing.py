@@ -11,6 +11,8 @@ from agent_core.session.aside import Aside
 from agent_core.session.change_record import ChangeRecord
 from agent_core.session.changes import Author, RecordedFiles
 from agent_core.session.parts import Place
+from agent_core.session.queued_rejections import QueuedRejections
+from agent_core.session.recorder import Recorder
 from agent_core.session.review import Rejected, Review
 from agent_core.session.review_told import CUSTOM_TYPE, review_words
 from agent_core.session.taking_back import TakingBack
@@ -18,6 +20,7 @@ from agent_core.session.taking_back import TakingBack
 
 def build_review(
     record: ChangeRecord,
+    recorder: Recorder,
     aside: Aside,
     place: Place,
     *,
@@ -31,6 +34,9 @@ def build_review(
         return RecordedFiles(
             place.workspace.files, record, author=author, emit=say, now_ms=clock.now_ms
         )
+
+    def new_id() -> str:
+        return uuid7(clock.now_ms())
 
     async def at(path: Path, text: str | None) -> FileNow | None:
         return await record.at(path, text, is_there=text is not None)
@@ -49,7 +55,14 @@ def build_review(
     return Review(
         record,
         lambda: place.workspace.files,
-        back=TakingBack(recorded, at=at, new_id=lambda: uuid7(clock.now_ms())),
+        back=TakingBack(
+            recorded,
+            at=at,
+            new_id=new_id,
+            raw=lambda: place.raw,
+            contents=record.contents,
+        ),
+        queue=QueuedRejections(recorder, clock=clock, new_id=new_id),
         clock=clock,
         say=say,
         tell_model=tell_model,

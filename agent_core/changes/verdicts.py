@@ -1,6 +1,6 @@
 """What was said of hunks, and its form in the session's file; pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -67,6 +67,70 @@ def decode_verdict(data: JsonObject) -> Verdict | None:
         whole=data.get("whole") is True,
         edit=edit if isinstance(edit, str) else None,
         by="git" if data.get("by") == "git" else "user",
+        note=note if isinstance(note, str) else None,
+        at_ms=at_ms if isinstance(at_ms, int) else 0,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queued:
+    """A rejection that waits for the end of a run, and for the next process if this one dies first."""
+
+    id: str
+    path: Path
+    hunks: tuple[str, ...]
+    whole: bool = False
+    """The file is meant, with all that waits in it."""
+    note: str | None = None
+    at_ms: int = 0
+
+
+def encode_queued(queued: Queued) -> dict[str, JsonValue]:
+    """Write a rejection that waits."""
+    told: dict[str, JsonValue] = {
+        "state": "queued",
+        "id": queued.id,
+        "path": str(queued.path),
+        "hunks": list(queued.hunks),
+        "at": queued.at_ms,
+    }
+    if queued.whole:
+        told["whole"] = True
+    if queued.note is not None:
+        told["note"] = queued.note
+    return told
+
+
+def encode_settled(queued: Queued, status: str) -> dict[str, JsonValue]:
+    """Write what became of one."""
+    return {"state": "settled", "id": queued.id, "status": status}
+
+
+def queued_in(told: Iterable[JsonObject]) -> dict[str, Queued]:
+    """Find the rejections that still wait, by id, in what a session's file says of reviews."""
+    found: dict[str, Queued] = {}
+    for data in told:
+        match data.get("state"), data.get("id"):
+            case "queued", str(one):
+                if (queued := _queued(one, data)) is not None:
+                    found[one] = queued
+            case "settled", str(one):
+                _ = found.pop(one, None)
+            case _:
+                continue
+    return found
+
+
+def _queued(one: str, data: JsonObject) -> Queued | None:
+    path, hunks = data.get("path"), data.get("hunks")
+    if not isinstance(path, str) or not isinstance(hunks, list | tuple):
+        return None
+    note, at_ms = data.get("note"), data.get("at")
+    return Queued(
+        id=one,
+        path=Path(path),
+        hunks=tuple(hunk for hunk in hunks if isinstance(hunk, str)),
+        whole=data.get("whole") is True,
         note=note if isinstance(note, str) else None,
         at_ms=at_ms if isinstance(at_ms, int) else 0,
     )

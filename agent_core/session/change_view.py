@@ -11,9 +11,11 @@ from agent_core.changes.change_sets import ChangeSet, Extent, change_set
 from agent_core.changes.committed import committed
 from agent_core.changes.following import FileNow
 from agent_core.changes.patch import file_patch, git_patch
-from agent_core.events import ChangeCounts
+from agent_core.changes.verdicts import Queued
+from agent_core.events import ChangeCounts, Notice
 from agent_core.kernel import RunId
 from agent_core.kernel.errors import CheckpointUnknown
+from agent_core.session.applying import Applied, apply_again
 from agent_core.session.parts import Parts
 from agent_core.session.review import Outcome, Wish, check_wishes
 from agent_core.session.runs import Runs
@@ -85,6 +87,30 @@ class ChangesView:
             self._parts.review.decide, wishes, note=note, sets=self._set, waits=self._waits
         )
         return await self._parts.recorder.steps.begin(decide)
+
+    async def take_up(self) -> None:
+        """Do the rejections that waited for the end of a run when a process died, and say what became of them.
+
+        To be called once those are there who have files of the workspace open.
+        """
+        for queued, outcome in await self._parts.recorder.steps.begin(self._parts.review.take_up):
+            self._parts.voice.say(_taken_up(queued, outcome))
+
+    async def apply(self, path: Path, *, before: str, after: str) -> Applied:
+        """Do an edit again that nothing could take when the agent made it: merged into what the file is now.
+
+        What was begun goes on when the caller leaves.
+
+        Args:
+            path: The file.
+            before: What the edit was made for.
+            after: What it makes of that.
+
+        Raises:
+            WorkspaceError: The file cannot be written; it is as it was.
+        """
+        applying = partial(apply_again, self._parts, path, before=before, after=after)
+        return await self._parts.recorder.steps.begin(applying)
 
     async def patch(self, *, run: RunId | None = None, since: str | None = None) -> str:
         """Give a patch for git of what was changed and still stands.
@@ -180,3 +206,11 @@ class ChangesView:
 def _part(extent: Extent, log: ChangeLog, file: FileNow) -> FileNow | None:
     found = change_set(extent, (file,), log.all).files
     return found[0] if found else None
+
+
+def _taken_up(queued: Queued, outcome: Outcome) -> Notice:
+    said = f"You rejected changes of {queued.path.name} during a run, and the process ended before the run did."
+    if outcome.status == "done":
+        return Notice(level="info", text=f"{said} They are taken back now.")
+    why = outcome.why or "they are not there any more, or were decided otherwise"
+    return Notice(level="warning", text=f"{said} They were not taken back: {why}.")

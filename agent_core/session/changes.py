@@ -1,8 +1,8 @@
 """What a session changes: every write of a tool is told, once it is verified and kept."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from anyio import to_thread
@@ -33,6 +33,8 @@ from agent_core.workspace import (
     FileBytes,
     Files,
     FileText,
+    Heard,
+    Write,
     Written,
 )
 from agent_core.workspace.origin import EditOrigin, changing
@@ -49,8 +51,8 @@ class Author:
     run: RunId | None = None
     call: ToolCallId | None = None
     by: Doer = "tool"
-    verdict: Verdict | None = None
-    """What the changes come from, when a person rejected something."""
+    verdicts: Mapping[Path, Verdict] = field(default_factory=dict[Path, Verdict])
+    """What the changes come from, when a person rejected something, by the name that a file has afterwards."""
 
 
 class RecordedFiles(ReadsPass):
@@ -83,6 +85,19 @@ class RecordedFiles(ReadsPass):
         await self._record.finish(lambda: self._written(written, text, base))
         return written
 
+    async def write_all(self, writes: Sequence[Write], *, heard: Heard) -> None:
+        """Write several; keep and tell what became of each before it is heard."""
+
+        async def kept(one: Write, outcome: Written | WorkspaceError) -> None:
+            if isinstance(outcome, WorkspaceError):
+                self._refused(one.path, outcome)
+            else:
+                await self._record.finish(lambda: self._written(outcome, one.text, one.base))
+            await heard(one, outcome)
+
+        with self._changing():
+            await self._files.write_all(writes, heard=kept)
+
     async def delete(self, path: Path, *, base: FileText | FileBytes) -> None:
         """Delete, then keep and tell that."""
         try:
@@ -103,6 +118,11 @@ class RecordedFiles(ReadsPass):
             self._refused(source, error)
             raise
         await self._record.finish(lambda: self._moved(source, target, found))
+
+    async def found_again(self, path: Path) -> None:
+        """Keep and tell that a file is there again which somebody else has just put there, byte for byte."""
+        found = await self._files.read(path)
+        await self._record.finish(lambda: self._is_back(path, found))
 
     def _changing(self) -> AbstractContextManager[None]:
         author = self._author
@@ -163,6 +183,14 @@ class RecordedFiles(ReadsPass):
         told = self._applied(DocumentChange(path=path, status="applied", saved=True))
         await self._keep(change, Texts(before=text, after=""), told)
 
+    async def _is_back(self, path: Path, found: FileText | FileBytes) -> None:
+        change = self._change(path, before=None, after=await keep(found, self._record.contents))
+        text = found.text if isinstance(found, FileText) else None
+        told = self._applied(
+            DocumentChange(path=path, status="applied", saved=True, sha256=found.sha256)
+        )
+        await self._keep(change, Texts(before="", after=text), told)
+
     async def _moved(self, source: Path, target: Path, found: FileText | FileBytes | None) -> None:
         version = FileVersion(sha256="", content=None, size=0, is_text=False)
         if found is not None:
@@ -188,7 +216,7 @@ class RecordedFiles(ReadsPass):
         await self._record.record(
             change,
             texts,
-            verdict=self._author.verdict,
+            verdict=self._author.verdicts.get(change.path),
             tell=lambda: self._emit(applied),
         )
 

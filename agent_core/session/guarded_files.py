@@ -1,6 +1,6 @@
 """The files of a workspace as one tool call may change them: the last check, whatever the call said it would do."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from agent_core.kernel.errors import PathRefused
@@ -8,6 +8,8 @@ from agent_core.workspace import (
     FileBytes,
     Files,
     FileText,
+    Heard,
+    Write,
     Written,
 )
 from agent_core.workspace.policy import Situation
@@ -41,6 +43,18 @@ class GuardedFiles(ReadsPass):
         """
         self._check(path)
         return await self._files.write(path, text, base=base)
+
+    async def write_all(self, writes: Sequence[Write], *, heard: Heard) -> None:
+        """Write those that may be changed; of each other one that is heard."""
+        agreed: list[Write] = []
+        for one in writes:
+            try:
+                self._check(one.path)
+            except PathRefused as error:
+                await heard(one, error)
+            else:
+                agreed.append(one)
+        await self._files.write_all(agreed, heard=heard)
 
     async def delete(self, path: Path, *, base: FileText | FileBytes) -> None:
         """Delete, if that may be changed.

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -9,11 +10,12 @@ from anyio import Lock
 
 from agent_core.changes.following import FileNow
 from agent_core.changes.hunks import Hunk
-from agent_core.changes.verdicts import Action, Judge, Verdict
+from agent_core.changes.verdicts import Action, Judge, Queued, Verdict
 from agent_core.events import DocumentChange, EditRejected, Event
 from agent_core.kernel import Clock
-from agent_core.kernel.errors import FileMissing, UsageError, WorkspaceError
+from agent_core.kernel.errors import UsageError, WorkspaceError
 from agent_core.session.change_record import ChangeRecord
+from agent_core.session.queued_rejections import QueuedRejections
 from agent_core.session.taking_back import TakingBack
 from agent_core.workspace import FileBytes, Files, FileText
 
@@ -78,6 +80,12 @@ class _Round:
             if known is None or _WORSE[status] > _WORSE[known.status]:
                 self.outcomes[at] = Outcome(wish=self.wishes[at], status=status, why=why)
 
+    def worst(self, job: "_Job") -> Status:
+        """Give what became of a file, all in all."""
+        numbers = {at for own in job.hunks.values() for at in own} | set(job.whole)
+        found = {self.outcomes[at].status for at in numbers if at in self.outcomes}
+        return "conflict" if "conflict" in found else "done" if found == {"done"} else "gone"
+
     def give_up(self, job: "_Job", status: Status, why: str) -> None:
         """Answer what was not answered yet."""
         numbers = {at for own in job.hunks.values() for at in own} | set(job.whole)
@@ -98,6 +106,32 @@ class _Job:
     """Numbers of the wishes that are about the whole file."""
 
 
+@dataclass(slots=True, kw_only=True)
+class _Due:
+    """A file of which something is to be judged, as it is at that moment."""
+
+    job: _Job
+    now: FileNow
+    verdict: Verdict | None
+    """None: nothing of it is left to be judged."""
+    trouble: str | None = None
+    """Why it could not be done."""
+
+    def answer(self, action: Action, round_: _Round) -> None:
+        """Say what became of the wishes."""
+        ids, whole = (self.verdict.hunks, self.verdict.whole) if self.verdict else ((), False)
+        states = {one.id: one.state for one in self.now.hunks}
+        for hunk, numbers in self.job.hunks.items():
+            status = _status(action, states.get(hunk), done=hunk in ids, trouble=self.trouble)
+            round_.answer(numbers, status, self.trouble)
+        if self.job.whole and not self.job.hunks:
+            nothing_left = self.now.whole is None
+            status = _status(
+                action, self.now.whole, done=whole or nothing_left, trouble=self.trouble
+            )
+            round_.answer(self.job.whole, status, self.trouble)
+
+
 class Review:
     """Takes the words of people, one after the other."""
 
@@ -107,6 +141,7 @@ class Review:
         files: Callable[[], Files],
         *,
         back: TakingBack,
+        queue: QueuedRejections,
         clock: Clock,
         say: Callable[[Event], object],
         tell_model: Callable[[Sequence[Rejected], str | None], Awaitable[None]],
@@ -117,6 +152,7 @@ class Review:
             record: Keeps what is decided.
             files: Those of the workspace, as they are now.
             back: Takes hunks back.
+            queue: Keeps what must wait.
             clock: For the time of verdicts.
             say: Tells events.
             tell_model: Lays words for the model aside.
@@ -128,6 +164,7 @@ class Review:
         self._say = say
         self._tell_model = tell_model
         self._turn = Lock()
+        self._queue = queue
 
     async def now(self, path: Path) -> FileNow | None:
         """Give a changed file as it is at this moment, in its editor or on the disk; None: the session never changed it."""
@@ -139,10 +176,8 @@ class Review:
         """Read a file; None: nothing is there."""
         try:
             return await self._files().read(path)
-        except FileMissing:
-            return None
         except WorkspaceError:
-            # A folder, or the system says no: in either case nothing of the file's text is there.
+            # Nothing there, a folder, or the system says no: in any case nothing of the file's text is.
             return None
 
     async def all(self) -> tuple[FileNow, ...]:
@@ -168,19 +203,20 @@ class Review:
         """
         round_ = _Round(wishes=wishes, note=note)
         later: list[tuple[Callable[[], Awaitable[object]], _Job]] = []
-        for action, job in await self._jobs(round_, sets):
-            wait = waits(job.path) if action == "reject" else None
-            if wait is None:
-                await self._do(action, job, round_)
-            else:
-                later.append((wait, job))
+        for action, jobs in groupby(await self._jobs(round_, sets), _action_of):
+            at_once: list[_Job] = []
+            for _, job in jobs:
+                wait = waits(job.path) if action == "reject" else None
+                if wait is None:
+                    at_once.append(job)
+                else:
+                    later.append((wait, job))
+            await self._do(action, at_once, round_)
         is_done = any(one.status == "done" for one in round_.outcomes.values())
         if round_.rejected or (note and is_done):
             await self._tell_model(round_.rejected, note)
             round_.rejected = []
-        for wait, job in later:
-            _ = await wait()
-            await self._do("reject", job, round_)
+        await self._do_later(later, round_)
         if round_.rejected:
             await self._tell_model(round_.rejected, note)
         return tuple(round_.outcomes[at] for at in range(len(wishes)))
@@ -188,6 +224,22 @@ class Review:
     async def accept(self, path: Path, ids: Iterable[str], *, whole: bool, by: Judge) -> None:
         """Write down that hunks of a file are accepted."""
         await self._record.judge(self._verdict(path, "accept", tuple(ids), whole=whole, by=by))
+
+    async def take_up(self) -> Sequence[tuple[Queued, Outcome]]:
+        """Do the rejections that waited for the end of a run when a process died; says what became of each."""
+        ends: list[tuple[Queued, Outcome]] = []
+        for queued in self._queue.take_left():
+            wish = Wish(action="reject", file=queued.path)
+            round_ = _Round(wishes=(wish,), note=queued.note)
+            hunks = {one: [0] for one in queued.hunks}
+            job = _Job(path=queued.path, hunks=hunks, whole=[0] * queued.whole)
+            await self._do("reject", [job], round_)
+            if round_.rejected:
+                await self._tell_model(round_.rejected, queued.note)
+            outcome = round_.outcomes.get(0, Outcome(wish=wish, status="gone"))
+            await self._queue.settle(queued, outcome.status)
+            ends.append((queued, outcome))
+        return ends
 
     # ------------------------------------------------------------------ which hunks are meant
 
@@ -213,37 +265,53 @@ class Review:
 
     # ------------------------------------------------------------------ doing it
 
-    async def _do(self, action: Action, job: _Job, round_: _Round) -> None:
-        async with self._turn:
-            now = await self.now(job.path)
-            if now is None:
-                round_.give_up(job, "gone", "the file is not known any more")
-                return
-            ids = tuple(one.id for one in now.hunks if one.id in job.hunks and one.is_pending)
-            whole = _whole(now, ids, is_named=bool(job.whole))
-            trouble: str | None = None
-            if ids or whole:
-                verdict = self._verdict(job.path, action, ids, whole=whole, note=round_.note)
-                if action == "reject":
-                    trouble = await self._reject(now, verdict, round_)
-                else:
-                    await self._record.judge(verdict)
-        states = {one.id: one.state for one in now.hunks}
-        for hunk, numbers in job.hunks.items():
-            status = _status(action, states.get(hunk), done=hunk in ids, trouble=trouble)
-            round_.answer(numbers, status, trouble)
-        if job.whole and not job.hunks:
-            nothing_left = now.whole is None
-            status = _status(action, now.whole, done=whole or nothing_left, trouble=trouble)
-            round_.answer(job.whole, status, trouble)
+    async def _do_later(
+        self, later: Sequence[tuple[Callable[[], Awaitable[object]], _Job]], round_: _Round
+    ) -> None:
+        """Do what must wait; written down before, for whoever asked may be gone by then, and so may this process."""
+        queued = [
+            await self._queue.put(job.path, job.hunks, whole=bool(job.whole), note=round_.note)
+            for _, job in later
+        ]
+        for one, (wait, job) in zip(queued, later, strict=True):
+            _ = await wait()
+            await self._do("reject", [job], round_)
+            await self._queue.settle(one, round_.worst(job))
 
-    async def _reject(self, now: FileNow, verdict: Verdict, round_: _Round) -> str | None:
-        trouble = await self._back.take(now, verdict, self.look)
-        if trouble is None:
-            hunks = tuple(one for one in now.hunks if one.id in verdict.hunks)
-            round_.rejected.append(Rejected(file=now, hunks=hunks, whole=verdict.whole))
-            self._say_rejected(now, hunks)
-        return trouble
+    async def _do(self, action: Action, jobs: Sequence[_Job], round_: _Round) -> None:
+        async with self._turn:
+            due = [one for job in jobs if (one := await self._due(action, job, round_)) is not None]
+            if action == "reject":
+                await self._reject([one for one in due if one.verdict is not None], round_)
+            else:
+                for one in due:
+                    if one.verdict is not None:
+                        await self._record.judge(one.verdict)
+        for one in due:
+            one.answer(action, round_)
+
+    async def _due(self, action: Action, job: _Job, round_: _Round) -> _Due | None:
+        """Say what a file is at this moment, and what of it is to be judged."""
+        now = await self.now(job.path)
+        if now is None:
+            round_.give_up(job, "gone", "the file is not known any more")
+            return None
+        ids = tuple(one.id for one in now.hunks if one.id in job.hunks and one.is_pending)
+        whole = _whole(now, ids, is_named=bool(job.whole))
+        if not ids and not whole:
+            return _Due(job=job, now=now, verdict=None)
+        verdict = self._verdict(job.path, action, ids, whole=whole, note=round_.note)
+        return _Due(job=job, now=now, verdict=verdict)
+
+    async def _reject(self, due: Sequence[_Due], round_: _Round) -> None:
+        rejections = [(one.now, one.verdict) for one in due if one.verdict is not None]
+        troubles = await self._back.take_all(rejections, self.look)
+        for one, (now, verdict), trouble in zip(due, rejections, troubles, strict=True):
+            one.trouble = trouble
+            if trouble is None:
+                hunks = tuple(hunk for hunk in now.hunks if hunk.id in verdict.hunks)
+                round_.rejected.append(Rejected(file=now, hunks=hunks, whole=verdict.whole))
+                self._say_rejected(now, hunks)
 
     def _verdict(
         self,
@@ -295,6 +363,10 @@ def check_wishes(wishes: Sequence[Wish], note: str | None) -> None:
     if len(wishes) > MOST_WISHES:
         message = f"{len(wishes)} decisions at once, at most {MOST_WISHES}; name a file or the change set instead"
         raise UsageError(message)
+
+
+def _action_of(job: tuple[Action, _Job]) -> Action:
+    return job[0]
 
 
 def _chosen(

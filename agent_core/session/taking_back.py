@@ -1,21 +1,27 @@
 """Takes rejected hunks out of files again: the reverse edit, through the editor when it has the file open."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
+from agent_core.changes import Contents, FileVersion
 from agent_core.changes.following import FileNow
 from agent_core.changes.hunks import taken_back
+from agent_core.changes.raw import RawFiles
 from agent_core.changes.verdicts import Verdict
 from agent_core.kernel.errors import StaleText, WorkspaceError
+from agent_core.kernel.shield import uncancelled
 from agent_core.session.changes import Author, RecordedFiles
-from agent_core.workspace import FileBytes, FileText
+from agent_core.workspace import FileBytes, FileText, Write, Written
+from agent_core.workspace.text import encode_text
 
 TRIES: Final = 3
 """How often it is tried again when somebody changes the file meanwhile."""
 
 Look = Callable[[Path], Awaitable[FileText | FileBytes | None]]
+Rejection: TypeAlias = tuple[FileNow, Verdict]
+"""What is to be taken back, and the file as it is."""
 
 
 class TakingBack:
@@ -27,6 +33,8 @@ class TakingBack:
         *,
         at: Callable[[Path, str | None], Awaitable[FileNow | None]],
         new_id: Callable[[], str],
+        raw: Callable[[], RawFiles | None],
+        contents: Contents,
     ) -> None:
         """Begin.
 
@@ -34,10 +42,49 @@ class TakingBack:
             files: Those of the workspace, their changes kept and told.
             at: Gives a file as it is while it holds a text.
             new_id: For the edits.
+            raw: Puts bytes back; None: what is no text in UTF-8 cannot be.
+            contents: Where older versions are kept.
         """
+        self._raw = raw
+        self._contents = contents
         self._files = files
         self._at = at
         self._new_id = new_id
+
+    async def take_all(self, rejections: Sequence[Rejection], look: Look) -> Sequence[str | None]:
+        """Take hunks out of several files, each once: open documents by one edit where that can be; else as `take` does."""
+        edit = self._new_id()
+        writes: dict[Path, Write] = {}
+        for now, verdict in rejections:
+            if (write := await self._open_text(now, verdict, look)) is not None:
+                writes[now.path] = write
+        ends: dict[Path, WorkspaceError | None] = {}
+
+        async def heard(one: Write, outcome: Written | WorkspaceError) -> None:
+            ends[one.path] = outcome if isinstance(outcome, WorkspaceError) else None
+
+        if len(writes) > 1:
+            verdicts = {now.path: replace(verdict, edit=edit) for now, verdict in rejections}
+            files = self._files(Author(edit=edit, by="reject", verdicts=verdicts))
+            await files.write_all(tuple(writes.values()), heard=heard)
+        troubles: list[str | None] = []
+        for now, verdict in rejections:
+            end = ends.get(now.path)
+            if now.path not in ends or isinstance(end, StaleText):
+                troubles.append(await self.take(now, verdict, look))
+            else:
+                troubles.append(None if end is None else str(end))
+        return troubles
+
+    async def _open_text(self, now: FileNow, verdict: Verdict, look: Look) -> Write | None:
+        """Give the write that takes hunks out of an open document; None: it is none, or that is not all."""
+        found = await look(now.path)
+        if not isinstance(found, FileText) or found.source != "buffer" or found.text != now.text:
+            return None
+        if verdict.whole or not verdict.hunks:
+            return None
+        text, _ = taken_back(found.text, now.hunks, verdict.hunks)
+        return Write(path=now.path, text=text, base=found)
 
     async def take(self, now: FileNow, verdict: Verdict, look: Look) -> str | None:
         """Take hunks out of a file, or the file itself away; gives why that could not be done."""
@@ -63,7 +110,9 @@ class TakingBack:
         self, now: FileNow, verdict: Verdict, found: FileText | FileBytes | None
     ) -> str | None:
         assert verdict.edit is not None  # noqa: S101 - given in `take`
-        files = self._files(Author(edit=verdict.edit, by="reject", verdict=verdict))
+        names = {now.path, now.origin or now.path}
+        verdicts = dict.fromkeys(names, verdict)
+        files = self._files(Author(edit=verdict.edit, by="reject", verdicts=verdicts))
         if found is None:
             return await self._brought_back(now, verdict, files)
         if isinstance(found, FileText) and now.text is not None and found.text != now.text:
@@ -89,10 +138,31 @@ class TakingBack:
     ) -> str | None:
         """Write a file again that the agent deleted."""
         first = now.first
-        if now.op != "delete" or first is None or now.text is None:
+        if now.op != "delete" or first is None:
             return f"{now.path} is not there any more"
-        if first.encoding != "utf-8" or first.bom:
-            return f"{now.path} had the encoding {first.encoding}; restore the checkpoint before it instead"
+        if not first.is_text or first.encoding != "utf-8" or first.bom:
+            return await self._put_back(now, first, verdict, files)
+        if now.text is None:
+            return f"{now.path} is not there any more, and what it held was not kept"
         text, _ = taken_back(now.text, now.hunks, verdict.hunks)
         _ = await files.write(now.origin or now.path, text, base=None)
         return None
+
+    async def _put_back(
+        self, now: FileNow, first: FileVersion, verdict: Verdict, files: RecordedFiles
+    ) -> str | None:
+        """Write a file again whose bytes are not those of its text in UTF-8."""
+        raw, path = self._raw(), now.origin or now.path
+        data = None if first.content is None else await self._contents.get(first.content)
+        if raw is None or data is None:
+            return f"{now.path} is not there any more, and what it held was not kept"
+        if first.is_text and now.text is not None:
+            text, _ = taken_back(now.text, now.hunks, verdict.hunks)
+            data = encode_text(text, encoding=first.encoding, bom=first.bom)
+        await uncancelled(_put_and_tell(raw, path, data, files))
+        return None
+
+
+async def _put_and_tell(raw: RawFiles, path: Path, data: bytes, files: RecordedFiles) -> None:
+    await raw.put_bytes(path, data, base=None)
+    await files.found_again(path)

@@ -12,12 +12,14 @@ from agent_core.workspace.port import (
     Files,
     FileStat,
     FileText,
+    Heard,
     Killed,
     Process,
     ProcessEnd,
     Processes,
     Source,
     Workspace,
+    Write,
     Written,
 )
 
@@ -33,6 +35,7 @@ __all__ = [
     "FileStat",
     "FileText",
     "Files",
+    "Heard",
     "Killed",
     "PermissionPolicy",
     "Process",
@@ -42,5 +45,6 @@ __all__ = [
     "Source",
     "Verdict",
     "Workspace",
+    "Write",
     "Written",
 ]

@@ -1,11 +1,12 @@
 """The ports through which tools see files and start processes, wherever those are."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias
 
+from agent_core.kernel.errors import WorkspaceError
 from agent_core.workspace.permission import Needs
 
 Source = Literal["buffer", "disk"]
@@ -116,6 +117,19 @@ class Written:
     """The whole text that is there now; None: the text that was asked for."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """One of several writes, as the arguments of `Files.write` have it."""
+
+    path: Path
+    text: str
+    base: FileText | None
+
+
+Heard: TypeAlias = Callable[[Write, Written | WorkspaceError], Awaitable[None]]
+"""Is told what became of a write."""
+
+
 class Files(Protocol):
     """The files of a workspace.
 
@@ -196,6 +210,19 @@ class Files(Protocol):
             EditConflicted: The user changed the same lines in the editor; nothing was written.
             EditRefused: The editor refused; its text is as it was.
             EditUnverified: Nobody can say whether it landed.
+        """
+        ...
+
+    async def write_all(self, writes: Sequence[Write], *, heard: Heard) -> None:
+        """Write several files, each as `write` does: one that fails keeps no other from being written.
+
+        What one editor has open becomes one edit there, and so one step of undo, if that editor applies such an edit
+        whole or not at all.
+
+        Args:
+            writes: Each of another file.
+            heard: Awaited once for each write, as soon as it is known what became of it, in any order; of several at
+                a time. Whoever cancels this hears of each that was done until then, and no more of the others.
         """
         ...
 

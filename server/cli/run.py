@@ -134,6 +134,7 @@ async def _run(options: argparse.Namespace, environment: Environment, prompt: st
     failure: TillerError | None = None
     async with open_or_copy(_request(options, environment)) as session:
         view = _view(options, environment, session)
+        await session.changes.take_up()
         async with anyio.create_task_group() as group:
             await group.start(_watch_signals, session, ending, group)
             if _is_attended():

@@ -88,9 +88,7 @@ def _changes_of(change: Message) -> list[Json] | None:
     """Give the changes of a message, or None when one of them cannot be followed."""
     told = [as_object(one) for one in as_list((change.params or {}).get("contentChanges"))]
     whole = [one for one in told if one is not None and _is_sound(one)]
-    version = _version_of(change)
-    is_sound = whole and len(whole) == len(told) and isinstance(version, int)
-    return whole if is_sound and not isinstance(version, bool) else None
+    return whole if whole and len(whole) == len(told) else None
 
 
 def _is_sound(change: Json) -> bool:

@@ -36,6 +36,12 @@ class Abilities:
     """It saves documents when it is asked to."""
     reloads: bool
     """Documents without unsaved text follow the disk by themselves."""
+    edits_together: bool
+    """An LSP edit of several documents is applied whole or not at all."""
+    tells_of_each: bool
+    """`agent/edit/apply` tells of each of several documents what became of it."""
+    saves_refactorings: bool
+    """An LSP edit of several documents that calls itself a refactoring is saved."""
     prefers_disk: bool
     """The user wants documents without unsaved text to be edited on the disk."""
     opens_closed: bool = False
@@ -49,6 +55,11 @@ class Abilities:
     diagnoses: bool = False
     """It gives the problems that it shows, and says of which version they are."""
 
+    @property
+    def gathers(self) -> bool:
+        """Several documents may be changed by one edit: what is told of it holds for each of them."""
+        return self.edits_together or self.tells_of_each
+
 
 def abilities_of(params: Mapping[str, Any], quirks: Quirks) -> Abilities:
     """Read the params of `initialize`; what is missing or misshapen counts as not offered."""
@@ -60,6 +71,7 @@ def abilities_of(params: Mapping[str, Any], quirks: Quirks) -> Abilities:
     workspace = _under(capabilities, "workspace")
     edit = _under(workspace, "workspaceEdit")
     declared = edit.get("documentChanges") is True
+    versions = declared or quirks.document_changes
     requests = _is_offered(agent.get("edit"))
     by_lsp = workspace.get("applyEdit") is True
     kinds = as_array(edit.get("resourceOperations")) or ()
@@ -71,10 +83,13 @@ def abilities_of(params: Mapping[str, Any], quirks: Quirks) -> Abilities:
         saves_edits=_is_offered(_under(agent, "edit").get("save")),
         review=_review(_under(options, "edit").get("review"), _under(agent, "edit").get("review")),
         reads=_is_offered(_under(agent, "documents").get("read")),
-        takes_versions=declared or quirks.document_changes,
+        takes_versions=versions,
         least_version=1 if quirks.zero_unchecked else 0,
         saves=_is_offered(_under(agent, "documents").get("save")),
         reloads=quirks.auto_reload,
+        edits_together=by_lsp and versions and quirks.multi_doc_edit,
+        tells_of_each=requests and _is_offered(_under(agent, "edit").get("perDocumentResult")),
+        saves_refactorings=quirks.save_via_refactoring and edit.get("metadataSupport") is True,
         shows=frozenset(
             f"agent/{name}" for name in ("permission", "question") if _is_offered(agent.get(name))
         ),

@@ -1,5 +1,6 @@
 """The language server of one connection: what is registered before anything heavy is loaded."""
 
+import importlib
 import logging
 from collections.abc import Callable
 from enum import Enum
@@ -9,7 +10,8 @@ from typing import Any, Final, cast
 from lsprotocol import types
 
 from server import VERSION
-from server.lsp.codec import as_array, as_object
+from server.lsp.codec import as_object
+from server.lsp.document_params import changed_params, opened_params
 from server.lsp.documents import Mirror
 from server.lsp.folders import Folders
 from server.lsp.names import COMMANDS, METHODS, TOLD, server_capability
@@ -20,14 +22,6 @@ from server.lsp.runtime import Runtime
 CODE_ACTION: Final = "quickfix.tiller"
 
 _log = logging.getLogger(__name__)
-
-
-def without_nulls(change: object) -> object:
-    """Take a null `range` or `rangeLength` for one that was left out: the change is the whole text."""
-    members = as_object(change)
-    if members is None:
-        return change
-    return {name: value for name, value in members.items() if value is not None}
 
 
 class App:
@@ -70,13 +64,14 @@ class App:
 
         @connection.feature(types.TEXT_DOCUMENT_DID_OPEN)
         def did_open(params: types.DidOpenTextDocumentParams) -> None:
-            mirror.did_open(params)
+            mirror.did_open(params, version=params.text_document.version)
 
         @connection.feature(types.TEXT_DOCUMENT_DID_CHANGE)
         def did_change(params: types.DidChangeTextDocumentParams) -> None:
-            mirror.did_change(params)
+            mirror.did_change(params, version=params.text_document.version)
 
-        # Raw wins over typed: some clients send null where they mean "left out".
+        # Raw wins over typed: some clients send null where they mean "left out", or versions that are none.
+        connection.add_agent_notification(types.TEXT_DOCUMENT_DID_OPEN, self._did_open)
         connection.add_agent_notification(types.TEXT_DOCUMENT_DID_CHANGE, self._did_change)
 
         connection.add_agent_notification(
@@ -125,12 +120,15 @@ class App:
         self.folders.began(self.connection.client_params)
         self._runtime.warm_up()
 
+    async def _did_open(self, params: dict[str, Any]) -> None:
+        told, version = opened_params(params)
+        read = self.connection.protocol.read(types.TEXT_DOCUMENT_DID_OPEN, told)
+        self.mirror.did_open(read, version=version)
+
     async def _did_change(self, params: dict[str, Any]) -> None:
-        changes = as_array(params.get("contentChanges")) or []
-        cleaned = {**params, "contentChanges": [without_nulls(change) for change in changes]}
-        self.mirror.did_change(
-            self.connection.protocol.read(types.TEXT_DOCUMENT_DID_CHANGE, cleaned)
-        )
+        told, version = changed_params(params)
+        read = self.connection.protocol.read(types.TEXT_DOCUMENT_DID_CHANGE, told)
+        self.mirror.did_change(read, version=version)
 
     async def _notebook(self, take: Callable[[str], None], params: dict[str, Any]) -> None:
         """Note which notebooks are open; their cells are nobody's business."""
@@ -151,8 +149,12 @@ class App:
         return await self._runtime.feature(method).run(front, params)
 
     async def _code_actions(self, params: dict[str, Any]) -> object:
-        # While the agent is being loaded it has changed nothing.
-        return [] if self._front is None else self._front.review.hints.actions(params)
+        if self._front is None:
+            # While the agent is being loaded it has changed nothing.
+            return []
+        proposed = importlib.import_module("server.lsp.proposed")
+        hints = self._front.review.hints.actions(params)
+        return [*hints, *await proposed.actions(self._front, params)]
 
     async def _command(self, command: str, arguments: tuple[Any, ...]) -> object:
         front = await self.front()

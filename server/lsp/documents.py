@@ -23,6 +23,8 @@ ENCODINGS: Final[Mapping[str, Encoding]] = {
     "utf-32": "utf-32",
 }
 
+MOST_TOLD: Final = 32
+"""Of more changes that are told at once nobody asks in which order they came."""
 _ANY: Final = ""
 """Stands for every document; no URI is empty."""
 _HALF: Final = re.compile("[\ud800-\udfff]")
@@ -39,8 +41,9 @@ class Document:
     """As the URI spells it, links not followed; None when it is no file."""
     language: str
     lines: Lines
-    version: int
-    """The editor's own count, which may start anywhere and begin again when the document is opened again."""
+    version: int | None
+    """The editor's own count, which may start anywhere and begin again when the document is opened again. None: it gives
+    none."""
     epoch: int
     """Counts what this editor has opened: with it a version means one text."""
     revision: int
@@ -49,8 +52,12 @@ class Document:
     """When it was opened, changed or looked at last, in seconds of the mirror's clock."""
     changed_at: float = -math.inf
     """When it was changed last; opening is no change."""
+    is_counted: bool = True
+    """Every version so far was greater than the one before."""
     taken: int | None = None
     """Up to this version changes are in the text already, although they were not told yet."""
+    told: Sequence[types.TextDocumentContentChangeEvent] = ()
+    """The changes that made it of the one before, where several were told at once, but not very many."""
     _digest: list[str] = field(default_factory=list[str], init=False, repr=False)
 
     @property
@@ -67,6 +74,14 @@ class Document:
 
 
 Listener: TypeAlias = Callable[[Document | None], None]
+
+
+def passed(before: Document, after: Document) -> Sequence[Lines]:
+    """Give the texts that a document had from one state to the next, both included, as far as that is known."""
+    texts = [before.lines]
+    for change in after.told[:-1]:
+        texts.append(_followed(Lines(texts[-1].text, before.lines.encoding), [change]))
+    return [*texts, after.lines]
 
 
 def hash_of(text: str) -> str:
@@ -105,8 +120,13 @@ class Mirror:
 
     # ------------------------------------------------------------------ what the editor tells
 
-    def did_open(self, params: types.DidOpenTextDocumentParams) -> None:
-        """Take a document in; one that is open already begins anew."""
+    def did_open(self, params: types.DidOpenTextDocumentParams, *, version: int | None) -> None:
+        """Take a document in; one that is open already begins anew.
+
+        Args:
+            params: As they were told, but for the version, which may be more than they can hold.
+            version: None: the editor gives none.
+        """
         item = params.text_document
         self._epoch += 1
         self._keep(
@@ -115,41 +135,50 @@ class Mirror:
                 path=_path_of(item.uri),
                 language=str(item.language_id),
                 lines=Lines(_mended(item.text), self._encoding),
-                version=item.version,
+                version=version,
+                is_counted=version is not None,
                 epoch=self._epoch,
                 revision=self._next_revision(),
                 touched_at=self.clock(),
             )
         )
 
-    def did_change(self, params: types.DidChangeTextDocumentParams) -> None:
-        """Follow the changes, each of which refers to the text after the one before."""
-        uri, version = params.text_document.uri, params.text_document.version
+    def did_change(self, params: types.DidChangeTextDocumentParams, *, version: int | None) -> None:
+        """Follow the changes, each of which refers to the text after the one before; `version` as in `did_open`."""
+        uri = params.text_document.uri
         before = self._open.get(uri)
         if before is None:
             _log.warning("A change of %r was ignored: it is not open.", uri)
             return
-        if before.taken is not None and version <= before.taken:
+        if before.taken is not None and version is not None and version <= before.taken:
             return
-        if version <= before.version:
-            _log.info("The version of %r went from %d to %d.", uri, before.version, version)
+        is_counted = _is_after(version, before.version)
+        if before.is_counted and not is_counted:
+            _log.info("The version of %r went from %s to %s.", uri, before.version, version)
         now = self.clock()
         self._keep(
             replace(
                 before,
                 lines=_followed(before.lines, params.content_changes),
                 version=version,
+                is_counted=before.is_counted and is_counted,
                 revision=self._next_revision(),
                 touched_at=now,
                 changed_at=now,
                 taken=None,
+                told=params.content_changes if 1 < len(params.content_changes) <= MOST_TOLD else (),
             )
         )
 
     def take(self, uri: str, text: str, *, version: int) -> None:
-        """Take the text that an editor gave when it was asked; changes up to that version may still be told, and are in it."""
+        """Take the text that an editor gave when it was asked; changes up to that version may still be told, and are in it.
+
+        Where versions do not count up nobody can say which changes those are: there the text is left as it is.
+        """
         before = self._open.get(uri)
-        if before is None or version < before.version or text == before.text:
+        if before is None or text == before.text or not before.is_counted:
+            return
+        if before.version is None or version < before.version:
             return
         _log.warning("The text of %r was not told in time; what the editor gave is taken.", uri)
         now = self.clock()
@@ -161,6 +190,7 @@ class Mirror:
                 revision=self._next_revision(),
                 changed_at=now,
                 taken=version,
+                told=(),
             )
         )
 
@@ -254,6 +284,10 @@ class Mirror:
     def _next_revision(self) -> int:
         self._revision += 1
         return self._revision
+
+
+def _is_after(version: int | None, before: int | None) -> bool:
+    return version is not None and before is not None and version > before
 
 
 def _revision(document: Document | None) -> int | None:

@@ -1,6 +1,6 @@
 """`agent/edit/apply`, for editors that take edits with their preconditions: what is asked, and what is read of the answer; pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from agent_core.workspace.origin import EditOrigin
@@ -14,17 +14,17 @@ STALE: Final = "the document has another version or text than the edit was made 
 
 
 def edit_request(
-    document: Document,
+    documents: Sequence[Document],
     change: Mapping[str, object],
     *,
     label: str,
     origin: EditOrigin | None,
     abilities: Abilities,
 ) -> dict[str, object]:
-    """Give the params for an edit of one document.
+    """Give the params for an edit.
 
     Args:
-        document: As it must be when the edit is applied.
+        documents: Those that it changes, as they must be when it is applied.
         change: LSP's `WorkspaceEdit`.
         label: What the user may read in the undo menu.
         origin: Whose edit it is, where somebody said so.
@@ -41,11 +41,12 @@ def edit_request(
         "workspaceEdit": change,
         "pre": [
             {
-                "uri": document.uri,
-                "version": document.version,
-                "sha256": document.sha256,
+                "uri": one.uri,
+                "version": one.version,
+                "sha256": one.sha256,
                 "exists": True,
             }
+            for one in documents
         ],
         "save": "ifWasClean" if abilities.saves_edits else "never",
         "review": abilities.review,
@@ -53,11 +54,18 @@ def edit_request(
     }
 
 
-def edit_answer(result: object) -> Answer:
-    """Read what the editor says of its one document."""
+def edit_answers(result: object, documents: Sequence[Document]) -> Sequence[Answer]:
+    """Read what the editor says of each document."""
     told = as_array((as_object(result) or {}).get("documents")) or ()
-    # One was asked for: how its URI is spelt in the answer does not matter.
-    outcome = (as_object(told[0]) or {}) if len(told) == 1 else {}
+    outcomes = [as_object(one) or {} for one in told]
+    if len(outcomes) == len(documents) == 1:
+        # One was asked for: how its URI is spelt in the answer does not matter.
+        return [_answer(outcomes[0])]
+    by_uri = {str(one.get("uri")): one for one in outcomes}
+    return [_answer(by_uri.get(document.uri, {})) for document in documents]
+
+
+def _answer(outcome: Mapping[str, object]) -> Answer:
     why = outcome.get("why")
     reason = why if isinstance(why, str) else ""
     match outcome.get("status"):

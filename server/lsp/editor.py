@@ -1,11 +1,11 @@
 """One editor as edits see it: its documents, what it can do, and how it is asked."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import anyio
 from anyio import to_thread
@@ -17,10 +17,15 @@ from server.lsp.attention import Attention
 from server.lsp.codec import as_object
 from server.lsp.documents import Document, Mirror
 from server.lsp.edit_outcome import Answer, Found, find_edit
-from server.lsp.editor_requests import Client, EditorRequests, Timing
+from server.lsp.editor_requests import Client, DocumentEdit, EditorRequests, Timing
 from server.lsp.landing import Landing, Step, find_step
 from server.lsp.positions import positions
 from server.lsp.quirks import name_of, quirks_of, wire_name
+
+CHANGED: Final = Answer(applied=False, reason="it changed before the edit was sent")
+
+Send: TypeAlias = Callable[[DocumentEdit], Awaitable[Answer]]
+"""Passes an edit on to the editor, and gives what it says."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,6 +71,8 @@ class Editor:
         self.attention: Final = Attention()
         self._timing = timing
         self._turns = PathLocks()
+        self.gathering: Final = anyio.Lock()
+        """Held while an edit of several documents is under way."""
         self._notes: dict[str, Notes] = {}
 
     @classmethod
@@ -133,7 +140,9 @@ class Editor:
                 return
             _ = await mirror.changed(now.uri, after=now.revision, timeout_s=left)
 
-    async def apply(self, document: Document, target: str, *, label: str) -> Report:
+    async def apply(
+        self, document: Document, target: str, *, send: Send, was_clean: bool
+    ) -> Report:
         """Ask for the edit that gives a document another text, and look what came of it.
 
         Takes a bounded time. A caller that is cancelled meanwhile should finish this first: the edit is out.
@@ -141,20 +150,20 @@ class Editor:
         Args:
             document: As it was when the edit was made; the edit is for this version only.
             target: The text that it shall have.
-            label: What the user may read in the undo menu.
+            send: Passes the edit on.
+            was_clean: Nothing in the document is unsaved.
         """
         edits, told = await to_thread.run_sync(_text_edits, document, target)
-        now = self.mirror.get(document.uri)
-        if now is None or now.revision != document.revision:
-            answer = Answer(applied=False, reason="it changed before the edit was sent")
-            return await self._compared(document, target, answer)
+        if not self.is_current(document):
+            return await self._compared(document, target, CHANGED)
         scope = anyio.CancelScope()
         asked_at = anyio.current_time()
         landing = Landing(document, target, scope=scope, grace_s=self._timing.verify_s)
         with self.mirror.watch(document.uri, landing.see):
             answer = Answer(applied=None)
             with scope:
-                answer = await self.requests.edit(document, told, label=label)
+                part = DocumentEdit(document=document, edits=told, was_clean=was_clean)
+                answer = await send(part)
             end = self._wait_until(answer, asked_at)
             report = await self._settle(document, answer, landing, edits, end=end)
             # The editor may not have told of a change; what it gives when it is asked is the last word.
@@ -162,12 +171,16 @@ class Editor:
                 return await self._report(document, answer, landing, edits)
             return report
 
+    def is_current(self, document: Document) -> bool:
+        """Tell whether a document is as far as is known what it was."""
+        now = self.mirror.get(document.uri)
+        return now is not None and now.revision == document.revision
+
     async def gone(self, document: Document) -> None:
         """Wait until a document is closed or another one, but no longer than a refusal may take."""
-        now = self.mirror.get(document.uri)
-        if now is not None and now.revision == document.revision:
+        if self.is_current(document):
             wait_s = self._timing.refused_s
-            _ = await self.mirror.changed(now.uri, after=now.revision, timeout_s=wait_s)
+            _ = await self.mirror.changed(document.uri, after=document.revision, timeout_s=wait_s)
 
     async def _reread(self, document: Document) -> bool:
         """Ask for the text of a document; tell whether that brought anything new."""

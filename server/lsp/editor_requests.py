@@ -1,7 +1,7 @@
 """What is asked of one editor about its documents and files, and what it answered."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -11,7 +11,7 @@ from server.lsp.abilities import Abilities
 from server.lsp.codec import as_array, as_object
 from server.lsp.documents import Document
 from server.lsp.edit_outcome import Answer
-from server.lsp.edit_request import EDIT_APPLY, edit_answer, edit_request
+from server.lsp.edit_request import EDIT_APPLY, edit_answers, edit_request
 from server.lsp.rpc import METHOD_NOT_FOUND, RpcError
 
 APPLY_EDIT: Final = "workspace/applyEdit"
@@ -20,6 +20,7 @@ SHOW: Final = "window/showDocument"
 READ: Final = "agent/documents/read"
 DIAGNOSTICS: Final = "agent/diagnostics"
 
+_NOTHING: Final[Mapping[str, object]] = {}
 _log = logging.getLogger(__name__)
 
 
@@ -34,6 +35,18 @@ class Client(Protocol):
     async def request(self, method: str, params: object = None, *, timeout_s: float | None) -> Any:
         """Ask the client; raises RpcError, TimeoutError or ConnectionError."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentEdit:
+    """What an edit does to one document."""
+
+    document: Document
+    """As it was when the edit was made."""
+    edits: list[dict[str, object]]
+    """As LSP has them."""
+    was_clean: bool
+    """Nothing in the document is unsaved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,34 +83,77 @@ class EditorRequests:
         self._abilities = abilities
         self._timing = timing
 
-    async def edit(
-        self, document: Document, edits: list[dict[str, object]], *, label: str
-    ) -> Answer:
+    async def edit(self, one: DocumentEdit, *, label: str) -> Answer:
         """Ask for an edit of one document, for the version that it has.
 
         Args:
-            document: As it was when the edit was made.
-            edits: As LSP has them.
+            one: The edit.
             label: What the user may read in the undo menu.
         """
         if not (self._abilities.takes_versions or self._abilities.takes_requests):
-            return await self._ask_for({"changes": {document.uri: edits}}, label)
-        version = max(document.version, self._abilities.least_version)
-        target = {"uri": document.uri, "version": version}
-        change = {"documentChanges": [{"textDocument": target, "edits": edits}]}
-        if not self._abilities.takes_requests:
-            return await self._ask_for(change, label)
+            return await self._ask_for({"changes": {one.document.uri: one.edits}}, label)
+        change = self._change([one])
+        if self._abilities.takes_requests:
+            answers = await self._request_for([one], change, label)
+            if answers is not None:
+                return answers[0]
+        return await self._ask_for(change, label)
+
+    async def edit_all(
+        self, parts: Sequence[DocumentEdit], *, label: str
+    ) -> Sequence[Answer] | None:
+        """Ask for one edit of several documents, of an editor whose abilities allow that.
+
+        Returns:
+            What is said of each; None: the editor has done nothing, perhaps because of one of them. The others may be
+            asked for again.
+        """
+        change = self._change(parts)
+        if self._abilities.tells_of_each:
+            answers = await self._request_for(parts, change, label)
+            if answers is not None:
+                return answers
+        if not self._abilities.edits_together:
+            return None
+        is_clean = all(one.was_clean for one in parts)
+        saves = self._abilities.saves_refactorings and len(parts) > 1 and is_clean
+        more = {"metadata": {"isRefactoring": True}} if saves else {}
+        answer = await self._ask_for(change, label, more)
+        return None if answer.is_about_versions else [answer] * len(parts)
+
+    def _change(self, parts: Sequence[DocumentEdit]) -> Mapping[str, object]:
+        changes = [
+            {
+                "textDocument": {
+                    "uri": one.document.uri,
+                    "version": self._named(one.document.version),
+                },
+                "edits": one.edits,
+            }
+            for one in parts
+        ]
+        return {"documentChanges": changes}
+
+    def _named(self, version: int | None) -> int | None:
+        least = self._abilities.least_version
+        return least if version is not None and 0 <= version < least else version
+
+    async def _request_for(
+        self, parts: Sequence[DocumentEdit], change: Mapping[str, object], label: str
+    ) -> Sequence[Answer] | None:
+        """Ask by `agent/edit/apply`; None: the editor does not know it after all."""
+        documents = [one.document for one in parts]
         params = edit_request(
-            document, change, label=label, origin=edit_origin(), abilities=self._abilities
+            documents, change, label=label, origin=edit_origin(), abilities=self._abilities
         )
         try:
-            return edit_answer(await self._within_time(EDIT_APPLY, params))
+            return edit_answers(await self._within_time(EDIT_APPLY, params), documents)
         except RpcError as error:
-            if error.code != METHOD_NOT_FOUND:
-                return Answer(applied=False, reason=error.message)
+            if error.code == METHOD_NOT_FOUND:
+                return None
+            return [Answer(applied=False, reason=error.message)] * len(parts)
         except _NoAnswerError as error:
-            return Answer(applied=None, reason=str(error))
-        return await self._ask_for(change, label)
+            return [Answer(applied=None, reason=str(error))] * len(parts)
 
     async def operate(self, operation: Mapping[str, object], *, label: str) -> Answer:
         """Ask for one operation on files, and give what the editor says of it; the disk tells whether it is true.
@@ -151,8 +207,10 @@ class EditorRequests:
         """Ask for the problems that it shows; raises RpcError, TimeoutError or ConnectionError."""
         return await self._client.request(DIAGNOSTICS, params, timeout_s=timeout_s)
 
-    async def _ask_for(self, change: Mapping[str, object], label: str) -> Answer:
-        params = {"label": label, "edit": change}
+    async def _ask_for(
+        self, change: Mapping[str, object], label: str, more: Mapping[str, object] = _NOTHING
+    ) -> Answer:
+        params = {"label": label, "edit": change, **more}
         try:
             result = await self._within_time(APPLY_EDIT, params)
         except RpcError as error:

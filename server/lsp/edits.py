@@ -1,6 +1,6 @@
 """Files as the agent sees them while editors are attached: open documents first, then the disk."""
 
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     asynccontextmanager,
@@ -11,12 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+import anyio
 from anyio import to_thread
 
 from agent_core.kernel import SessionId
 from agent_core.kernel.errors import (
     DocumentContention,
     FileMissing,
+    WorkspaceError,
 )
 from agent_core.workspace import (
     READ_LIMIT_BYTES,
@@ -28,9 +30,12 @@ from agent_core.workspace import (
     Files,
     FileStat,
     FileText,
+    Heard,
+    Write,
     Written,
 )
 from agent_core.workspace.adapters.bytes_reader import BytesReader
+from agent_core.workspace.one_by_one import write_one_by_one
 from agent_core.workspace.origin import changing, edit_origin
 from server.lsp.buffers import Buffers, text_of
 from server.lsp.edit_checks import noted, over
@@ -38,6 +43,7 @@ from server.lsp.editor import Editor
 from server.lsp.file_operations import FileOperations
 from server.lsp.notebooks import check_no_notebook
 from server.lsp.open_edits import NEWER_ON_DISK, OpenEdits
+from server.lsp.together import Seat, Together
 
 
 class EditorFiles:
@@ -127,17 +133,70 @@ class EditorFiles:
 
     async def write(self, path: Path, text: str, *, base: FileText | None) -> Written:
         """Write a whole text: an open document by an edit of its editor, anything else on the disk."""
+        return await self._write(Write(path=path, text=text, base=base), None)
+
+    async def write_all(self, writes: Sequence[Write], *, heard: Heard) -> None:
+        """Write several texts: the documents of an editor by one edit, where that allows it; others one after the other."""
+        gathered: dict[Editor, dict[Path, Write]] = {}
+        for one in writes:
+            if (editor := await self._gatherer(one)) is not None:
+                _ = gathered.setdefault(editor, {}).setdefault(one.path, one)
+        together = [own for own in gathered.items() if len(own[1]) > 1]
+        for editor, own in together:
+            await self._write_together(editor, tuple(own.values()), heard)
+        done = {id(one) for _, own in together for one in own.values()}
+        left = [one for one in writes if id(one) not in done]
+        await write_one_by_one(self, left, heard=heard)
+
+    async def _gatherer(self, write: Write) -> Editor | None:
+        """Give the editor that has a file open and takes edits of several documents."""
+        if write.base is None or not any(one.abilities.gathers for one in self._buffers.editors):
+            return None
+        try:
+            await self._buffers.open_closed(write.path)
+            buffer = await self._buffers.find(write.path)
+        except WorkspaceError:
+            return None  # its own write says why
+        return buffer.editor if buffer and buffer.editor.abilities.gathers else None
+
+    async def _write_together(self, editor: Editor, writes: Sequence[Write], heard: Heard) -> None:
+        together = Together(editor, members=len(writes))
+
+        async def write(one: Write) -> None:
+            outcome: Written | WorkspaceError
+            with together.seat() as seat:
+                try:
+                    outcome = await self._write(one, seat)
+                except WorkspaceError as error:
+                    outcome = error
+            await heard(one, outcome)
+
+        async with editor.gathering:
+            try:
+                async with anyio.create_task_group() as group:
+                    group.start_soon(together.run)
+                    for one in writes:
+                        group.start_soon(write, one)
+            except ExceptionGroup as failed:
+                # Whoever writes several files sees what whoever writes one would.
+                raise failed.exceptions[0] from failed
+
+    async def _write(self, write: Write, seat: Seat | None) -> Written:
+        path = write.path
         with self._telling(path):
             await check_no_notebook(path, self._buffers.editors)
-            written = await self._write(path, text, base=base)
+            written = await self._landed(path, write.text, write.base, seat)
             if written.created:
                 await self._buffers.show(path)
             return written
 
-    async def _write(self, path: Path, text: str, *, base: FileText | None) -> Written:
+    async def _landed(
+        self, path: Path, text: str, base: FileText | None, seat: Seat | None
+    ) -> Written:
         if base is not None:
             await self._buffers.open_closed(path)
-        if (edited := await self.edits.write(path, text, base=base)) is not None:
+        edited = await self.edits.write(path, text, base=base, seat=seat)
+        if edited is not None:
             return edited
         written = await self._disk.write(path, text, base=await self._disk_base(path, base))
         return await self._noting_who_opened(written, text)

@@ -73,8 +73,8 @@ class _Shown:
     hints: dict[tuple[str, SessionId], Sequence[Hint]] = field(
         default_factory=dict[tuple[str, SessionId], Sequence[Hint]]
     )
-    told: dict[str, tuple[int, Sequence[Hint]]] = field(
-        default_factory=dict[str, tuple[int, Sequence[Hint]]]
+    told: dict[str, tuple[int | None, Sequence[Hint]]] = field(
+        default_factory=dict[str, tuple[int | None, Sequence[Hint]]]
     )
     """By document: the version that they were told for, and the hints."""
 
@@ -126,9 +126,7 @@ class Hints:
 
     def actions(self, params: Mapping[str, Any]) -> list[dict[str, JsonValue]]:
         """Give what can be done with the hunks on some lines of a document."""
-        context = as_object(params.get("context")) or {}
-        only = as_array(context.get("only"))
-        if only is not None and not any(_is_above(one) for one in only):
+        if not is_asked_for(params):
             return []
         uri = (as_object(params.get("textDocument")) or {}).get("uri")
         lines = as_object(params.get("range")) or {}
@@ -183,7 +181,7 @@ class Hints:
             if document is not None:
                 self._tell(key[0], document.version)
 
-    def _tell(self, uri: str, version: int) -> None:
+    def _tell(self, uri: str, version: int | None) -> None:
         hints = [one for (at, _), own in self._shown.hints.items() if at == uri for one in own]
         known = self._shown.told.get(uri)
         if (known is None and not hints) or (known is not None and known[1] == hints):
@@ -262,6 +260,12 @@ def _action(
             "arguments": [{"session": hint.session, **about}],
         },
     }
+
+
+def is_asked_for(params: Mapping[str, Any]) -> bool:
+    """Tell whether actions of our kind are wanted, by the params of `textDocument/codeAction`."""
+    only = as_array((as_object(params.get("context")) or {}).get("only"))
+    return only is None or any(_is_above(one) for one in only)
 
 
 def _is_above(kind: object) -> bool:

@@ -201,6 +201,8 @@ class Host:
 
     def _show(self, hosted: Hosted, front: Front) -> None:
         if front in hosted.fronts:
+            # Now that this client's documents are known.
+            self._holding.start(hosted.session.changes.take_up, what="what was left to reject")
             self._holding.start(lambda: front.show_runs(hosted), what="the progress of runs")
             self._holding.start(
                 lambda: front.dialogs.follow(

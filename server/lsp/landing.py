@@ -9,7 +9,7 @@ import anyio
 
 from agent_core.workspace.edits.merge import merge
 from agent_core.workspace.edits.minimal import Splice, minimal_edits
-from server.lsp.documents import Document
+from server.lsp.documents import Document, passed
 from server.lsp.positions import Lines
 
 MOST_STATES: Final = 256
@@ -51,7 +51,9 @@ class Landing:
         if document is None or self.step is not None or len(self._states) == MOST_STATES:
             return
         if document.text == self.target:
-            self.step = Step(before=self._states[-1], after=document)
+            before = self._states[-1]
+            if not document.told or before.text == self._states[0].text:
+                self.step = Step(before=before, after=document)
             # The text is the proof. The answer is waited for only so as not to leave it behind.
             deadline = anyio.current_time() + self._grace_s
             self._scope.deadline = min(self._scope.deadline, deadline)
@@ -86,10 +88,9 @@ def find_step(
     for before, after in changes:
         if after.text == before.text or after.epoch != before.epoch:
             continue
-        made = [_put_blindly(first, edits, before), _put_along(first, edits, before)]
-        moved = merge(first.text, target, before.text)
-        if not moved.conflicts:
-            made.append(moved.text)
+        if (step := _step_between(before, after, edits, first=first, target=target)) is not None:
+            return step
+        made = _made(before, edits, first=first, target=target)
         if after.text in made:
             return Step(before=before, after=after)
         text = min(made, key=lambda one: _distance(one, after.text))
@@ -97,6 +98,33 @@ def find_step(
         if is_closer and _is_brought(edits, before.text, after.text):
             lines = Lines(text, before.lines.encoding)
             return Step(before=before, after=replace(after, lines=lines))
+    return None
+
+
+def _made(
+    before: Document, edits: Sequence[Splice], *, first: Document, target: str
+) -> Sequence[str]:
+    """Give what editors may make of a text by an edit that was made for another."""
+    made = [_put_blindly(first, edits, before), _put_along(first, edits, before)]
+    moved = merge(first.text, target, before.text)
+    return made if moved.conflicts else [*made, moved.text]
+
+
+def _step_between(
+    before: Document, after: Document, edits: Sequence[Splice], *, first: Document, target: str
+) -> Step | None:
+    """Find the edit among changes that were told at once, in their order."""
+    if not after.told:
+        return None
+    states = [replace(after, lines=lines) for lines in passed(before, after)]
+    made = [_made(state, edits, first=first, target=target) for state in states[:-1]]
+    spans = [(start, end) for start in range(len(made)) for end in range(start + 1, len(states))]
+    # Editors tell of an edit piece by piece, or of the whole text.
+    usual = {1, len(edits)}
+    for start, end in sorted(spans, key=lambda span: span[1] - span[0] not in usual):
+        is_other = states[start].text != states[end].text
+        if is_other and states[end].text in made[start]:
+            return Step(before=states[start], after=states[end])
     return None
 
 

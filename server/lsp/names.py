@@ -68,6 +68,7 @@ COMMANDS: Final[tuple[str, ...]] = (
     "tiller.compact",
     "tiller.accept",
     "tiller.reject",
+    "tiller.apply",
     "tiller.restore",
     "tiller.trust",
 )

@@ -17,6 +17,7 @@ from server.lsp.edit_words import written_as
 from server.lsp.landed import LandedEdits
 from server.lsp.proposals import Proposals
 from server.lsp.rebase import Landed, Rebase
+from server.lsp.together import Seat
 
 UNSAVED: Final = "The edit is unsaved in the editor; programs still read the old file."
 DIRTY: Final = "Unsaved user edits present: the file was not saved for the user; programs still read the old file."
@@ -40,8 +41,16 @@ class OpenEdits:
         self.proposals: Final = Proposals()
         """What no editor could take."""
 
-    async def write(self, path: Path, text: str, *, base: FileText | None) -> Written | None:
+    async def write(
+        self, path: Path, text: str, *, base: FileText | None, seat: Seat | None = None
+    ) -> Written | None:
         """Write a whole text to an open document; None: nobody has it open, and nothing was done.
+
+        Args:
+            path: The file.
+            text: What shall be there.
+            base: What was read.
+            seat: Where it is written together with others; None: alone.
 
         Raises:
             WorkspaceError: As `Files.write` does.
@@ -52,7 +61,7 @@ class OpenEdits:
                 # Closed, or better known to another editor: look again whose turn it is.
                 if buffer is None or buffer.editor is not seen.editor:
                     continue
-                if (written := await self._write_open(path, text, base, buffer)) is not None:
+                if (written := await self._write_open(path, text, base, buffer, seat)) is not None:
                     return written
         return None
 
@@ -91,7 +100,7 @@ class OpenEdits:
         return await self._buffers.find(path)
 
     async def _write_open(
-        self, path: Path, text: str, base: FileText | None, buffer: Buffer
+        self, path: Path, text: str, base: FileText | None, buffer: Buffer, seat: Seat | None
     ) -> Written | None:
         """Write to an open document; None: it is no longer to be edited here, and nothing was done."""
         known = check_merges(path, base, buffer)
@@ -102,7 +111,7 @@ class OpenEdits:
             check_current(path, known, buffer)
             return await self._write_below(path, text, known, buffer)
         with self.landed.ours(buffer.editor, buffer.document):
-            return await self._edit(path, text, known, buffer)
+            return await self._edit(path, text, known, buffer, seat)
 
     async def _write_below(self, path: Path, text: str, base: FileText, buffer: Buffer) -> Written:
         """Write to the disk below a document that has nothing unsaved; else leave it to the user.
@@ -121,12 +130,17 @@ class OpenEdits:
         written = await self._disk.write(path, text, base=over(base, buffer.disk, path))
         return noted(written, None if buffer.editor.abilities.reloads else NEWER_ON_DISK)
 
-    async def _edit(self, path: Path, text: str, base: FileText, first: Buffer) -> Written | None:
+    async def _edit(
+        self, path: Path, text: str, base: FileText, first: Buffer, seat: Seat | None
+    ) -> Written | None:
+        ask = first.editor.requests.edit
+        if seat is not None and seat.editor is first.editor:
+            ask = seat.edit
         rebase = Rebase(
             path,
             text,
             base=base.text,
-            label=f"Tiller: edit {path.name}",
+            send=partial(ask, label=f"Tiller: edit {path.name}"),
             look=lambda: self._after_pause(path, first),
         )
         landed = await rebase.land(first)

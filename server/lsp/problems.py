@@ -92,9 +92,10 @@ async def _ask(
     editor: Editor, which: Mapping[Path, Document | None], *, wait_s: float
 ) -> Sequence[FileProblems]:
     uris = {path: path.as_uri() if one is None else one.uri for path, one in which.items()}
-    versions = {one.uri: one.version for one in which.values() if one is not None}
+    documents = [one for one in which.values() if one is not None]
     if not which:
-        versions = {one.uri: one.version for one in editor.mirror.documents()}
+        documents = editor.mirror.documents()
+    versions = {one.uri: one.version for one in documents if one.version is not None}
     params: dict[str, Any] = {"timeoutMs": round(wait_s * 1000)}
     if uris:
         params["uris"] = list(uris.values())

@@ -20,7 +20,7 @@ from server.lsp.buffers import Buffer
 from server.lsp.documents import Document
 from server.lsp.edit_checks import check_settled, freeze
 from server.lsp.edit_outcome import Answer, find_edit, problem
-from server.lsp.editor import Report
+from server.lsp.editor import Report, Send
 from server.lsp.landing import Step
 
 TRIES: Final = 3
@@ -70,19 +70,19 @@ class _Aim:
 class Rebase:
     """One write to an open document: so that it has what `text` changes in `base`, and all that its user typed since."""
 
-    def __init__(self, path: Path, text: str, *, base: str, label: str, look: Look) -> None:
+    def __init__(self, path: Path, text: str, *, base: str, send: Send, look: Look) -> None:
         """Prepare one.
 
         Args:
             path: The file, for messages.
             text: What shall be there, as far as the model knows.
             base: What the model saw.
-            label: What the user may read in the undo menu.
+            send: Passes an edit on to the editor.
             look: Waits for a pause in the typing, and gives the buffer as it is then.
         """
         self._path = path
         self._text = text
-        self._label = label
+        self._send = send
         self._look = look
         self._aim = _Aim(base=base, text=text)
         self._base = base
@@ -130,7 +130,9 @@ class Rebase:
                 buffer=buffer, before=document, edited=target, after=document, was_sent=False
             )
         self._first = self._first or (document.text, target)
-        report = await buffer.editor.apply(document, target, label=self._label)
+        report = await buffer.editor.apply(
+            document, target, send=self._send, was_clean=buffer.state == "clean"
+        )
         if report.step is None:
             outcome = self._judged(buffer, target, report)
         else:
@@ -175,10 +177,27 @@ class Rebase:
                 is_alike=is_alike,
             )
         trouble = trouble or EditUnverified(self._closed())
-        if not _may_try_again(report, buffer.document):
+        if self._aim.mends and not isinstance(trouble, EditUnverified):
+            # Nothing of this try is there, but something of an earlier one.
+            trouble = EditUnverified(self._misplaced())
+        if not self._may_try_again(report, buffer.document):
             freeze(buffer.editor, report, trouble)
             raise trouble
         return trouble
+
+    def _may_try_again(self, report: Report, document: Document) -> bool:
+        """Tell whether an edit is not, or not wholly, there because the text changed: then nothing of it can still come."""
+        now, found, answer = report.now, report.found, report.answer
+        if now is None or found is None or answer.applied is None:
+            return False
+        if now.revision == document.revision:
+            return False
+        if self._aim.mends and not answer.applied and found.kind in {"none", "unchanged"}:
+            return True
+        # Where a part may be among what the user typed, another try might bring it twice.
+        return answer.is_about_versions or (
+            not found.mixed and (answer.applied or bool(found.landed))
+        )
 
     async def _seen(self, buffer: Buffer, step: Step) -> Landed | WorkspaceError:
         """Judge the change that was the edit: in text that it was not made for, it may be in the wrong place."""
@@ -221,17 +240,6 @@ class Rebase:
 
     def _closed(self) -> str:
         return f"{self._path} was closed in the editor right after it was edited; read it to see what was kept."
-
-
-def _may_try_again(report: Report, document: Document) -> bool:
-    """Tell whether an edit is not, or not wholly, there because the text changed: then nothing of it can still come."""
-    now, found, answer = report.now, report.found, report.answer
-    if now is None or found is None or answer.applied is None:
-        return False
-    if now.revision == document.revision:
-        return False
-    # Where a part may be among what the user typed, another try might bring it twice.
-    return answer.is_about_versions or (not found.mixed and (answer.applied or bool(found.landed)))
 
 
 def _conflicted(path: Path, merged: Merged) -> str:

@@ -25,7 +25,7 @@ async def decide(front: Front, action: Action, arguments: tuple[Any, ...]) -> ob
         RpcError: The arguments make no sense, or this client may not decide.
     """
     front.dialogs.check_may_decide()
-    asked = _argument(arguments)
+    asked = argument_of(arguments)
     session = asked.pop("session", None)
     hosted = await front.hosted(session if isinstance(session, str) else None)
     changes = hosted.session.changes
@@ -54,7 +54,12 @@ async def decide(front: Front, action: Action, arguments: tuple[Any, ...]) -> ob
     return {"results": []}
 
 
-def _argument(arguments: tuple[Any, ...]) -> dict[str, Any]:
+def argument_of(arguments: tuple[Any, ...]) -> dict[str, Any]:
+    """Give the one object that a command takes; none is an empty one.
+
+    Raises:
+        RpcError: It is something else.
+    """
     if not arguments:
         return {}
     first = as_object(arguments[0])

@@ -5,15 +5,14 @@ from typing import Any
 
 import pytest
 from hypothesis import example, given, strategies as st
-from lsprotocol import converters, types
 
 from server.daemon.message import Message, read
 from server.daemon.retold import AT_ONCE, MAX_CHANGES, Retold
 from server.lsp.documents import Mirror
+from tests.support.editors import tell
 
 URI = "file:///a.py"
 Json = dict[str, Any]
-CONVERTER = converters.get_converter()
 
 TEXTS = st.text(alphabet="ab\n\r\té𝄞世 ", max_size=30)
 PLACES = st.integers(min_value=0, max_value=12)
@@ -36,12 +35,12 @@ def message(method: str, params: Json) -> Message:
     return told
 
 
-def opened(text: str, *, version: int = 1) -> Message:
+def opened(text: str, *, version: int | None = 1) -> Message:
     item = {"uri": URI, "languageId": "python", "version": version, "text": text}
     return message("textDocument/didOpen", {"textDocument": item})
 
 
-def changed(version: int, *changes: Json) -> Message:
+def changed(version: int | None, *changes: Json) -> Message:
     named = {"uri": URI, "version": version}
     return message("textDocument/didChange", {"textDocument": named, "contentChanges": changes})
 
@@ -52,18 +51,13 @@ def back_to_front(new: str) -> Json:
     return {"range": place, "text": new}
 
 
-def mirrored(bodies: list[bytes], encoding: str) -> tuple[str, int]:
+def mirrored(bodies: list[bytes], encoding: str) -> tuple[str, int | None]:
     """Give text and version as the daemon has them after these messages."""
     mirror = Mirror()
     mirror.use_encoding(encoding)
     for body in bodies:
         told = json.loads(body)
-        if told["method"] == "textDocument/didOpen":
-            shape = types.DidOpenTextDocumentParams
-            mirror.did_open(CONVERTER.structure(told["params"], shape))
-        else:
-            changes = types.DidChangeTextDocumentParams
-            mirror.did_change(CONVERTER.structure(told["params"], changes))
+        tell(mirror, told["method"], told["params"])
     document = mirror.get(URI)
     assert document is not None
     return document.text, document.version
@@ -115,6 +109,23 @@ def test_a_text_that_is_sent_along_when_it_is_saved_counts() -> None:
     kept.change(changed(7, {"text": "drifted"}), encoding="utf-16")
     kept.save("saved")
     assert mirrored(kept.messages(), "utf-16") == ("saved", 7)
+
+
+@pytest.mark.parametrize("version", [None, 2**53, "4", -1, 7], ids=str)
+def test_a_document_is_folded_whatever_its_versions_are(version: Any) -> None:
+    place = {"line": 0, "character": 0}
+    kept = Retold(opened("x", version=version))
+    for _ in range(MAX_CHANGES * 2):
+        kept.change(
+            changed(version, {"range": {"start": place, "end": place}, "text": "y"}),
+            encoding="utf-16",
+        )
+    bodies = kept.messages()
+    assert len(bodies) <= MAX_CHANGES + 1
+    assert mirrored(bodies, "utf-16") == (
+        "y" * 2 * MAX_CHANGES + "x",
+        version if isinstance(version, int) else None,
+    )
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,33 @@ async def test_what_was_typed_since_stays_and_by_choice_only_the_agents_lines_go
     assert (done["restored"], document.text) == ([uri(office, "shape.py")], f"{OPEN}# mine\n")
 
 
+async def test_what_is_open_in_one_editor_goes_back_in_one_step(office: Office) -> None:
+    names = ["one.py", "two.py", "three.py"]
+    work = [("edit", {"path": n, "edits": [{"oldText": "hight", "newText": "h"}]}) for n in names]
+    for name in names:
+        office.ground.file(name, OPEN)
+    client = await office.seat(VSCODE)
+    documents = [client.open(uri(office, name), OPEN) for name in names]
+    reads = calls(*(("read", {"path": name}) for name in names))
+    office.ground.provider.script([reads, calls(*work), says("done")])
+    await client.request("agent/prompt", prompt("go", wait=True))
+    before = len(client.of("workspace/applyEdit"))
+    edited = [one.text for one in documents]
+    # The user is in the second one, elsewhere.
+    client.change(uri(office, "two.py"), f"{documents[1].text}# mine\n")
+    (made,) = (await client.request("agent/checkpoint/list", {}))["checkpoints"]
+    asked = {"checkpoint": made["checkpoint"], "scope": "files", "onConflict": "merge"}
+    done = await client.request("agent/checkpoint/restore", asked)
+    assert (len(done["restored"]), done["skipped"]) == (3, [])
+    (step,) = client.of("workspace/applyEdit")[before:]
+    assert len(step["edit"]["documentChanges"]) == 3
+    assert [one.text for one in documents] == [OPEN, f"{OPEN}# mine\n", OPEN]
+    again = {"checkpoint": done["undo"], "scope": "files", "onConflict": "skip"}
+    await client.request("agent/checkpoint/restore", again)
+    assert [one.text for one in documents] == [edited[0], f"{edited[1]}# mine\n", edited[2]]
+    assert len(client.of("workspace/applyEdit")) == before + 2
+
+
 async def test_a_plain_editor_is_asked_and_then_the_last_run_is_taken_back(
     office: Office,
 ) -> None:

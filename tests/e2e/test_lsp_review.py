@@ -112,6 +112,32 @@ async def test_two_windows_decide_at_once_and_one_is_told_so(ground: Ground) -> 
         assert path.read_text("utf-8") == (TEXT.replace("line 2\n", "LINE 2\n") if kept else TEXT)
 
 
+@pytest.mark.parametrize(
+    ("profile", "steps"), [(VSCODE, [3]), (NEOVIM_0_11, [1, 1, 1])], ids=["VS Code", "Neovim"]
+)
+async def test_a_change_set_is_rejected_in_one_step_where_the_editor_can(
+    ground: Ground, profile: Profile, steps: list[int]
+) -> None:
+    paths = [ground.file(name, TEXT) for name in ("a.txt", "b.txt", "c.txt")]
+    reads = calls(*(("read", {"path": path.name}) for path in paths))
+    ground.provider.script([reads, calls(*(edit(path.name) for path in paths)), says("done")])
+    async with serving(ground) as windows, windows.window(profile) as client:
+        await opened(client)
+        documents = [client.open(path.as_uri(), TEXT) for path in paths]
+        result = await client.request("agent/prompt", prompt("go", wait=True))
+        assert [one.text for one in documents] == [edited()] * 3
+        before = len(client.of("workspace/applyEdit"))
+        wish = {"changeSet": result["changes"]["id"], "action": "reject"}
+        answer = await client.request("agent/changes/resolve", {"items": [wish]})
+        assert [one["status"] for one in answer["results"]] == ["done"]
+        edits = client.of("workspace/applyEdit")[before:]
+        assert [len(one["edit"]["documentChanges"]) for one in edits] == steps
+        assert [one.text for one in documents] == [TEXT] * 3
+        left = await client.request("agent/changes/list", {"run": result["run"]})
+        states = {hunk["state"] for file in left["files"] for hunk in file["hunks"]}
+        assert states == {"rejected"}
+
+
 async def test_the_patch_is_one_that_git_takes(ground: Ground) -> None:
     path = ground.file("a.txt", TEXT)
     async with serving(ground) as windows, windows.window() as client:

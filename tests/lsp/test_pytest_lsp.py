@@ -89,6 +89,7 @@ async def test_initialize_answers_every_editor_with_what_the_agent_can_do(
         "tiller.compact",
         "tiller.accept",
         "tiller.reject",
+        "tiller.apply",
         "tiller.restore",
         "tiller.trust",
     }

@@ -171,5 +171,6 @@ async def test_so_many_patches_are_kept_and_no_more(tmp_path: Path) -> None:
     place.files.edits.proposals.keep_in(folder, root=place.root)
     for number in range(53):
         await place.refusal(EditDeferred, f"typed {number}\n{OLD}")
-    names = sorted(one.name for one in folder.iterdir())
+    assert len(list(folder.iterdir())) == 100
+    names = sorted(one.name for one in folder.glob("*.diff"))
     assert (len(names), names[0], names[-1]) == (50, "000004-a.py.diff", "000053-a.py.diff")

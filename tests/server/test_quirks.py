@@ -41,7 +41,18 @@ def test_users_overrule_the_table_with_booleans_only() -> None:
 @pytest.mark.parametrize(
     ("profile", "expected"),
     [
-        (VSCODE, {"applies_edits", "takes_versions", "reloads", "deletes", "renames"}),
+        (
+            VSCODE,
+            {
+                "applies_edits",
+                "takes_versions",
+                "edits_together",
+                "saves_refactorings",
+                "reloads",
+                "deletes",
+                "renames",
+            },
+        ),
         (
             NEOVIM_0_11,
             {"applies_edits", "takes_versions", "least_version", "deletes", "renames"},
@@ -55,6 +66,7 @@ def test_users_overrule_the_table_with_booleans_only() -> None:
                 "applies_edits",
                 "takes_versions",
                 "takes_requests",
+                "tells_of_each",
                 "saves_edits",
                 "saves",
                 "reads",

@@ -36,7 +36,7 @@ from agent_core.session.changes import Author, RecordedFiles
 from agent_core.session.recorder import Recorder
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.transcript import Header, Transcript
-from agent_core.workspace import FileBytes, FileText, Written
+from agent_core.workspace import FileBytes, FileText, Write, Written
 from agent_core.workspace.adapters.memory import MemoryFiles
 from agent_core.workspace.text import sha256_of
 from tests.support.clock import FakeClock
@@ -138,6 +138,23 @@ async def kept(record: ChangeRecord, change: Change) -> tuple[str | None, str | 
         data = None if version is None else await record.contents.get(version.content or "")
         found.append(None if version is None or data is None else text_of(version, data))
     return found[0], found[1]
+
+
+async def test_of_several_writes_each_is_kept_and_told_before_it_is_heard() -> None:
+    files, record, told = await recorded(in_memory(a=b"old\n", b=b"old\n"))
+    heard: list[tuple[str, int]] = []
+
+    async def hear(one: Write, outcome: Written | WorkspaceError) -> None:
+        heard.append((type(outcome).__name__, len(record.log)))
+
+    stale = base("older\n", ROOT / "b.py")
+    writes = (
+        Write(path=A, text="new\n", base=base("old\n")),
+        Write(path=ROOT / "b.py", text="new\n", base=stale),
+    )
+    await files.write_all(writes, heard=hear)
+    assert heard == [("Written", 1), ("StaleText", 1)]
+    assert [type(one).__name__ for one in told] == ["EditApplied", "ChangesUpdated", "EditConflict"]
 
 
 async def test_a_write_is_told_and_counted_before_the_tool_goes_on() -> None:

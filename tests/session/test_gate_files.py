@@ -3,6 +3,7 @@
 import pytest
 
 from agent_core.tools import text_result
+from agent_core.workspace import Write
 from tests.support.asking import asked, ended, write_tool
 from tests.support.clock import HeldClock
 from tests.support.scripted_model import ScriptedModel, call, say
@@ -56,3 +57,24 @@ async def test_plan_mode_refuses_changes_in_the_tool_layer_whatever_the_tool_say
         await it.session.prompt("go")
         assert await ended(it) == ["error", "blocked"]
         assert "plan mode" in it.results()[0]
+
+
+async def test_of_several_files_at_once_only_those_that_were_agreed_to_are_written() -> None:
+    ends: dict[str, str] = {}
+
+    async def work(arguments, context):
+        async def hear(one, outcome):
+            ends[one.path.name] = type(outcome).__name__
+
+        names = ("fine.txt", "AGENTS.md", "too.txt")
+        paths = [await context.files.resolve(name, "write") for name in names]
+        writes = [Write(path=path, text="x", base=None) for path in paths]
+        await context.files.write_all(writes, heard=hear)
+        return text_result("wrote")
+
+    model = ScriptedModel([call("many"), say("ok")])
+    tool = FunctionTool("many", work, kind="edit")
+    async with bench(model, tools=[tool], mode="yolo") as it:
+        await it.session.prompt("go")
+        assert await ended(it) == ["ok"]
+        assert ends == {"fine.txt": "Written", "too.txt": "Written", "AGENTS.md": "PathRefused"}

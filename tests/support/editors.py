@@ -14,6 +14,7 @@ from lsprotocol import types
 
 from agent_core.workspace import FileText, Written
 from agent_core.workspace.adapters.disk import DiskFiles
+from server.lsp.document_params import changed_params, opened_params
 from server.lsp.documents import Mirror
 from server.lsp.editor import Editor
 from server.lsp.editor_requests import Timing
@@ -44,14 +45,19 @@ FAST = Timing(
 
 def tell(mirror: Mirror, method: str, params: Json) -> None:
     """Pass a notification on as the server does, through lsprotocol's types."""
-    kinds: dict[str, tuple[Any, Callable[[Any], None]]] = {
-        "textDocument/didOpen": (types.DidOpenTextDocumentParams, mirror.did_open),
-        "textDocument/didChange": (types.DidChangeTextDocumentParams, mirror.did_change),
-        "textDocument/didSave": (types.DidSaveTextDocumentParams, mirror.did_save),
-        "textDocument/didClose": (types.DidCloseTextDocumentParams, mirror.did_close),
-    }
-    kind, take = kinds[method]
-    take(_CONVERTER.structure(params, kind))
+    match method:
+        case "textDocument/didOpen":
+            told, version = opened_params(params)
+            opened = _CONVERTER.structure(told, types.DidOpenTextDocumentParams)
+            mirror.did_open(opened, version=version)
+        case "textDocument/didChange":
+            told, version = changed_params(params)
+            changed = _CONVERTER.structure(told, types.DidChangeTextDocumentParams)
+            mirror.did_change(changed, version=version)
+        case "textDocument/didSave":
+            mirror.did_save(_CONVERTER.structure(params, types.DidSaveTextDocumentParams))
+        case _:
+            mirror.did_close(_CONVERTER.structure(params, types.DidCloseTextDocumentParams))
 
 
 class Window:

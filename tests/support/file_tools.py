@@ -5,6 +5,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from anyio import lowlevel
+
 from agent_core.changes import Contents
 from agent_core.changes.adapters.memory import MemoryContents
 from agent_core.kernel import JsonObject
@@ -21,7 +23,8 @@ from tests.support.tools import FunctionTool
 
 ROOT = Path("/project")
 Step = tuple[str, ...]
-"""`("write", name, text)`, `("delete", name)` or `("move", name, name)`."""
+"""`("write", name, text)`, `("make", name, text)`, `("delete", name)`, `("move", name, name)`, or `("await", name)`, which
+goes on when there is such a file."""
 
 
 def file_tool(root: Path = ROOT) -> FunctionTool:
@@ -44,6 +47,10 @@ async def _do(root: Path, step: Sequence[str], context: ToolContext) -> None:
     path = root / name
     if verb == "move":
         await files.move(path, root / rest[0])
+        return
+    if verb == "await":
+        while not any(one.name == name for one in await files.list(root)):
+            await lowlevel.checkpoint()
         return
     there = None if verb == "make" else await files.read(path)
     if verb == "delete":

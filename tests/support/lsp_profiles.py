@@ -46,6 +46,7 @@ VSCODE = Profile(
                 "failureHandling": "textOnlyTransactional",
                 "normalizesLineEndings": True,
                 "changeAnnotationSupport": {"groupsOnLabel": True},
+                "metadataSupport": True,
             },
             "configuration": True,
             "workspaceFolders": True,

@@ -4,7 +4,7 @@ An example for those who write adapters: it implements the ports by mapping path
 of the tools that will use it.
 """
 
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,12 +19,15 @@ from agent_core.workspace import (
     FileReader,
     FileStat,
     FileText,
+    Heard,
     Process,
     Workspace,
+    Write,
     Written,
 )
 from agent_core.workspace.adapters.disk import DiskFiles
 from agent_core.workspace.adapters.processes import DiskProcesses
+from agent_core.workspace.one_by_one import write_one_by_one
 from agent_core.workspace.paths import UNICODE_SPACES, meanings, refusal
 from agent_core.workspace.permission import Needs
 
@@ -122,6 +125,10 @@ class RootedFiles:
             written = await self._disk.write(outer, text, base=known)
             note = None if written.note is None else self._mount.words(written.note)
             return replace(written, path=path, note=note)
+
+    async def write_all(self, writes: Sequence[Write], *, heard: Heard) -> None:
+        """Write several texts, one after the other."""
+        await write_one_by_one(self, writes, heard=heard)
 
     async def delete(self, path: Path, *, base: FileText | FileBytes) -> None:
         """Delete a file, if what is there is still `base`."""

@@ -16,8 +16,12 @@ from tests.support.lsp_profiles import Profile
 
 Versions: TypeAlias = Literal["checked", "checked but for 0", "ignored"]
 """How an editor looks at the versions of edits. One that does not look puts an edit into text that it was not made for;
-what was typed there is known only if it was told before: such an editor tells of each change alone here, and of an edit
-that mends another it makes no secret."""
+what was typed there is known only if it is told as a change of its own. Of an edit that mends another such an editor makes
+no secret here."""
+
+
+Numbering: TypeAlias = Literal["counted", "none", "odd"]
+"""Which versions an editor gives: `odd` ones jump far ahead and come twice, so that an edit may be for two texts."""
 
 
 class Lane:
@@ -52,9 +56,11 @@ class SlowWindow(Window):
         *,
         delay_s: Callable[[], float],
         gathers: bool,
+        gives_versions: bool = True,
         **more: Any,
     ) -> None:
         super().__init__(profile, **more)
+        self._gives_versions = gives_versions
         self._down, self._up = Lane(delay_s), Lane(delay_s)
         self._gathers = gathers
         self._latest: tuple[Callable[[], None], Json] | None = None
@@ -77,6 +83,9 @@ class SlowWindow(Window):
                 return
 
         def arrives() -> None:
+            document = params["textDocument"]
+            if not self._gives_versions and "version" in document:
+                params["textDocument"] = {**document, "version": None}
             tell(self.mirror, method, params)
 
         self._latest = (arrives, params) if method == "textDocument/didChange" else None

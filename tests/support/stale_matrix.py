@@ -22,7 +22,7 @@ from agent_core.tools.builtin.write import write_tool
 from agent_core.workspace import FileText, Workspace, Written
 from agent_core.workspace.adapters.memory import MemoryFiles
 from agent_core.workspace.adapters.processes import DiskProcesses
-from server.lsp.documents import Document
+from server.lsp.documents import Document, passed
 from server.lsp.edit_words import TYPED
 from server.lsp.editor_requests import Timing
 from server.lsp.edits import EditorFiles
@@ -30,7 +30,7 @@ from tests.support.clock import FakeClock
 from tests.support.lsp_behaviours import EditBehaviour
 from tests.support.lsp_profiles import Profile
 from tests.support.lsp_text import Lines
-from tests.support.slow_windows import SlowWindow, Unreliable, Versions
+from tests.support.slow_windows import Numbering, SlowWindow, Unreliable, Versions
 from tests.support.witness import SHOWN, Told, Witness, has_lines, marks
 
 ROOT = Path("/no/such/ws")
@@ -49,9 +49,13 @@ class Story:
         *,
         edits: EditBehaviour,
         versions: Versions,
+        numbering: Numbering = "counted",
+        gathers: float = 0.3,
     ) -> None:
+        """Set the scene; `gathers` is how likely the editor tells of several changes at once."""
         self.chosen = chosen
         self.witness = Witness(allows_twice=versions != "checked")
+        self._before: Document | None = None
         self._fresh = _fresh(chosen)
         self._end = chosen.choice(["\n", "\n", "\r\n"])
         self.disk = MemoryFiles((ROOT,), ROOT, files={PATH: b""})
@@ -61,7 +65,8 @@ class Story:
         self.window = SlowWindow(
             profile,
             delay_s=lambda: chosen.uniform(0, slow),
-            gathers=versions != "ignored" and chosen.random() < 0.3,
+            gathers=chosen.random() < gathers,
+            gives_versions=numbering != "none",
             edits=Unreliable(edits, chosen, versions=versions),
             timing=Timing(),
             encoding=chosen.choice(offered),
@@ -69,6 +74,9 @@ class Story:
         )
         self.desk = self.window.desk
         self.desk.sync_kind = chosen.choice([1, 2, 2])
+        if numbering == "odd":
+            steps = [0, 1, 1, 1, 1, 1 << 40]
+            self.desk.next_version = lambda version: version + chosen.choice(steps)
         self._first_version = 0 if profile.name == "Neovim" else chosen.choice([1, 1, 7])
         self.files = EditorFiles(self.disk)
         self.files.attach(self.window.editor)
@@ -106,7 +114,9 @@ class Story:
         self.witness.judge(self.text, saved=self.saved)
 
     def _see(self, document: Document | None) -> None:
-        self.witness.seen.append(self.saved if document is None else document.text)
+        before, self._before = self._before, document
+        states = [] if document is None else passed(before or document, document)
+        self.witness.seen += [one.text for one in states] or [self.saved]
 
     # ------------------------------------------------------------------ the user
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from agent_core.kernel.errors import FileMissing, NotAFile, PathRefused, StaleText
-from agent_core.workspace import FileBytes, FileText
+from agent_core.kernel.errors import FileMissing, NotAFile, PathRefused, StaleText, WorkspaceError
+from agent_core.workspace import FileBytes, FileText, Write, Written
 from tests.workspace.conformance_folders import Listing, Pieces
 from tests.workspace.conformance_names import Deleting, Moving, Watching
 from tests.workspace.subject import Subject
@@ -94,6 +94,28 @@ class ReadAndWrite:
                 group.start_soon(write, f"writer {n}\n" * 100)
         assert len(won) == 1
         assert subject.contents.get(path) == won[0].encode()
+
+    async def test_of_several_writes_each_ends_as_it_would_alone(self, subject: Subject) -> None:
+        names = ["a.txt", "b.txt", "c.txt"]
+        for name in names:
+            subject.contents.put(subject.root / name, b"old")
+        bases = [await self._read(subject, subject.root / name) for name in names]
+        subject.contents.put(subject.root / "b.txt", b"the user's")
+        writes = [Write(path=one.path, text=f"new {one.path.name}", base=one) for one in bases]
+        writes.append(Write(path=subject.root / "deep/new.txt", text="new", base=None))
+        ends: dict[str, type] = {}
+
+        async def hear(one: Write, outcome: Written | WorkspaceError) -> None:
+            await anyio.lowlevel.checkpoint()
+            ends[one.path.name] = type(outcome)
+
+        await subject.files.write_all(writes, heard=hear)
+        assert ends == {
+            "a.txt": Written, "b.txt": StaleText, "c.txt": Written, "new.txt": Written,
+        }  # fmt: skip
+        found = [subject.contents.get(subject.root / name) for name in names]
+        assert found == [b"new a.txt", b"the user's", b"new c.txt"]
+        await subject.files.write_all((), heard=hear)
 
     async def test_what_is_not_there_is_missing(self, subject: Subject) -> None:
         path = await subject.files.resolve("no/where.txt", "read")

@@ -32,6 +32,7 @@ from agent_core.workspace.adapters.disk_reader import DiskReader
 from agent_core.workspace.adapters.disk_watch import watching
 from agent_core.workspace.adapters.gate import Gate, best_gate
 from agent_core.workspace.adapters.path_locks import PathLocks
+from agent_core.workspace.one_by_one import write_one_by_one
 from agent_core.workspace.paths import (
     check_new_name,
     is_inside,
@@ -51,6 +52,8 @@ from agent_core.workspace.port import (
     FileReader,
     FileStat,
     FileText,
+    Heard,
+    Write,
     Written,
 )
 from agent_core.workspace.text import decode_text, encode_text, hashing, sha256_of
@@ -130,6 +133,10 @@ class DiskFiles:
                 return await to_thread.run_sync(self._write, path, text, base)
             except OSError as error:
                 raise workspace_error(error, path) from error
+
+    async def write_all(self, writes: Sequence[Write], *, heard: Heard) -> None:
+        """Write several texts, one after the other."""
+        await write_one_by_one(self, writes, heard=heard)
 
     async def put_bytes(
         self, path: Path, data: bytes, *, base: FileText | FileBytes | None
@@ -286,12 +293,8 @@ class DiskFiles:
                 if (seen := place.look()) is None:
                     raise missing(path)
                 found = seen
-        return FileStat(
-            path=path,
-            kind=kind_of(found.st_mode),
-            size=found.st_size,
-            mtime_ns=found.st_mtime_ns,
-        )
+        kind = kind_of(found.st_mode)
+        return FileStat(path=path, kind=kind, size=found.st_size, mtime_ns=found.st_mtime_ns)
 
     def _allowed(self, access: Access) -> tuple[Path, ...]:
         if access == "write":

@@ -23,6 +23,7 @@ from agent_core.workspace.adapters.disk_errors import (
     under_file,
 )
 from agent_core.workspace.adapters.news import News
+from agent_core.workspace.one_by_one import write_one_by_one
 from agent_core.workspace.paths import check_new_name, is_inside, meanings, name_variants, refusal
 from agent_core.workspace.port import (
     READ_LIMIT_BYTES,
@@ -33,6 +34,8 @@ from agent_core.workspace.port import (
     FileReader,
     FileStat,
     FileText,
+    Heard,
+    Write,
     Written,
 )
 from agent_core.workspace.text import decode_text, encode_text, sha256_of
@@ -44,7 +47,7 @@ class _Watch:
     news: News
 
 
-class MemoryFiles:
+class MemoryFiles:  # noqa: PLR0904 - a port, and what stands in for the disk behind it
     """A small file system of its own."""
 
     def __init__(
@@ -152,6 +155,10 @@ class MemoryFiles:
         return Written(
             path=path, sha256=sha256_of(data), source="disk", saved=True, created=base is None
         )
+
+    async def write_all(self, writes: Sequence[Write], *, heard: Heard) -> None:
+        """Write several texts, one after the other."""
+        await write_one_by_one(self, writes, heard=heard)
 
     async def put_bytes(
         self, path: Path, data: bytes, *, base: FileText | FileBytes | None

@@ -9,6 +9,7 @@ from agent_core.kernel.errors import TillerError
 from server.lsp import pictures
 from server.lsp.failures import rpc_error
 from server.lsp.front import Front, bad
+from server.lsp.proposed import apply_proposal
 from server.lsp.reviewing import decide
 from server.lsp.speaking import say_as
 
@@ -20,6 +21,8 @@ async def run(front: Front, name: str, arguments: tuple[Any, ...]) -> object:
             return await decide(front, "accept", arguments)
         case "tiller.reject":
             return await decide(front, "reject", arguments)
+        case "tiller.apply":
+            return await apply_proposal(front, arguments)
         case _:
             return await _run(front, await front.hosted(), name, arguments)
 
