@@ -25,8 +25,8 @@ class UserEdit:
     origin: EditOrigin
     sha256: str
     """Hash of the text now."""
-    version: int
-    """The editor's version of the document now."""
+    version: int | None
+    """The editor's version of the document now; None: it gives none."""
     is_saved: bool = False
 
 
