@@ -89,22 +89,22 @@ class ModelRegistry:
         providers, problems = laid_over(tuple(known), file)
         given = keys or {}
         self._openers = openers
+        self._auth = auth
         self._providers = {provider.id: provider for provider in providers}
+        places = Places(stored=auth, environment=environment, redactor=redactor)
         self._credentials = {
-            provider.id: Credentials(
-                provider,
-                Places(
-                    given=given.get(provider.id),
-                    stored=auth,
-                    written=_written(file, provider.id),
-                    environment=environment,
-                    redactor=redactor,
-                ),
+            one.id: Credentials(
+                one, replace(places, given=given.get(one.id), written=_written(file, one.id))
             )
-            for provider in providers
+            for one in providers
         }
         of_auth = auth.problems if auth is not None else ()
         self.problems: tuple[ConfigError, ...] = (*file.problems, *problems, *of_auth)
+
+    async def refresh(self) -> None:
+        """Read again what the user has stored: they may have logged in since."""
+        if self._auth is not None:
+            await self._auth.load()
 
     def providers(self) -> tuple[ProviderFacts, ...]:
         """List the providers, the known ones first."""

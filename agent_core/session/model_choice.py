@@ -38,6 +38,10 @@ class ModelSource(Protocol):
         """List every model that can be asked."""
         ...
 
+    async def refresh(self) -> None:
+        """Read again what opens the providers."""
+        ...
+
     def open(self, facts: ModelFacts, /) -> Model:
         """Give that model, ready to be asked.
 
@@ -124,6 +128,12 @@ class ModelChoice:
     def available(self) -> tuple[ModelFacts, ...]:
         """List every model that can be asked."""
         return self._source.available()
+
+    async def refresh(self) -> None:
+        """Take note of what the user has logged in to since; where there is no model, look for one."""
+        await self._source.refresh()
+        if self._model is None:
+            self._model = self._look_again()
 
     def scoped(self) -> Scope:
         """Give the models that `cycle` goes through."""

@@ -53,6 +53,10 @@ class ModelView:
         """List every model that can be asked."""
         return self._parts.models.available()
 
+    async def refresh(self) -> None:
+        """Take note of what the user has logged in to since the session was opened."""
+        await self._parts.models.refresh()
+
     def scoped(self) -> tuple[Named, ...]:
         """List what `cycle` goes through: what the settings name as `scopedModels`, else all that have a key."""
         return self._parts.models.scoped().models

@@ -18,6 +18,10 @@ from server.lsp.streams import Reader, stdio_streams
 READ_BYTES: Final = 64 * 1024
 LINES_HELD: Final = 1_000
 """How many messages may wait for the disk before the connection does."""
+OF_PROGRESS: Final = frozenset(
+    {"$/progress", "window/workDoneProgress/create", "window/workDoneProgress/cancel", "agent/ack"}
+)
+"""Whose `token` is a name and no secret; without it nobody could tell what belongs together."""
 
 
 class Recording:
@@ -63,7 +67,8 @@ class Recording:
 
     def _line(self, side: Side, body: bytes, at_ms: float) -> bytes:
         try:
-            message: JsonValue = self._redactor.json(decode(body.decode()))
+            said = decode(body.decode())
+            message = _named(said, self._redactor.json(said), self._redactor)
         except (ValueError, RecursionError) as error:
             return broken_line(side, f"no JSON: {type(error).__name__}", at_ms=at_ms)
         if not isinstance(message, Mapping):
@@ -125,3 +130,17 @@ async def _pass_on(
             except FrameError as error:
                 await recording.broke(side, str(error))
                 frames = None
+
+
+def _named(said: JsonValue, redacted: JsonValue, redactor: Redactor) -> JsonValue:
+    """Put the name of a progress back, where it was taken for a secret."""
+    if not isinstance(said, Mapping) or not isinstance(redacted, Mapping):
+        return redacted
+    params, kept = said.get("params"), redacted.get("params")
+    if said.get("method") not in OF_PROGRESS or not isinstance(params, Mapping):
+        return redacted
+    if not isinstance(kept, Mapping) or "token" not in params:
+        return redacted
+    token = params["token"]
+    name = redactor.text(token) if isinstance(token, str) else token
+    return {**redacted, "params": {**kept, "token": name}}

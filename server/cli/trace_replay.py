@@ -89,6 +89,10 @@ class _Line:
         await self._until(lambda: request in self.answers)
         return self.answers.get(request)
 
+    async def asks(self, method: str, *, times: int) -> None:
+        """Wait until so many requests of a method wait for an answer, or none comes any more."""
+        await self._until(lambda: len(self.requests[method]) >= times)
+
     async def request_of(self, method: str) -> Mapping[str, JsonValue] | None:
         """Wait for a request of the server; None when none comes."""
         await self._until(lambda: bool(self.requests[method]))
@@ -196,11 +200,18 @@ class _Replay:
             {**answer, "id": request["id"]} if isinstance(answer, Mapping) else answer
         )
 
+    async def _line_asks(self, method: str) -> None:
+        """Wait for a question that the client had heard: what it said next may come of it."""
+        if self._pace == "fast" and not self._result.left_out:
+            waiting = sum(one == method for one in self._asked.values())
+            await self._line.asks(method, times=waiting)
+
     async def _hear(self, said: Said) -> None:
         key = said.id
         if said.method is not None:
             if key is not None:
                 self._asked[key] = said.method
+                await self._line_asks(said.method)
             return
         method = self._sent.pop(key, None) if key is not None else None
         if key is None or method is None:

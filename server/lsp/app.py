@@ -2,26 +2,45 @@
 
 import importlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import partial
+from pathlib import PurePath
 from typing import Any, Final, cast
+from urllib.parse import quote
 
 from lsprotocol import types
 
 from server import VERSION
 from server.lsp.codec import as_object
 from server.lsp.document_params import changed_params, opened_params
-from server.lsp.documents import Mirror
+from server.lsp.documents import Document, Mirror
 from server.lsp.folders import Folders
-from server.lsp.names import COMMANDS, METHODS, TOLD, server_capability
+from server.lsp.names import (
+    ACTION_KINDS,
+    CHAT_FILE,
+    COMMANDS,
+    DIFF_SCHEME,
+    METHODS,
+    TOLD,
+    server_capability,
+)
 from server.lsp.origin import Origin
 from server.lsp.protocol import Connection
 from server.lsp.runtime import Runtime
 
-CODE_ACTION: Final = "quickfix.tiller"
+ROOM: Final = "server.lsp.plain.room"
 
 _log = logging.getLogger(__name__)
+
+
+def chat_name(params: Mapping[str, Any]) -> str:
+    """Give how the URI of the chat file ends."""
+    known: Mapping[str, Any] = params
+    for name in ("initializationOptions", "agent", "plain"):
+        known = as_object(known.get(name)) or {}
+    chosen = known.get("chatFile")
+    return quote(PurePath(chosen if isinstance(chosen, str) and chosen else CHAT_FILE).name)
 
 
 class App:
@@ -40,6 +59,7 @@ class App:
         self.folders = Folders()
         self._runtime = runtime
         self._front: Any = None
+        self._plain: Any = None
         self._register()
 
     async def front(self) -> Any:
@@ -56,9 +76,11 @@ class App:
         connection = self.connection
         for method in METHODS:
             connection.add_agent_method(method, partial(self._call, method))
-        for command in COMMANDS:
-            connection.add_command(command, partial(self._command, command))
+        # Raw: a text in the place of the list of arguments would be taken for a list of characters.
+        connection.add_agent_method(types.WORKSPACE_EXECUTE_COMMAND, self._execute)
         connection.add_agent_method(types.TEXT_DOCUMENT_CODE_ACTION, self._code_actions)
+        connection.add_agent_method(types.TEXT_DOCUMENT_CODE_LENS, self._code_lenses)
+        connection.add_agent_method(types.WORKSPACE_TEXT_DOCUMENT_CONTENT, self._content)
         connection.amend_capabilities(self._amend)
         mirror = self.mirror
 
@@ -88,8 +110,9 @@ class App:
         )
 
         @connection.feature(types.TEXT_DOCUMENT_DID_SAVE)
-        def did_save(params: types.DidSaveTextDocumentParams) -> None:
+        async def did_save(params: types.DidSaveTextDocumentParams) -> None:
             mirror.did_save(params)
+            await self._chat("saved", mirror.get(params.text_document.uri))
 
         @connection.feature(types.TEXT_DOCUMENT_DID_CLOSE)
         def did_close(params: types.DidCloseTextDocumentParams) -> None:
@@ -112,8 +135,12 @@ class App:
             notebook_selector=[types.NotebookDocumentFilterWithNotebook(notebook="*")]
         )
         result.capabilities.code_action_provider = types.CodeActionOptions(
-            code_action_kinds=[CODE_ACTION]
+            code_action_kinds=list(ACTION_KINDS)
         )
+        result.capabilities.execute_command_provider = types.ExecuteCommandOptions(
+            commands=list(COMMANDS)
+        )
+        self._amend_for_plain(result.capabilities)
         encoding: object = result.capabilities.position_encoding
         named = encoding.value if isinstance(encoding, Enum) else encoding
         self.mirror.use_encoding(str(named or "utf-16"))
@@ -124,11 +151,32 @@ class App:
         told, version = opened_params(params)
         read = self.connection.protocol.read(types.TEXT_DOCUMENT_DID_OPEN, told)
         self.mirror.did_open(read, version=version)
+        await self._chat("opened", self.mirror.get(read.text_document.uri))
+
+    def _amend_for_plain(self, capabilities: types.ServerCapabilities) -> None:
+        """Offer what only some editors know, to those."""
+        declared = as_object(self.connection.client_params.get("capabilities")) or {}
+        document = as_object(declared.get("textDocument")) or {}
+        workspace = as_object(declared.get("workspace")) or {}
+        if "codeLens" in document:
+            capabilities.code_lens_provider = types.CodeLensOptions()
+        if "textDocumentContent" in workspace:
+            offered = capabilities.workspace or types.WorkspaceOptions()
+            offered.text_document_content = types.TextDocumentContentOptions(schemes=[DIFF_SCHEME])
+            capabilities.workspace = offered
 
     async def _did_change(self, params: dict[str, Any]) -> None:
         told, version = changed_params(params)
         read = self.connection.protocol.read(types.TEXT_DOCUMENT_DID_CHANGE, told)
         self.mirror.did_change(read, version=version)
+
+    async def _chat(self, what: str, document: Document | None) -> None:
+        """Tell the chat file that something was done to it; of other documents nothing is loaded."""
+        if document is None or not document.uri.endswith(chat_name(self.connection.client_params)):
+            return
+        chat = (await self.front()).chat
+        if chat.is_chat(document.uri):
+            await (chat.opened if what == "opened" else chat.saved)(document)
 
     async def _notebook(self, take: Callable[[str], None], params: dict[str, Any]) -> None:
         """Note which notebooks are open; their cells are nobody's business."""
@@ -148,14 +196,20 @@ class App:
         front = await self.front()
         return await self._runtime.feature(method).run(front, params)
 
-    async def _code_actions(self, params: dict[str, Any]) -> object:
-        if self._front is None:
-            # While the agent is being loaded it has changed nothing.
-            return []
-        proposed = importlib.import_module("server.lsp.proposed")
-        hints = self._front.review.hints.actions(params)
-        return [*hints, *await proposed.actions(self._front, params)]
-
-    async def _command(self, command: str, arguments: tuple[Any, ...]) -> object:
+    async def _room(self) -> Any:
         front = await self.front()
-        return await front.command(command, arguments)
+        if self._plain is None:
+            self._plain = importlib.import_module(ROOM).Room(front)
+        return self._plain
+
+    async def _code_actions(self, params: dict[str, Any]) -> object:
+        return await (await self._room()).code_actions(params)
+
+    async def _code_lenses(self, params: dict[str, Any]) -> object:
+        return await (await self._room()).code_lenses(params)
+
+    async def _content(self, params: dict[str, Any]) -> object:
+        return await (await self._room()).content(params)
+
+    async def _execute(self, params: dict[str, Any]) -> object:
+        return await (await self._room()).execute(params)

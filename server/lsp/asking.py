@@ -38,6 +38,8 @@ SHOW_MESSAGE: Final = "window/showMessageRequest"
 TELL: Final = "window/showMessage"
 QUIET_S: Final = 1.0
 """A dialog that stops everything else waits for such a pause in the user's typing."""
+MENU_S: Final = 120.0
+"""How long a list to choose from stays open."""
 
 Asked = PermissionRequest | Question
 
@@ -76,6 +78,7 @@ class Dialogs:
         self._turn = anyio.Lock()
         self._open: dict[str, anyio.CancelScope] = {}
         self._following: list[anyio.CancelScope] = []
+        self._menu = anyio.CancelScope()
 
     @property
     def shows_forms(self) -> bool:
@@ -116,6 +119,22 @@ class Dialogs:
         finally:
             reader.close()
 
+    async def menu(self, params: Mapping[str, object]) -> object:
+        """Show a plain dialog that the user has asked for, and give what was pressed; None: nothing was.
+
+        It gives way when the session asks something, and does not stay for ever.
+
+        Raises:
+            RpcError: The client shows no dialogs.
+            ConnectionError: The client has left.
+        """
+        async with self._turn:
+            await self._quiet()
+            self._menu = anyio.CancelScope(deadline=anyio.current_time() + MENU_S)
+            with self._menu:
+                return await self._connection.request(SHOW_MESSAGE, dict(params), timeout_s=None)
+        return None
+
     def check_may_decide(self) -> None:
         """Let a client that may decide pass.
 
@@ -133,6 +152,7 @@ class Dialogs:
         self, group: TaskGroup, session: AgentSession, asked: Asked, is_shown: Callable[[], bool]
     ) -> None:
         if asked.request not in self._open:
+            self._menu.cancel()
             scope = self._open[asked.request] = anyio.CancelScope()
             group.start_soon(self._ask, session, asked, scope, is_shown)
 

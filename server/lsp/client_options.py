@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from agent_core.events import Attendant
 from agent_core.kernel import JsonValue
@@ -73,3 +73,10 @@ def attendant_of(options: AgentOptions, *, editor: str) -> Attendant:
     return Attendant(
         role=str((said and said.role) or EDITOR), name=str((said and said.name) or editor)
     )
+
+
+def is_plain(params: Mapping[str, Any], options: AgentOptions) -> bool:
+    """Tell whether a client knows plain LSP and nothing of ours: then it gets code actions, lenses and hints."""
+    capabilities = as_object(params.get("capabilities")) or {}
+    experimental = as_object(capabilities.get("experimental")) or {}
+    return options.capabilities is None and "agent" not in experimental

@@ -1,7 +1,7 @@
 """The loaded half of a connection: which session it has, and what it gets to see of it."""
 
 import importlib
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,7 @@ from agent_core.session import AgentSession
 from server.lsp import pictures
 from server.lsp.asking import Dialogs
 from server.lsp.choice import NONE
-from server.lsp.client_options import opening_of, read_options, settings_of
+from server.lsp.client_options import is_plain, opening_of, read_options, settings_of
 from server.lsp.credit import Credit
 from server.lsp.documents import Mirror
 from server.lsp.editor import Editor
@@ -31,7 +31,8 @@ from server.lsp.protocol import Connection
 from server.lsp.replay import EventLog
 from server.lsp.review_shown import ReviewShown
 from server.lsp.rpc import INVALID_PARAMS, REQUEST_FAILED, RpcError
-from server.lsp.work_line import show_run
+from server.lsp.signing_in import SigningIn
+from server.lsp.work_line import OnlyTheEnd, show_run
 
 
 class Hosted(Protocol):
@@ -63,6 +64,7 @@ class Sessions(Protocol):
     started_ms: int
     redactor: Redactor
     """Takes secrets out of what is sent."""
+    signing_in: SigningIn
 
     async def accounts(self, env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
         """Give the providers there are, and whether each can be asked."""
@@ -85,6 +87,10 @@ class Sessions(Protocol):
 
     async def library(self) -> SessionLibrary:
         """Give the stored sessions."""
+        ...
+
+    def start(self, work: Callable[[], Awaitable[None]], *, what: str) -> None:
+        """Do something that nobody waits for; when it fails that is logged, and nothing else."""
         ...
 
     async def release(self, session: SessionId) -> None:
@@ -121,6 +127,8 @@ class _Has:
     """Of what its runs are shown from, as lines of progress."""
     otherwise: set[RunId] = field(default_factory=set[RunId])
     """Runs that a request waits for and shows in its own way."""
+    chat: Any = None
+    """The chat file, made when it is first used."""
 
 
 class Front:
@@ -152,6 +160,18 @@ class Front:
         )
         self.review = ReviewShown(connection, self.editor, self.options, redactor=host.redactor)
         self._has = _Has()
+
+    @property
+    def chat(self) -> Any:
+        """The chat file as this client has it, a `plain.chat.Chat`; loaded when it is first asked for."""
+        if self._has.chat is None:
+            self._has.chat = importlib.import_module("server.lsp.plain.chat").Chat(self)
+        return self._has.chat
+
+    @property
+    def bound(self) -> Any:
+        """The session of this connection, for who must not open one; None: it has none yet."""
+        return self._has.hosted
 
     async def hosted(self, session: str | None = None) -> Any:
         """Give the session that a request means: by id, else the one of this connection, opened on demand.
@@ -252,6 +272,8 @@ class Front:
 
     async def show_runs(self, hosted: Hosted) -> None:
         """Show every run as a line of progress, in clients that show such and do not listen themselves."""
+        is_simple = is_plain(self.connection.client_params, self.options)
+        otherwise = OnlyTheEnd(self.connection) if is_simple else None
         reader = hosted.session.subscribe()
         self._has.readers.append(reader)
         async for stamped in reader:
@@ -259,7 +281,9 @@ class Front:
                 continue
             run = stamped.event.run
             if run not in self._has.otherwise:
-                await show_run(self.connection, hosted.session, run, reader=reader)
+                await show_run(
+                    self.connection, hosted.session, run, reader=reader, otherwise=otherwise
+                )
 
     @contextmanager
     def waits_for(self, run: RunId) -> Generator[None, None, None]:
@@ -284,19 +308,6 @@ class Front:
             clients=hosted.clients,
         )
 
-    async def result(self, hosted: Hosted, run: RunId) -> dict[str, JsonValue]:
-        """Wait for a run and give what it came to."""
-        outcome = await hosted.session.wait(run)
-        if outcome is None:
-            message = f"run {run!r} is not known any more; read the session instead"
-            raise RpcError(REQUEST_FAILED, message, {"kind": "RunNotActive", "retryable": False})
-        return pictures.result(outcome, await self.review.of_run(hosted, run))
-
-    async def command(self, name: str, arguments: tuple[Any, ...]) -> object:
-        """Run a command of `workspace/executeCommand`."""
-        module = importlib.import_module("server.lsp.features.commands")
-        return await module.run(self, name, arguments)
-
     async def detach(self) -> None:
         """The client has left: its subscriptions end, its sessions and their runs go on."""
         for subscription in self.subscriptions.values():
@@ -305,6 +316,8 @@ class Front:
             reader.close()
         self.review.close()
         self.dialogs.close()
+        if self._has.chat is not None:
+            self._has.chat.close()
         self.host.detach(self)
 
 

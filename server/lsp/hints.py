@@ -16,6 +16,7 @@ from agent_core.changes.hunks import Hunk
 from agent_core.events import ChangesUpdated, Reader, RunEnded
 from agent_core.kernel import JsonValue, SessionId
 from agent_core.session import AgentSession
+from server.lsp.client_options import is_plain
 from server.lsp.codec import as_array, as_object
 from server.lsp.documents import Document, Mirror
 from server.lsp.protocol import Connection
@@ -124,6 +125,10 @@ class Hints:
         with suppress(ConnectionError):
             self._forget(session.id)
 
+    def of(self, uri: str) -> list[Hint]:
+        """Give the hints of a document."""
+        return [one for (at, _), hints in self._shown.hints.items() if at == uri for one in hints]
+
     def actions(self, params: Mapping[str, Any]) -> list[dict[str, JsonValue]]:
         """Give what can be done with the hunks on some lines of a document."""
         if not is_asked_for(params):
@@ -131,9 +136,7 @@ class Hints:
         uri = (as_object(params.get("textDocument")) or {}).get("uri")
         lines = as_object(params.get("range")) or {}
         first, last = _line(lines.get("start")), _line(lines.get("end"))
-        all_here = [
-            hint for (at, _), hints in self._shown.hints.items() if at == uri for hint in hints
-        ]
+        all_here = self.of(uri) if isinstance(uri, str) else []
         here = [hint for hint in all_here if hint.reaches(first, last)]
         found: list[dict[str, JsonValue]] = []
         for hint in here:
@@ -215,9 +218,7 @@ def wants_hints(params: object, options: AgentOptions) -> bool:
         return options.plain.hints
     capabilities = as_object((as_object(params) or {}).get("capabilities")) or {}
     document = as_object(capabilities.get("textDocument")) or {}
-    experimental = as_object(capabilities.get("experimental")) or {}
-    declared = options.capabilities is not None or "agent" in experimental
-    return "publishDiagnostics" in document and not declared
+    return "publishDiagnostics" in document and is_plain(as_object(params) or {}, options)
 
 
 def _hints(session: SessionId, document: Document, now: FileNow) -> tuple[Hint, ...]:

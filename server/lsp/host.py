@@ -1,7 +1,7 @@
 """All sessions of the process, by workspace: the one root task that holds them."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 import anyio
@@ -29,6 +29,7 @@ from server.lsp.idle import idle_unload_s, unloading
 from server.lsp.origin import Origin
 from server.lsp.protocol import Connection
 from server.lsp.redacted_log import hide_in_log
+from server.lsp.signing_in import SigningIn
 
 LOOK_S = 30.0
 """How often it is looked for sessions that nobody uses."""
@@ -59,6 +60,9 @@ class Host:
         self._holding = Holding(paths, clock=self._clock, redactor=self.redactor, opener=opener)
         self._bindings = Bindings(paths.data / FILE)
         self._turns = PathLocks()
+        self.signing_in = SigningIn(
+            paths.auth, clock=self._clock, redactor=self.redactor, registry=self._registry
+        )
 
     async def run(self) -> None:
         """Hold all sessions until `close`."""
@@ -104,6 +108,10 @@ class Host:
         if hosted is not None:
             self._holding.let_go(hosted)
             await hosted.closed.wait()
+
+    def start(self, work: Callable[[], Awaitable[None]], *, what: str) -> None:
+        """Do something that nobody waits for; when it fails that is logged, and nothing else."""
+        self._holding.start(work, what=what)
 
     def now_ms(self) -> int:
         """Give the time, in Unix milliseconds."""
@@ -207,7 +215,7 @@ class Host:
             self._holding.start(
                 lambda: front.dialogs.follow(
                     hosted.session,
-                    is_shown=lambda: any(one.dialogs.shows_forms for one in hosted.fronts),
+                    is_shown=lambda: hosted.shows_forms,
                 ),
                 what="the questions of a session",
             )

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -47,6 +48,8 @@ class Kept:
     contended_s: dict[Path, float] = field(default_factory=dict[Path, float])
     """When it was last told of a file that two editors have unsaved text of it."""
     following: anyio.Lock = field(default_factory=anyio.Lock)
+    chat: Any = None
+    """The chat file, a `plain.chat_file.ChatFile`; made when an editor first uses it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -98,6 +101,13 @@ class Hosted:
             return True
         now = self.session.info.snapshot()
         return now.state != "idle" or bool(now.activity.bash or now.pending)
+
+    @property
+    def shows_forms(self) -> bool:
+        """Whether every question can be answered somewhere: by a client of ours, or in the chat file."""
+        chat = self.kept.chat
+        in_chat = chat is not None and bool(chat.fronts)
+        return in_chat or any(front.dialogs.shows_forms for front in self.fronts)
 
     def attach(self, front: Front) -> bool:
         """Take a client in and tell the others; no when it is attached already."""

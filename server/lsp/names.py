@@ -66,12 +66,31 @@ COMMANDS: Final[tuple[str, ...]] = (
     "tiller.stop",
     "tiller.steer",
     "tiller.compact",
+    "tiller.new",
     "tiller.accept",
     "tiller.reject",
     "tiller.apply",
     "tiller.restore",
+    "tiller.review",
     "tiller.trust",
+    "tiller.status",
+    "tiller.model",
+    "tiller.signIn",
+    "tiller.rules",
+    "tiller.chat",
+    "tiller.changes",
+    "tiller.answer",
+    "tiller.fix",
+    "tiller.implement",
+    "tiller.explain",
+    "tiller.comment",
 )
+ACTION_KINDS: Final[tuple[str, ...]] = ("quickfix.tiller", "refactor.tiller")
+DIFF_SCHEME: Final = "tiller-diff"
+"""Of the diff of what waits, for editors that show documents which are no files."""
+
+CHAT_FILE: Final = ".tiller/chat.md"
+"""Below the root of the workspace, unless `plain.chatFile` names another."""
 
 PROTOCOL: Final = "1.0"
 LEVEL: Final = 1

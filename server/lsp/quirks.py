@@ -33,25 +33,42 @@ class Quirks:
     """An edit for version 0 is applied to any text; every later version is above 1."""
     opens_notebooks: bool = False
     """It shows notebooks as such, not as their JSON."""
+    silent_answers: bool = True
+    """What a command answers is shown nowhere, not even an error."""
 
 
 _WORST: Final = Quirks()
+_VSCODE: Final = Quirks(
+    trust_applied=True,
+    multi_doc_edit=True,
+    single_dialog=False,
+    blocking_dialogs=False,
+    auto_reload=True,
+    save_via_refactoring=True,
+    insert_mode_merge=False,
+    opens_notebooks=True,
+    silent_answers=False,
+)
+_KAKOUNE: Final = Quirks(single_dialog=False, blocking_dialogs=False)
 _EGLOT: Final = Quirks(
-    trust_applied=True, single_dialog=False, insert_mode_merge=False, late_undo_steps=True
+    trust_applied=True,
+    single_dialog=False,
+    insert_mode_merge=False,
+    late_undo_steps=True,
+    silent_answers=False,
 )
 
 QUIRKS: Final[Mapping[str, Quirks]] = {
-    "visual studio code": Quirks(
-        trust_applied=True,
-        multi_doc_edit=True,
-        single_dialog=False,
-        blocking_dialogs=False,
-        auto_reload=True,
-        save_via_refactoring=True,
-        insert_mode_merge=False,
-        opens_notebooks=True,
+    "visual studio code": _VSCODE,
+    # What is built from the same source says the name of its maker.
+    "code - oss": _VSCODE,
+    "code-server": _VSCODE,
+    "vscodium": _VSCODE,
+    "cursor": _VSCODE,
+    "windsurf": _VSCODE,
+    "neovim": Quirks(
+        single_dialog=False, document_changes=True, zero_unchecked=True, silent_answers=False
     ),
-    "neovim": Quirks(single_dialog=False, document_changes=True, zero_unchecked=True),
     "helix": Quirks(trust_applied=True, blocking_dialogs=False, insert_mode_merge=False),
     "eglot": _EGLOT,
     "emacs": _EGLOT,
@@ -61,8 +78,11 @@ QUIRKS: Final[Mapping[str, Quirks]] = {
         blocking_dialogs=False,
         auto_reload=True,
         insert_mode_merge=False,
+        silent_answers=False,
     ),
-    "kakoune": Quirks(single_dialog=False, blocking_dialogs=False),
+    "kakoune": _KAKOUNE,
+    # The name of the program, which is not the one of the project.
+    "kak-lsp": _KAKOUNE,
     "zed": Quirks(blocking_dialogs=False, auto_reload=True),
 }
 """By the name that the client gives itself, in lower case; a longer name that begins so counts too."""

@@ -8,6 +8,8 @@ from agent_core.kernel.redaction import Redactor
 from server.lsp.change_pictures import change_set
 from server.lsp.editor import Editor
 from server.lsp.hints import Hints, Hosted
+from server.lsp.plain.diff_document import DiffDocument
+from server.lsp.plain.refreshing import LensRefresh
 from server.lsp.protocol import Connection
 from server.lsp.wire import AgentOptions
 
@@ -28,11 +30,16 @@ class ReviewShown:
         self._redactor = redactor
         self.hints = Hints(connection, editor.mirror, options)
         """What is shown beside the text."""
+        self.diff = DiffDocument(connection, editor, redactor=redactor)
+        """All of it in one document."""
+        self._lenses = LensRefresh(connection, options)
         self._readers: list[Reader] = []
 
     def close(self) -> None:
         """Stop; the client has left."""
         self.hints.close()
+        self.diff.close()
+        self._lenses.close()
         for reader in self._readers:
             reader.close()
 
@@ -40,6 +47,8 @@ class ReviewShown:
         """Show a session's changes until it is over, or the client has left."""
         async with anyio.create_task_group() as group:
             group.start_soon(self.hints.follow, hosted)
+            group.start_soon(self.diff.follow, hosted)
+            group.start_soon(self._lenses.follow, hosted)
             group.start_soon(self._show_sets, hosted)
 
     async def of_run(self, hosted: Hosted, run: RunId) -> dict[str, JsonValue]:

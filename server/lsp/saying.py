@@ -9,12 +9,13 @@ from agent_core.kernel import MessageId, RunId, SystemClock, uuid7
 from agent_core.kernel.errors import TillerError
 from agent_core.messages import Text, UserContent
 from agent_core.session import AgentSession, Receipt
+from server.lsp import pictures
 from server.lsp.blocks import to_content
 from server.lsp.failures import rpc_error
 from server.lsp.front import Front
 from server.lsp.names import MAX_PROMPT_BYTES
 from server.lsp.progress import Subscription, of_run
-from server.lsp.rpc import INVALID_PARAMS, RpcError
+from server.lsp.rpc import INVALID_PARAMS, REQUEST_FAILED, RpcError
 from server.lsp.wire import Block
 from server.lsp.work_done import ProgressToken, WorkDone
 from server.lsp.work_line import follow
@@ -128,12 +129,12 @@ async def _wait_for(
             _ = tasks.create_task(_follow_line(hosted, run, line))
         ends = _follow_events(front, hosted, run, partial, tasks)
         try:
-            result = await front.result(hosted, run)
+            result = await result_of(front, hosted, run)
         except asyncio.CancelledError:
             if front.connection.is_closing:
                 raise
             _ = await hosted.session.abort(run=run)
-            result = await front.result(hosted, run)
+            result = await result_of(front, hosted, run)
         finally:
             for end in ends:
                 await end()
@@ -166,6 +167,15 @@ async def _follow_line(hosted: Any, run: RunId, line: WorkDone) -> None:
         await follow(hosted.session, run, line, reader=reader)
     finally:
         reader.close()
+
+
+async def result_of(front: Front, hosted: Any, run: RunId) -> dict[str, Any]:
+    """Wait for a run and give what it came to."""
+    outcome = await hosted.session.wait(run)
+    if outcome is None:
+        message = f"run {run!r} is not known any more; read the session instead"
+        raise RpcError(REQUEST_FAILED, message, {"kind": "RunNotActive", "retryable": False})
+    return pictures.result(outcome, await front.review.of_run(hosted, run))
 
 
 def cancel_soon(hosted: Any, run: RunId, tasks: asyncio.TaskGroup) -> None:

@@ -61,6 +61,9 @@ async def say_as(
     """
     # What the user did to our edits just before is part of what they say.
     await hosted.files.edits.landed.look()
+    if hosted.session.models.current is None:
+        # The user was told to log in, and may have done so in a terminal.
+        await hosted.session.models.refresh()
     environment, env = hosted.environment, front.origin.env
     if delivery == "followUp" and hosted.session.info.snapshot().state != "idle":
         taken = await say(hosted, content, delivery=delivery, **more)

@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from agent_core.events import (
     CompactionStarted,
@@ -22,17 +22,52 @@ from agent_core.events.values import ChangeCounts
 from agent_core.kernel import RunId
 from agent_core.session import AgentSession
 from server.lsp.protocol import Connection
-from server.lsp.work_done import WorkDone
 
 REPORT_EVERY_S: Final = 0.5
 TITLE: Final = "Tiller"
 KILO: Final = 1000
 
 
+class Line(Protocol):
+    """Where a run is shown."""
+
+    def begin(self, title: str, *, message: str | None = None, cancellable: bool = False) -> None:
+        """Show that it has begun."""
+        ...
+
+    def report(self, message: str) -> None:
+        """Show what it does."""
+        ...
+
+    def end(self, message: str | None = None) -> None:
+        """Show what it came to."""
+        ...
+
+
+class OnlyTheEnd:
+    """Tells what a run came to, and nothing before: for clients that show no progress."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def begin(self, title: str, *, message: str | None = None, cancellable: bool = False) -> None:
+        """Nothing is shown."""
+        _ = title, message, cancellable
+
+    def report(self, message: str) -> None:
+        """Nothing is shown."""
+        _ = message
+
+    def end(self, message: str | None = None) -> None:
+        """Show it as a message."""
+        told = {"type": 3, "message": f"{TITLE}: {message}"}
+        _ = self._connection.notify("window/showMessage", told)
+
+
 class WorkLine:
     """Turns events into at most two short reports a second, and only when the text changed."""
 
-    def __init__(self, progress: WorkDone) -> None:
+    def __init__(self, progress: Line) -> None:
         self._progress = progress
         self._doing = "thinking"
         self._tools = 0
@@ -83,7 +118,7 @@ class WorkLine:
             case CompactionStarted():
                 self._doing = "compacting"
             case RunEnded():
-                self._end = _outcome(event)
+                self._end = outcome(event)
             case _:
                 pass
 
@@ -101,7 +136,8 @@ class WorkLine:
         return " · ".join(parts)
 
 
-def _outcome(event: RunEnded) -> str:
+def outcome(event: RunEnded) -> str:
+    """Say in a line what a run came to: how it ended, what it changed, what it cost."""
     head = "done" if event.status == "completed" else event.status
     if event.error is not None:
         head = f"{head}: {event.error.message}"
@@ -126,7 +162,7 @@ def _money(usage: UsageReport) -> list[str]:
     return [] if usage.tokens.cost is None else [f"${usage.tokens.cost.total:.2f}"]
 
 
-async def follow(session: AgentSession, run: RunId, progress: WorkDone, *, reader: Reader) -> None:
+async def follow(session: AgentSession, run: RunId, progress: Line, *, reader: Reader) -> None:
     """Show a run on a line that is open, until it has ended. The caller closes the reader."""
     line = WorkLine(progress)
     try:
@@ -143,9 +179,22 @@ async def follow(session: AgentSession, run: RunId, progress: WorkDone, *, reade
 
 
 async def show_run(
-    connection: Connection, session: AgentSession, run: RunId, *, reader: Reader
+    connection: Connection,
+    session: AgentSession,
+    run: RunId,
+    *,
+    reader: Reader,
+    otherwise: Line | None = None,
 ) -> None:
-    """Open a line of our own and show a run on it; a client that shows none is left alone."""
+    """Open a line of our own and show a run on it, until it has ended.
+
+    Args:
+        connection: The client.
+        session: The session.
+        run: What is shown.
+        reader: Of the session; the caller closes it.
+        otherwise: Where it is shown in a client without progress; None: nowhere.
+    """
     async with asyncio.TaskGroup() as tasks:
 
         def stop() -> None:
@@ -155,5 +204,5 @@ async def show_run(
             progress = await connection.create_progress(f"agent-run/{run}", on_cancel=stop)
         except ConnectionError:
             return
-        if progress is not None:
-            await follow(session, run, progress, reader=reader)
+        if line := progress or otherwise:
+            await follow(session, run, line, reader=reader)

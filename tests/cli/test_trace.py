@@ -37,6 +37,8 @@ async def recorded(file: Path, dirs: TillerDirs, root: Path) -> int:
         opened = await client.request("agent/session/open", {})
         await client.request("agent/session/rename", {"session": opened["session"], "title": "x"})
         await client.request("agent/status", {})
+        client.notify("agent/ack", {"token": "a-progress", "seq": 1})
+        client.notify("agent/ack", {"token": SECRET, "seq": 1})
         await client.request("shutdown")
         client.notify("exit")
         return await client.exit_code() or 0
@@ -54,6 +56,8 @@ async def test_what_was_recorded_is_replayed_with_the_same_answers(
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert SECRET not in file.read_text()
     trace = read_trace(file)
+    acks: list[Any] = [one.message["params"] for one in trace if one.method == "agent/ack"]
+    assert [one["token"] == "a-progress" for one in acks] == [True, False]
     methods = [one.method for one in trace if one.side == "client" and one.method]
     assert methods[0] == "initialize"
     assert methods[-2:] == ["shutdown", "exit"]

@@ -201,13 +201,13 @@ async def test_an_editor_without_a_plugin_shows_hints_and_rejects_by_a_code_acti
             },
         )
         titles = [one["title"] for one in actions]
-        assert titles == [
+        assert titles[:4] == [
             "Tiller: Keep this change",
             "Tiller: Reject this change",
             "Tiller: Keep all in file",
             "Tiller: Reject all in file",
         ]
-        assert {one["kind"] for one in actions} == {"quickfix.tiller"}
+        assert {one["kind"] for one in actions[:4]} == {"quickfix.tiller"}
         answer = await client.request("workspace/executeCommand", actions[1]["command"])
         assert answer == {"results": ["done"]}
         assert document.text == "mine\n" + edited().replace("LINE 15", "line 15")
@@ -242,7 +242,7 @@ async def test_hints_come_back_with_the_editor_and_go_with_the_document(ground: 
             await opened(client)
             client.open(path.as_uri(), text_of(path))
             await soon(lambda: lines_of(client, path.as_uri()) == [1, 14, 28])
-            only = {"diagnostics": [], "only": ["refactor"]}
+            only = {"diagnostics": [], "only": ["source"]}
             where = {"start": {"line": 1, "character": 0}, "end": {"line": 1, "character": 0}}
             about = {"textDocument": {"uri": path.as_uri()}, "range": where}
             asked = {**about, "context": only}

@@ -95,7 +95,7 @@ async def test_initialize_answers_every_editor_with_what_the_agent_can_do(
     }
     assert commands <= set(capabilities.execute_command_provider.commands)
     assert capabilities.code_action_provider == types.CodeActionOptions(
-        code_action_kinds=("quickfix.tiller",)
+        code_action_kinds=("quickfix.tiller", "refactor.tiller")
     )
     sync = capabilities.text_document_sync
     assert isinstance(sync, types.TextDocumentSyncOptions)

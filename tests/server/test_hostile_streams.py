@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -114,9 +115,10 @@ SEEDS: tuple[dict[str, Any], ...] = (
     {"method": "shutdownx"},
     {"method": "initialize", "params": {"capabilities": {}}},
 )  # fmt: skip
+# Copies: what is drawn is changed afterwards.
 ODD = st.sampled_from(
     [None, True, -1, 2**31, 10**31, 1.5, "", "\x00", "\ud800", "é" * 9, [], {}, [[]], {"": {}}]
-)
+).map(deepcopy)
 
 
 @st.composite

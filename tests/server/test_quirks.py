@@ -19,6 +19,7 @@ WORST = {
     "lateUndoSteps": False,
     "opensNotebooks": False,
     "zeroUnchecked": False,
+    "silentAnswers": True,
 }
 
 
@@ -35,6 +36,7 @@ def test_users_overrule_the_table_with_booleans_only() -> None:
         "singleDialog": False,
         "documentChanges": True,
         "zeroUnchecked": True,
+        "silentAnswers": False,
     }
 
 

@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import Callable
 
-from tests.support.lsp_behaviours import EditBehaviour, Honest, Json, RefusesStaleVersions
+from tests.support.lsp_behaviours import Honest, Json, RefusesStaleVersions
 from tests.support.lsp_connection import Reply
 from tests.support.lsp_editor import Editor, Operation, Past, operations
 from tests.support.lsp_profiles import Profile
 from tests.support.lsp_text import EditError, Lines, Splice, splices
 
 _KINDS = ["create", "rename", "delete"]
+_SYNC = {"dynamicRegistration": False, "didSave": True, "willSave": True}
 
 
 class LikeKakoune:
@@ -82,31 +83,95 @@ def _after(at: int, change: Splice, *, behind: bool) -> int:
     return at
 
 
-def _declaring(
-    name: str, version: str, *, encodings: list[str], edits: Callable[[], EditBehaviour]
-) -> Profile:
-    return Profile(
-        name=name,
-        version=version,
-        capabilities={
-            "general": {"positionEncodings": encodings},
-            "workspace": {
-                "applyEdit": True,
-                "workspaceEdit": {"documentChanges": True, "resourceOperations": _KINDS},
-                "configuration": True,
-                "workspaceFolders": True,
+SUBLIME = Profile(
+    name="Sublime Text LSP",
+    version="2.4.0",
+    capabilities={
+        "general": {"positionEncodings": ["utf-16"]},
+        "workspace": {
+            "applyEdit": True,
+            "executeCommand": {},
+            "workspaceEdit": {
+                "documentChanges": True,
+                "resourceOperations": _KINDS,
+                "failureHandling": "abort",
+                "changeAnnotationSupport": {"groupsOnLabel": False},
             },
-            "textDocument": {"synchronization": {"didSave": True}},
+            "configuration": True,
+            "workspaceFolders": True,
+            "codeLens": {"refreshSupport": True},
+            "diagnostics": {"refreshSupport": True},
+            "textDocumentContent": {"dynamicRegistration": True},
         },
-        edits=edits,
-    )
-
-
-SUBLIME = _declaring(
-    "Sublime Text LSP",
-    "2.4.0",
-    encodings=["utf-16"],
+        "textDocument": {
+            "synchronization": {**_SYNC, "dynamicRegistration": True},
+            "codeAction": {"dataSupport": True, "isPreferredSupport": True},
+            "codeLens": {"dynamicRegistration": True},
+            "publishDiagnostics": {"versionSupport": True, "dataSupport": True},
+        },
+        "window": {
+            "workDoneProgress": True,
+            "showMessage": {"messageActionItem": {"additionalPropertiesSupport": True}},
+            "showDocument": {"support": True},
+        },
+    },
     edits=lambda: RefusesStaleVersions(reason="The document version is out of date"),
 )
-KAKOUNE = _declaring("kakoune-lsp", "18.1.0", encodings=["utf-8", "utf-16"], edits=LikeKakoune)
-ZED = _declaring("Zed", "0.205.0", encodings=["utf-16"], edits=LikeZed)
+
+KAKOUNE = Profile(
+    name="kak-lsp",
+    version="18.1.0",
+    capabilities={
+        "general": {"positionEncodings": ["utf-8", "utf-16"]},
+        "workspace": {
+            "applyEdit": True,
+            "workspaceEdit": {
+                "documentChanges": True,
+                "resourceOperations": _KINDS,
+                "changeAnnotationSupport": {"groupsOnLabel": False},
+            },
+            "executeCommand": {"dynamicRegistration": False},
+            "configuration": True,
+            "workspaceFolders": False,
+        },
+        "textDocument": {
+            "synchronization": {"dynamicRegistration": False, "didSave": True},
+            "codeAction": {"dataSupport": False, "isPreferredSupport": True},
+            "codeLens": {"dynamicRegistration": False},
+            "publishDiagnostics": {"relatedInformation": True},
+        },
+        "window": {
+            "workDoneProgress": True,
+            "showMessage": {"messageActionItem": {"additionalPropertiesSupport": True}},
+        },
+    },
+    edits=LikeKakoune,
+)
+
+ZED = Profile(
+    name="Zed",
+    version="0.205.0",
+    capabilities={
+        "general": {"positionEncodings": ["utf-16"]},
+        "workspace": {
+            "applyEdit": True,
+            "workspaceEdit": {
+                "documentChanges": True,
+                "resourceOperations": _KINDS,
+                "snippetEditSupport": True,
+            },
+            "configuration": True,
+            "workspaceFolders": True,
+            "didChangeWatchedFiles": {"dynamicRegistration": True, "relativePatternSupport": True},
+            "diagnostics": {"refreshSupport": True},
+        },
+        "textDocument": {
+            "synchronization": {"dynamicRegistration": True, "didSave": True},
+            "codeAction": {"dataSupport": True},
+            "publishDiagnostics": {"relatedInformation": True},
+        },
+        "window": {"workDoneProgress": True, "showMessage": {}},
+        "experimental": {"serverStatusNotification": True, "localDocs": True},
+    },
+    edits=LikeZed,
+)

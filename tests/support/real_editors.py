@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sysconfig
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -57,6 +57,8 @@ class RealEditor:
     env: Mapping[str, str]
     root: Path
     numbers: "count[int]" = field(default_factory=count)
+    answered: int = 0
+    """Questions that were answered."""
 
     async def ask(self, code: str) -> Any:
         """Run code in the editor's own language and give its value, which JSON must be able to say."""
@@ -221,12 +223,31 @@ async def neovim(
     editor = Neovim(
         program=found, home=home, env={**env, "TERM": "dumb", "HOME": str(home)}, root=root
     )
-    argv = [str(found), "--headless", "--clean", "-u", str(init), "--listen", editor.socket]
+    options = ("--clean", "-u", str(init))
+    async with _listening(editor, options):
+        yield editor
+
+
+@asynccontextmanager
+async def neovim_of(
+    name: Name, *, env: Mapping[str, str], root: Path, home: Path
+) -> AsyncGenerator[Neovim]:
+    """Start Neovim as the user with that home does, with what they wrote into their configuration."""
+    editor = Neovim(
+        program=program(name), home=home, env={**env, "TERM": "dumb", "HOME": str(home)}, root=root
+    )
+    async with _listening(editor, ()):
+        yield editor
+
+
+@asynccontextmanager
+async def _listening(editor: Neovim, options: Sequence[str]) -> AsyncGenerator[None]:
+    argv = [str(editor.program), "--headless", *options, "--listen", editor.socket]
     async with running(argv, editor):
         with anyio.fail_after(START_S):
             while not Path(editor.socket).exists():  # noqa: ASYNC110, ASYNC240 - a socket tells nobody that it is there
                 await anyio.sleep(LOOK_S)
-        yield editor
+        yield
 
 
 @asynccontextmanager
@@ -247,7 +268,7 @@ async def running(argv: Sequence[str], editor: RealEditor) -> AsyncGenerator[Non
     finally:
         log.close()
         with anyio.CancelScope(shield=True):
-            with anyio.move_on_after(2):
+            with anyio.move_on_after(2), suppress(ProcessLookupError):
                 process.terminate()
                 _ = await process.wait()
             if process.returncode is None:

@@ -38,6 +38,21 @@ class Emacs(RealEditor):
         )
         return json.loads(out.read_text("utf-8"))["value"]
 
+    async def answer_with(self, *titles: str) -> None:
+        """Choose these in the minibuffer, in this order, whenever it asks for one of a list; then leave it."""
+        chosen = " ".join(json.dumps(title) for title in titles)
+        # A minibuffer needs a frame, and there is none.
+        _ = await self.ask(
+            f"""
+            (progn
+              (setq t-asked nil t-titles (list {chosen}))
+              (advice-add 'completing-read :override
+                          (lambda (prompt &rest _) (push prompt t-asked) (or (pop t-titles) ""))
+                          '((name . t-user)))
+              t)
+            """
+        )
+
     async def open(self, path: Path) -> None:
         """Open a file."""
         _ = await self.ask(f'(progn (setq t-buffer (find-file-noselect "{path}")) t)')
@@ -59,7 +74,7 @@ class Emacs(RealEditor):
     async def undo(self) -> None:
         """Take one step back, as the command does."""
         _ = await self.ask(
-            "(progn (setq last-command (if t-undoing 'undo 'ignore)) (undo-boundary) (undo) (setq t-undoing t) t)"
+            "(progn (setq last-command (if (bound-and-true-p t-undoing) 'undo 'ignore)) (undo-boundary) (undo) (setq t-undoing t) t)"
         )
 
     async def save(self) -> None:
@@ -151,9 +166,29 @@ async def emacs(*, env: Mapping[str, str], root: Path, home: Path) -> AsyncGener
     editor = Emacs(
         program=found, home=home, env={**env, "TERM": "dumb", "HOME": str(home)}, root=root
     )
-    argv = [str(found), "-q", "--no-site-file", "-l", str(init), f"--fg-daemon={editor.socket}"]
+    options = ("-q", "--no-site-file", "-l", str(init))
+    async with _listening(editor, options):
+        yield editor
+
+
+@asynccontextmanager
+async def emacs_of(*, env: Mapping[str, str], root: Path, home: Path) -> AsyncGenerator[Emacs]:
+    """Start Emacs as the user with that home does, with what they wrote into their configuration."""
+    editor = Emacs(
+        program=program("emacs with eglot"),
+        home=home,
+        env={**env, "TERM": "dumb", "HOME": str(home)},
+        root=root,
+    )
+    async with _listening(editor, ()):
+        yield editor
+
+
+@asynccontextmanager
+async def _listening(editor: Emacs, options: Sequence[str]) -> AsyncGenerator[None]:
+    argv = [str(editor.program), *options, f"--fg-daemon={editor.socket}"]
     async with running(argv, editor):
         with anyio.fail_after(START_S):
             while not Path(editor.socket).exists():  # noqa: ASYNC110, ASYNC240 - a socket tells nobody that it is there
                 await anyio.sleep(LOOK_S)
-        yield editor
+        yield

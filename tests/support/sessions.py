@@ -61,6 +61,9 @@ class OneModel:
     def available(self) -> tuple[ModelFacts, ...]:
         return tuple(model.facts for model in self._models.values())
 
+    async def refresh(self) -> None:
+        """Nothing opens these models."""
+
     def open(self, facts: ModelFacts) -> Model:
         return self._models[facts.ref]
 

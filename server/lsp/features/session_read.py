@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from agent_core.kernel import SessionId
 from agent_core.kernel.errors import TillerError
-from agent_core.transcript import AnyEntry, Transcript
 from server.lsp.failures import rpc_error
 from server.lsp.front import Front, bad
 from server.lsp.history import Placed, items, of_run, ranged, shortened
+from server.lsp.stored import whole_entries
 from server.lsp.wire import SessionReadParams, parse
 
 PAGE = 100
@@ -21,7 +20,7 @@ async def run(front: Front, params: dict[str, Any]) -> object:
     """Give a page of items, oldest first: the newest ones unless a cursor says otherwise."""
     asked = parse(SessionReadParams, params, method="agent/session/read")
     try:
-        entries = await _entries(front, asked.session)
+        entries = await whole_entries(front, asked.session)
     except TillerError as error:
         raise rpc_error(error, session=asked.session) from error
     placed = list(items(entries if asked.run is None else of_run(entries, asked.run)))
@@ -34,21 +33,6 @@ async def run(front: Front, params: dict[str, Any]) -> object:
     if start > 0:
         answer["prev"] = _name(placed[start])
     return {**answer, "next": _name(placed[end - 1])} if 0 < end < len(placed) else answer
-
-
-async def _entries(front: Front, session: str | None) -> Sequence[AnyEntry]:
-    """Give all entries of a session's present branch; one that is named is not attached to."""
-    if session is None:
-        info = (await front.hosted()).session.info
-        # Nothing was said yet, or the disk fails: then only memory knows.
-        if not info.is_stored:
-            entries: Sequence[AnyEntry] = info.entries
-            return entries
-        session = (await front.hosted()).session.id
-    library = await front.host.library()
-    stored = await library.read(SessionId(str(session)))
-    whole = {entry.id: entry for entry in stored.entries}
-    return [whole[entry.id] for entry in Transcript(stored.entries).path()]
 
 
 def _one(placed: Sequence[Placed], asked: SessionReadParams) -> object:

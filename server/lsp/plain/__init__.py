@@ -1,0 +1,1 @@
+"""What editors get that know plain LSP and nothing of ours; loaded when it is first used."""

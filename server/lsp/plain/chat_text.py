@@ -1,0 +1,249 @@
+"""The form of the chat file: whose words stand where, what waits to be sent, and where an answer goes. Pure."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+TITLE: Final = "# Tiller"
+HINT: Final = '<!-- Write below the last "## You" and save this file: that sends your words, and the answer comes here. -->'
+YOU: Final = "## You"
+AGENT: Final = "## Tiller"
+TAIL_CHARS: Final = 40
+"""How much of the end of our own words is remembered, to see whether somebody has changed it."""
+
+MARK_CHARS: Final = 300
+"""How much of the answers is compared, to see how far a file has them."""
+
+_HEADING: Final = re.compile(
+    r"^ {0,3}##[ \t]+(you|tiller)[ \t]*:?[ \t]*\r?$", re.IGNORECASE | re.MULTILINE
+)
+
+_LINE_END: Final = re.compile(r"\r\n|\n|\r")
+
+Who: TypeAlias = Literal["you", "agent"]
+Kind: TypeAlias = Literal["you", "block", "more", "line"]
+"""
+`you`: a turn of the user's. `block`: a paragraph or more of the agent. `more`: goes on where the last block ended, in the
+middle of a line if need be. `line`: one line of what goes on; several stand below one another.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """Something that belongs into the file."""
+
+    kind: Kind
+    text: str
+    """Line ends are `\\n`, none at its ends; of `more` it may begin with white space."""
+    from_file: bool = False
+    """Of `you`: the user wrote it in the file, where it stands already."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A heading with what stands below it, as offsets into the text."""
+
+    who: Who
+    start: int
+    """Of its heading."""
+    body: int
+    """Behind its heading, before the line end."""
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What the user wrote last and nobody has answered."""
+
+    start: int
+    """Of its heading; where it has none, of the words."""
+    first: int
+    """Of its words."""
+    words: str
+    """Line ends are `\\n`; empty: nothing is there to be sent."""
+    has_heading: bool = True
+
+
+def new_file() -> str:
+    """Give the file before anything was said."""
+    return f"{TITLE}\n{HINT}\n\n{YOU}\n\n"
+
+
+def sections(text: str) -> tuple[Section, ...]:
+    """Give what stands in the file, in order."""
+    found = list(_HEADING.finditer(text))
+    ends = [*(one.start() for one in found[1:]), len(text)] if found else []
+    return tuple(
+        Section(
+            who="you" if one[1].lower() == "you" else "agent",
+            start=one.start(),
+            body=one.end(),
+            end=end,
+        )
+        for one, end in zip(found, ends, strict=True)
+    )
+
+
+def draft_of(text: str) -> Draft | None:
+    """Give what stands below the last `## You`; None: the last word is the agent's.
+
+    A file without any heading is a draft as a whole.
+    """
+    there = sections(text)
+    if not there:
+        body = text
+        for ours in (TITLE, HINT):
+            body = body.replace(ours, " " * len(ours), 1)
+        words = body.strip()
+        first = body.find(words) if words else len(text)
+        return Draft(start=first, first=first, words=plain(words), has_heading=False)
+    last = there[-1]
+    if last.who == "agent":
+        return None
+    body = text[last.body : last.end]
+    words = body.strip()
+    first = last.body + (body.find(words) if words else len(body))
+    return Draft(start=last.start, first=first, words=plain(words))
+
+
+def grown(text: str, pieces: Sequence[Piece], *, tail: str) -> str:
+    """Give the file with pieces in it: each before the draft, and nothing that anybody wrote is taken out.
+
+    A turn that the user wrote in the file stays where it is; what comes after it comes below it.
+
+    Args:
+        text: The file.
+        pieces: In order.
+        tail: How our own words ended when they were put in last (see `tail_of`): `more` goes on there, or begins anew.
+    """
+    waiting: list[Piece] = []
+    for piece in pieces:
+        if not piece.from_file:
+            waiting.append(piece)
+            continue
+        text = _put(text, waiting, tail=tail)
+        waiting = []
+        closed = _closed(text, piece.text)
+        if closed is None:
+            # Meanwhile the user made something else of these words; what was sent is kept all the same.
+            waiting.append(piece)
+        else:
+            text = closed
+    return _put(text, waiting, tail=tail)
+
+
+def tail_of(text: str) -> str:
+    """Give how the words before the draft end, to be recognised later whatever an editor does to white space."""
+    return _tail(text[: _place(text)])
+
+
+def mark_of(text: str) -> str:
+    """Give enough of the end of the answers to know the state of a file by, whatever an editor does to white space."""
+    return " ".join(text[max(0, _place(text) - 4 * MARK_CHARS) : _place(text)].split())[
+        -MARK_CHARS:
+    ]
+
+
+def line_end_of(text: str) -> str:
+    """Give the line end that most lines of a text have."""
+    return "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
+
+
+def plain(words: str) -> str:
+    r"""Give words with `\n` as their line end."""
+    return words.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def escaped(words: str) -> str:
+    """Give words in which no line can be taken for a heading of the file."""
+    return _HEADING.sub(lambda found: found[0].replace("##", "\\##", 1), words)
+
+
+def _place(text: str) -> int:
+    """Say where the answers end."""
+    draft = draft_of(text)
+    return len(text) if draft is None else draft.start
+
+
+def _tail(area: str) -> str:
+    return area.rstrip()[-4 * TAIL_CHARS :].splitlines()[-1][-TAIL_CHARS:] if area.strip() else ""
+
+
+def _put(text: str, pieces: Sequence[Piece], *, tail: str) -> str:
+    """Put pieces before the draft; there is one afterwards."""
+    draft = draft_of(text)
+    if not pieces and draft is not None:
+        return text
+    end = line_end_of(text)
+    area = text[: len(text) if draft is None else draft.start].rstrip()
+    body = _rendered(area, pieces, tail=tail).replace("\n", end)
+    if not area:
+        body = body.removeprefix(end * 2)
+    below = f"{YOU}{end}{end}" if draft is None or not draft.has_heading else ""
+    kept = "" if draft is None else text[draft.start :]
+    return f"{area}{body}{end}{end}{below}{kept}"
+
+
+def _closed(text: str, words: str) -> str | None:
+    """Begin the answer to the draft and another draft; None: the draft does not begin with these words."""
+    draft = draft_of(text)
+    if draft is None or not words:
+        return None
+    end = line_end_of(text)
+    behind = _behind(text, draft.first, words)
+    if behind is None:
+        return None
+    rest = text[behind:]
+    more = rest.strip()
+    between = f"{end}{end}{AGENT}{end}{end}{YOU}{end}{end}"
+    return f"{text[:behind]}{between}" + (rest.lstrip() if more else "")
+
+
+def _behind(text: str, first: int, words: str) -> int | None:
+    """Say where words end that begin at an offset, whatever the line ends are; None: others stand there."""
+    at = first
+    for count, row in enumerate(words.split("\n")):
+        if count:
+            gap = _LINE_END.match(text, at)
+            if gap is None:
+                return None
+            at = gap.end()
+        if not text.startswith(row, at):
+            return None
+        at += len(row)
+    return at
+
+
+def _rendered(area: str, pieces: Sequence[Piece], *, tail: str) -> str:
+    """Give pieces as they go behind what is there."""
+    there = sections(area)
+    who = there[-1].who if there else None
+    last = _last_line(area)
+    is_empty = bool(there) and not area[there[-1].body :].strip()
+    out: list[str] = []
+    can_go_on = tail != "" and plain(last).endswith(tail) and not is_empty
+    for piece in pieces:
+        if piece.kind == "you":
+            out.append(f"\n\n{YOU}\n\n{escaped(piece.text)}")
+            who, can_go_on, last = "you", False, ""
+            continue
+        if who != "agent":
+            out.append(f"\n\n{AGENT}")
+            who, can_go_on, last = "agent", False, ""
+        out.append(_gap(piece, last, can_go_on=can_go_on))
+        goes_on = can_go_on and piece.kind == "more"
+        out.append(piece.text if goes_on else piece.text.lstrip())
+        last = _last_line(piece.text)
+        can_go_on = True
+    return "".join(out)
+
+
+def _gap(piece: Piece, last: str, *, can_go_on: bool) -> str:
+    if piece.kind == "more" and can_go_on:
+        return ""
+    return "\n" if piece.kind == "line" and last.startswith("> ") else "\n\n"
+
+
+def _last_line(area: str) -> str:
+    return area.rsplit("\n", 1)[-1].rstrip()

@@ -1,0 +1,153 @@
+"""Commands that let the user choose: a model, and a provider to sign in to."""
+
+import logging
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
+
+from agent_core.kernel.errors import TillerError
+from agent_core.providers import ModelFacts
+from agent_core.providers.oauth_tokens import LoginFailed
+from server.lsp.failures import rpc_error
+from server.lsp.front import bad
+from server.lsp.plain.arguments import Arguments, words_of
+from server.lsp.plain.menus import Choice, choose
+from server.lsp.plain.room import Room
+from server.lsp.rpc import RpcError
+from server.lsp.signing_in import Door, Page
+
+SHOW_DOCUMENT: Final = "window/showDocument"
+SHOW_S: Final = 10.0
+SHOWN_NAMES: Final = 12
+
+_log = logging.getLogger(__name__)
+
+
+async def model(room: Room, arguments: Arguments) -> object:
+    """Choose the model that is named, or show those there are; the answer does not wait for the user's."""
+    named = words_of("tiller.model", arguments, key="model")
+    hosted = await room.front.hosted()
+    if named:
+        await hosted.session.models.refresh()
+        return {"model": await _take(room, hosted, named)}
+    models = hosted.session.models
+    await models.refresh()
+    listed = in_order(models.available(), scoped=[one.model.ref for one in models.scoped()])
+    if not listed:
+        room.tell("no provider can be asked yet; sign in with tiller.signIn.")
+        return {"model": None}
+    current = models.current
+
+    async def ask() -> None:
+        choices = [Choice(id=one.ref, title=one.ref) for one in listed]
+        now = f"now {current.ref}" if current else "none is chosen"
+        chosen = await _ask(room, "tiller.model", f"which model ({now})?", choices)
+        if chosen is not None:
+            try:
+                _ = await _take(room, hosted, chosen)
+            except RpcError as error:
+                room.tell(error.message, kind=1)
+
+    room.front.host.start(ask, what="the choice of a model")
+    return {"model": None if current is None else current.ref}
+
+
+async def sign_in(room: Room, arguments: Arguments) -> object:
+    """Sign in to the provider that is named, or show those there are; the answer does not wait for the user's."""
+    named = words_of("tiller.signIn", arguments, key="provider")
+    front = room.front
+    doors = await front.host.signing_in.doors(front.origin.env)
+    if named and all(one.provider != named for one in doors):
+        known = ", ".join(one.provider for one in doors[:SHOWN_NAMES])
+        message = (
+            f"tiller.signIn: no provider is called {named!r:.80}; there are {known} and others"
+        )
+        raise bad(message)
+
+    async def ask() -> None:
+        chosen = named or await _ask(
+            room, "tiller.signIn", "sign in where?", [_choice(one) for one in doors]
+        )
+        door = next((one for one in doors if one.provider == chosen), None)
+        if door is not None:
+            await _sign_in(room, door)
+
+    front.host.start(ask, what="a login")
+    return {"open": [one.provider for one in doors if one.is_open]}
+
+
+def how_to_key(door: Door) -> str:
+    """Say how a key is given: never through an editor, which keeps what is typed."""
+    terminal = f"run `tiller auth login {door.provider}` in a terminal"
+    if not door.variables:
+        return f"{door.name} takes a key: {terminal}."
+    return (
+        f"{door.name} takes a key: {terminal}, or set {door.variables[0]} before the editor starts."
+    )
+
+
+async def _sign_in(room: Room, door: Door) -> None:
+    front = room.front
+    if door.way == "key":
+        room.tell(how_to_key(door))
+        return
+
+    def show(page: Page) -> None:
+        front.host.start(partial(_show_page, room, page), what="the page of a login")
+
+    try:
+        await front.host.signing_in.log_in(door.provider, front.origin.env, show=show)
+    except (LoginFailed, TillerError) as error:
+        room.tell(f"not signed in to {door.name}: {error}", kind=1)
+        return
+    if front.bound is not None:
+        await front.bound.session.models.refresh()
+    room.tell(f"signed in to {door.name}; choose a model with tiller.model.")
+
+
+async def _show_page(room: Room, page: Page) -> None:
+    """Tell the address, and have it opened where the editor can."""
+    code = f" and type in the code {page.code}" if page.code else ""
+    room.tell(f"to log in open {page.url}{code}")
+    params = {"uri": page.url, "external": True, "takeFocus": True}
+    if room.can_show:
+        with suppress(RpcError, ConnectionError, TimeoutError):
+            await room.front.connection.request(SHOW_DOCUMENT, params, timeout_s=SHOW_S)
+
+
+def _choice(door: Door) -> Choice:
+    state = "signed in" if door.is_open else "log in" if door.way == "login" else "key"
+    return Choice(id=door.provider, title=f"{door.name} ({state})")
+
+
+def in_order(models: tuple[ModelFacts, ...], *, scoped: list[str]) -> list[ModelFacts]:
+    """Put the models that the user cycles through first, in their order; what needs no provider is used only by name. Pure."""
+    ranks = {ref: rank for rank, ref in enumerate(scoped)}
+    found = [one for one in models if one.api != "embedded"]
+    return sorted(found, key=lambda one: ranks.get(one.ref, len(ranks)))
+
+
+async def _take(room: Room, hosted: Any, ref: str) -> str:
+    try:
+        chosen = await hosted.session.models.choose(ref)
+    except TillerError as error:
+        raise rpc_error(error, session=hosted.session.id) from error
+    await room.front.flush()
+    room.tell(f"the model is {chosen.ref} now.")
+    return chosen.ref
+
+
+async def _ask(room: Room, command: str, question: str, choices: list[Choice]) -> str | None:
+    bound = room.front.bound
+    if bound is not None and bound.session.info.snapshot().pending:
+        room.tell("the agent waits for an answer first; tiller.answer shows what it asks.")
+        return None
+    try:
+        return await choose(room.front.dialogs.menu, question, choices)
+    except ConnectionError:
+        return None
+    except RpcError as error:
+        _log.warning("The client shows no list to choose from: %s", error.message)
+        listed = ", ".join(one.id for one in choices[:SHOWN_NAMES])
+        room.tell(f"this editor shows no list; name one behind {command}: {listed}")
+        return None

@@ -1,0 +1,68 @@
+"""What waits for the user's word as the text of a unified diff; pure."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from agent_core.changes.following import FileNow
+from agent_core.changes.hunks import taken_back
+from agent_core.changes.unified import unified
+from agent_core.kernel.visible import one_line
+
+HEAD: Final = (
+    "# Tiller: what waits for your word. This document is made anew whenever that changes.\n"
+)
+"""The first line, by which the document is known as ours."""
+NOTHING: Final = "# Nothing waits.\n"
+MOST_CHARS: Final = 4_194_304
+
+
+def diff_text(files: Iterable[FileNow], *, root: Path) -> str:
+    """Give the document.
+
+    Args:
+        files: As they are now; those in which nothing waits are left out.
+        root: What names are relative to.
+    """
+    parts = [HEAD]
+    size = left_out = 0
+    for file in files:
+        if not file.is_pending:
+            continue
+        part = _of_file(file, _name(file.path, root))
+        if size + len(part) > MOST_CHARS:
+            left_out += 1
+            continue
+        size += len(part)
+        parts.append(part)
+    if left_out:
+        parts.append(f"# {left_out} more files are left out, for the document would be too long.\n")
+    return "".join(parts) if len(parts) > 1 else HEAD + NOTHING
+
+
+def _of_file(file: FileNow, name: str) -> str:
+    pending = {one.id for one in file.hunks if one.is_pending}
+    if file.text is None or (file.waits_whole and file.op == "move"):
+        return f"# {name}: {_said(file)}\n"
+    before = taken_back(file.text, file.hunks, pending)[0]
+    is_new, is_gone = file.first is None and not before, file.last is None
+    shown = unified(name, None if is_new else before, None if is_gone else file.text)
+    # What has no hunks to speak of, such as an empty file that is new, is told in words.
+    return shown if "@@" in shown else f"# {name}: {_said(file)}\n"
+
+
+def _said(file: FileNow) -> str:
+    match file.op:
+        case "add":
+            return "new"
+        case "delete":
+            return "deleted"
+        case "move":
+            return f"moved from {one_line(str(file.origin))}"
+        case _:
+            return "changed, and no text"
+
+
+def _name(path: Path, root: Path) -> str:
+    name = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+    return one_line(name)
