@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -257,11 +258,12 @@ async def test_a_model_is_chosen_from_pages(ground: Ground) -> None:
         assert await command(client, "model") == {"model": "lab/m"}
         await soon(lambda: "Tiller: the model is lab/m5 now." in messages(client))
         first, second = asked.asked
-        assert first["message"] == "Tiller: which model (now lab/m)? (1 of 2)"
+        # A local model may be installed as well, and stands behind these.
+        assert first["message"].startswith("Tiller: which model (now lab/m)? (1 of ")
         assert [one["title"] for one in first["actions"]] == [
             "lab/m", "lab/m2", "lab/m3", "More …",
         ]  # fmt: skip
-        assert second["message"].endswith("(2 of 2)")
+        assert "(2 of " in second["message"]
         assert (await opened(client))["config"]["model"] == "lab/m5"
         assert await command(client, "model", "lab/m2") == {"model": "lab/m2"}
         assert (await opened(client))["config"]["model"] == "lab/m2"
@@ -290,10 +292,12 @@ async def test_who_logged_in_meanwhile_needs_no_restart(ground: Ground) -> None:
     write_settings(ground, {"defaultProjectTrust": "always"})
     async with serving(ground) as windows, windows.window(HELIX) as client:
         assert "no model" in (await command(client, "status"))["status"]
-        await command(client, "model")
-        assert messages(client)[-1] == (
-            "Tiller: no provider can be asked yet; sign in with tiller.signIn."
-        )
+        if find_spec("xllamacpp") is None:
+            # With it, the local model can be asked.
+            await command(client, "model")
+            assert messages(client)[-1] == (
+                "Tiller: no provider can be asked yet; sign in with tiller.signIn."
+            )
         auth = ground.dirs.config / "auth.json"
         auth.write_text(json.dumps({"openai": {"type": "api_key", "key": "sk-x"}}), "utf-8")
         asked = client.handlers[SHOW] = Chooses()
