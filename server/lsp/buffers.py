@@ -3,7 +3,16 @@
 import math
 import os
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set as AbstractSet
+from collections.abc import (
+    Callable,
+    Collection,
+    Generator,
+    Iterable,
+    Mapping,
+    Sequence,
+    Set as AbstractSet,
+)
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -43,6 +52,10 @@ class Buffer:
     """Names of the editors that have unsaved text of the same file, when there are several."""
 
 
+def _anything(found: Buffer | None) -> None:
+    _ = found
+
+
 class Buffers:
     """The attached editors."""
 
@@ -51,6 +64,7 @@ class Buffers:
         self._editors: list[Editor] = []
         self._reals: Mapping[Path, str] = {}
         self._looked_at = -math.inf
+        self._check: Callable[[Buffer | None], None] = _anything
 
     @property
     def editors(self) -> tuple[Editor, ...]:
@@ -73,7 +87,18 @@ class Buffers:
         Raises:
             WorkspaceError: It is open, but the workspace must not use it.
         """
-        return await self._found(path, await self._real_paths(max_age_s=0.0))
+        found = await self._found(path, await self._real_paths(max_age_s=0.0))
+        self._check(found)
+        return found
+
+    @contextmanager
+    def checking(self, check: Callable[[Buffer | None], None]) -> Generator[None]:
+        """Have all that `find` finds looked at while the block lasts: what that raises, `find` raises."""
+        self._check = check
+        try:
+            yield
+        finally:
+            self._check = _anything
 
     async def find_to_read(self, path: Path) -> Buffer | None:
         """Give what `find` does; where links lead is looked up at times only, for a search reads thousands of files.

@@ -125,7 +125,7 @@ async def test_versions_out_of_order_are_followed_and_noted(
         await good.request("agent/prompt", prompt("go", wait=True))
         assert "e" in tool_texts(ground.provider.requests[-1])[-1].split()
         noted = [one for one in caplog.records if "version" in one.getMessage()]
-        assert len(noted) == 3
+        assert len(noted) == 1  # after that nobody counts on them
 
 
 async def test_one_that_floods_is_answered_or_refused_and_delays_nobody_much(

@@ -24,7 +24,7 @@ from server.lsp.front import Front
 from server.lsp.hosted import Hosted, show
 from server.lsp.plain.chat_lines import from_log, permission_pieces, question_pieces
 from server.lsp.plain.chat_page import Page
-from server.lsp.plain.chat_place import Look, Place
+from server.lsp.plain.chat_place import Look, Place, Reopened
 from server.lsp.plain.chat_text import Piece, grown, mark_of, new_file, tail_of
 from server.lsp.plain.chat_told import URGENT, Told
 
@@ -162,6 +162,8 @@ class ChatFile:
                     if await self._write():
                         self._known.wait_s = EVERY_S
                         return
+                except Reopened:
+                    continue
                 except StaleText:
                     self._known.doubt = None
                 except WorkspaceError as error:
@@ -205,7 +207,7 @@ class ChatFile:
             # An editor that starts just now reads the disk, and would show a file that is old already.
             return True
         known.doubt = (mark, len(pieces))
-        written = await self.place.write(target, base=base)
+        written = await self.place.write(target, seen=seen)
         known.doubt = None
         page.put(len(pieces), mark)
         if written.saved:

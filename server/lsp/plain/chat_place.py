@@ -8,15 +8,20 @@ from typing import Final
 
 from anyio import to_thread
 
-from agent_core.kernel.errors import FileMissing, NotText
+from agent_core.kernel.errors import FileMissing, NotText, StaleText
 from agent_core.workspace import FileText, Written
 from agent_core.workspace.adapters.disk import DiskFiles
+from server.lsp.buffers import Buffer
 from server.lsp.edits import EditorFiles
 from server.lsp.names import CHAT_FILE
 from server.lsp.plain.chat_git import keep_out_of_git
 
 SPARE: Final = "chats"
 """In the user's own data: where the workspace cannot be written to."""
+
+
+class Reopened(StaleText):
+    """Another document has the file than when it was looked at, or none has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +62,7 @@ class Place:
         Raises:
             WorkspaceError: It is there and cannot be read.
         """
-        buffer = await self.files.opened.find(self.path)
-        document = None if buffer is None else (id(buffer.editor), buffer.document.epoch)
+        document = _identity(await self.files.opened.find_to_read(self.path))
         try:
             content = await self.files.read(self.path)
         except FileMissing:
@@ -68,15 +72,27 @@ class Place:
             raise NotText(message)
         return Look(base=content, document=document)
 
-    async def write(self, text: str, *, base: FileText | None) -> Written:
+    async def write(self, text: str, *, seen: Look) -> Written:
         """Write the file.
 
+        Args:
+            text: What it shall hold.
+            seen: The file as the text was made from it.
+
         Raises:
+            Reopened: It was opened or closed since: what was unsaved is gone, and no merge must take that for a wish.
             WorkspaceError: As `Files.write`.
         """
-        if base is None:
+        if seen.base is None:
             await to_thread.run_sync(_prepare, self.root, self.path)
-        written = await self.files.write(self.path, text, base=base)
+
+        def check(found: Buffer | None) -> None:
+            if _identity(found) != seen.document:
+                message = f"{self.path} was opened or closed meanwhile"
+                raise Reopened(message)
+
+        with self.files.opened.checking(check):
+            written = await self.files.write(self.path, text, base=seen.base)
         buffer = await self.files.opened.find(self.path)
         if buffer is not None:
             # An answer may be one undo step, so the next bit of it need not wait until it would be another.
@@ -100,6 +116,10 @@ def spare_place(root: Path, data: Path) -> Place:
     digest = hashlib.sha256(os.fsencode(root), usedforsecurity=False).hexdigest()[:16]
     folder = data / SPARE / f"{root.name}-{digest}"
     return Place(folder / "chat.md", root=folder)
+
+
+def _identity(buffer: Buffer | None) -> tuple[int, int] | None:
+    return None if buffer is None else (id(buffer.editor), buffer.document.epoch)
 
 
 def _prepare(root: Path, path: Path) -> None:

@@ -134,7 +134,8 @@ class DiffDocument:
             await place.find()
             if place.path != root / NAME:
                 return "it leads somewhere else"
-            base = (await place.look()).base
+            seen = await place.look()
+            base = seen.base
             if base is not None and base.text == text:
                 return None
             if base is not None and not base.text.startswith(HEAD):
@@ -142,7 +143,7 @@ class DiffDocument:
             buffer = await place.files.opened.find(place.path)
             if buffer is not None and buffer.state == "dirty":
                 return "somebody works in it"
-            _ = await place.write(text, base=base)
+            _ = await place.write(text, seen=seen)
         except TillerError as error:
             return str(error)
         return None
