@@ -1,0 +1,38 @@
+"""The way to the chat file: an edit is for the document that was looked at, and for no other."""
+
+from pathlib import Path
+
+import pytest
+
+from server.lsp.plain.chat_place import Place, Reopened
+from tests.support.editors import Window, settled
+from tests.support.lsp_profiles import NEOVIM_0_11
+
+DISK = "## You\n\ntell me\n"
+ANSWERED = "## You\n\ntell me\n\n## Tiller\n\none\n"
+
+
+async def test_an_edit_of_what_was_unsaved_is_not_merged_into_what_is_opened_anew(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "chat.md"
+    path.write_text(DISK)
+    window = Window(NEOVIM_0_11)
+    place = Place(path, root=tmp_path)
+    place.files.attach(window.editor)
+    document = window.desk.open(path.as_uri(), ANSWERED)
+    await settled(window)
+    seen = await place.look()
+    assert seen.base is not None
+    assert seen.base.text == ANSWERED
+    window.desk.close(document.uri)
+    document = window.desk.open_file(path, language="markdown")
+    await settled(window)
+    with pytest.raises(Reopened, match="meanwhile"):
+        await place.write(f"{ANSWERED}two\n", seen=seen)
+    assert window.edits_asked() == []
+    assert path.read_text() == DISK
+    seen = await place.look()
+    await place.write(f"{DISK}\n## Tiller\n\none\ntwo\n", seen=seen)
+    await settled(window)
+    assert window.desk.documents[path.as_uri()].text.endswith("one\ntwo\n")
