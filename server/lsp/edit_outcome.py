@@ -67,8 +67,8 @@ def find_edit(before: str, target: str, now: str) -> Found:
         return Found(kind="exact")
     if now == before:
         return Found(kind="unchanged")
-    plain = _plain(target)
-    if _plain(now) == plain and _plain(before) != plain:
+    plain = without_ends(target)
+    if without_ends(now) == plain and without_ends(before) != plain:
         return Found(kind="alike")
     head, tail = shared_ends(before, target, now)
     old, new, there = (lines_of(text[head : len(text) - tail]) for text in (before, target, now))
@@ -158,7 +158,7 @@ def _absence(found: Found, answer: Answer, path: Path) -> WorkspaceError:
     return EditRefused(f"The editor refused the edit of {path}: {reason}. {left}.")
 
 
-def _plain(text: str) -> str:
+def without_ends(text: str) -> str:
     """Take out what editors decide for themselves: the kind of line ends, and one newline at the end."""
     return text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n")
 

@@ -7,6 +7,7 @@ from agent_core.workspace import FileText, Written
 from agent_core.workspace.edits.told import changes_words
 from server.lsp.documents import Document
 from server.lsp.edit_checks import noted
+from server.lsp.edit_outcome import without_ends
 from server.lsp.rebase import Landed
 
 OWN_ENDS: Final = (
@@ -35,7 +36,8 @@ def written_as(
     )
     if now.text == text:
         return known
-    if landed.is_alike and now.text == landed.edited:
+    # What landed may be a merge: then there is more in it than what was asked for.
+    if landed.is_alike and without_ends(now.text) == without_ends(text):
         return noted(known, OWN_ENDS)
     words = f"{TYPED}\n{changes_words(text, now.text)}"
     return replace(noted(known, words), changed_by_user=True)
