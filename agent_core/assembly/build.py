@@ -1,35 +1,41 @@
 """Builds a session out of its ports: no settings, no files of configuration, no choice of adapters."""
 
-import logging
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 import anyio
 
+from agent_core.assembly.extending import Extending
+from agent_core.assembly.live_settings import FollowedSettings, LiveSettings
+from agent_core.assembly.news import DiskNews, report_to
 from agent_core.assembly.reviewing import build_review
-from agent_core.assembly.trust import ProjectSettings
+from agent_core.assembly.servers import build_servers
+from agent_core.assembly.sought import SoughtResources
 from agent_core.changes import Contents
 from agent_core.compaction import Compactor
 from agent_core.events import (
-    ErrorRaised,
-    ExtensionError,
     Feed,
     Notice,
     QueueMode,
     SessionConfigured,
     ThinkingLevel,
 )
-from agent_core.hooks import HookFailure, HookRunner, HookTable
+from agent_core.hooks import HookLimits, HookRunner, HookTable, SessionBegun
+from agent_core.hooks.session_points import SessionReason
 from agent_core.kernel import Clock, uuid7
-from agent_core.kernel.errors import StorageError
 from agent_core.kernel.redaction import Redactor
+from agent_core.mcp.servers import Around
 from agent_core.providers import Model
+from agent_core.providers.http import HttpPool
+from agent_core.resources.loaded import Reloads
+from agent_core.resources.watching import FolderWatches
 from agent_core.session import AgentSession
 from agent_core.session.aside import Aside
 from agent_core.session.change_record import ChangeRecord
 from agent_core.session.checkpoints import Checkpoints, checkpoints_of
+from agent_core.session.commands import Commands, NoWords, WordSource
 from agent_core.session.desk import Desk
 from agent_core.session.gate import Gate, Surroundings
 from agent_core.session.inbox import Inbox
@@ -42,9 +48,10 @@ from agent_core.session.parts import (
     SessionOptions,
     SystemPrompt,
     Voice,
-    failure_of,
     tool_options,
 )
+from agent_core.session.prompt_hooks import PromptTeller
+from agent_core.session.prompting import Prompting, Sections
 from agent_core.session.questions import Questions
 from agent_core.session.recorder import Recorder
 from agent_core.session.redacted_processes import RedactedProcesses
@@ -59,8 +66,6 @@ from agent_core.session.trusting import Trust, Trusting
 from agent_core.storage import Opened, SessionStore
 from agent_core.tools import Tool
 from agent_core.transcript import AnyEntry, Header, Transcript
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +90,25 @@ class Ingredients:
     """Patterns of the models to cycle through; none: all that have a key."""
     tools: Sequence[Tool]
     active_tools: str | Sequence[str] = "default"
+    extensions: Extending | None = None
+    """Code of others that is loaded already; None: there is none."""
+    servers: Around | None = None
+    """What the servers are built from whose tools are used; None: there are none."""
+    wants_tool: Callable[[str], bool] = lambda _: True
+    """Whether a tool of such a server is to be active, by its name."""
     hooks: HookTable = field(default_factory=HookTable)
+    """Functions that look in on what happens."""
+    begins: SessionReason = "new"
+    hook_limits: HookLimits = field(default_factory=HookLimits)
+    pool: HttpPool | None = None
+    """The session's own way to providers, which its hooks are to see; None: they see nothing of it."""
     system_prompt: SystemPrompt
+    sections: Sections | None = None
+    """The parts of the system prompt, of which only what has changed is sent; None: it is sent whole every time."""
+    words: WordSource = field(default_factory=NoWords)
+    """Skills and prompt templates."""
+    reloads: Sequence[Reloads] = ()
+    """What is read anew when somebody asks for it."""
     steering: QueueMode = "one-at-a-time"
     follow_up: QueueMode = "one-at-a-time"
     options: SessionOptions = field(default_factory=SessionOptions)
@@ -94,8 +116,10 @@ class Ingredients:
     """What whoever opens the session asked for and its file does not say: written when something is said."""
     trust: Trust | None = None
     """Asked before each run; None: whoever builds the session vouches for the workspace, or does not."""
-    project: ProjectSettings | None = None
-    """The settings that come and go with the trust."""
+    settings: LiveSettings | None = None
+    """Where the options come from; None: they stay as they are."""
+    watches: FolderWatches | None = None
+    """How it is seen that their files are changed; None: it is not."""
     redactor: Redactor = field(default_factory=Redactor)
     """Takes secrets out of what is written and told."""
     notices: Sequence[str] = ()
@@ -119,16 +143,29 @@ async def build_session(ingredients: Ingredients) -> AsyncGenerator[AgentSession
         runs = Runs(group, settle=partial(settle, parts))
         group.start_soon(parts.recorder.keep_trying)
         parts.recorder.steps.group = group
+        if parts.servers is not None:
+            parts.servers.live_in(group)
+        if ingredients.watches is not None and parts.settings is not None:
+            group.start_soon(parts.settings.watch, ingredients.watches)
         session = AgentSession(parts, runs)
+        if ingredients.extensions is not None:
+            ingredients.extensions.bind(session, parts, group, ingredients.source)
+        sought = SoughtResources(parts, ingredients.words)
+        # Behind the code of others, which may give other folders now; what is read in them comes last.
+        parts.reloads.append(sought)
         try:
+            await sought.look("startup")
             await repair(parts, runs, restored)
-            for text in ingredients.notices:
+            _ = await parts.hooks.ask(SessionBegun(reason=ingredients.begins))
+            for text in (*ingredients.notices, *await ingredients.words.refresh()):
                 parts.voice.greetings.append(Notice(level="warning", text=text))
             yield session
         except Exception as error:  # noqa: BLE001 - raised again below, outside of the group that would wrap it
             failure = error
         finally:
             await session.close()
+            if ingredients.extensions is not None:
+                ingredients.extensions.close()
             if ingredients.place.lookout is not None:
                 ingredients.place.lookout.close()
             parts.recorder.steps.group = None
@@ -164,14 +201,7 @@ def _parts(given: Ingredients) -> Parts:
     voice.opened_after = transcript.newest
     restored = _restored(transcript)
     log = given.opened.log
-    recorder = Recorder(
-        log,
-        transcript,
-        clock=given.clock,
-        news=_DiskNews(voice),
-        durability=given.options.durability,
-        redactor=given.redactor,
-    )
+    recorder = _recorder(given, voice, transcript)
     changes = ChangeRecord(
         recorder,
         given.contents,
@@ -180,7 +210,12 @@ def _parts(given: Ingredients) -> Parts:
     )
     voice.picture.changes = changes.counts
     checkpoints = _checkpoints(given, voice, recorder, changes)
-    gate = _gate(given, voice, recorder)
+    hooks = HookRunner(given.hooks, report=report_to(voice), limits=given.hook_limits)
+    if given.pool is not None:
+        given.pool.hooks = hooks
+    asking = PromptTeller(voice, hooks, partial(_aside, recorder))
+    toolbox = Toolbox(given.tools, active=given.active_tools, brought=_brought(given))
+    gate = _gate(given, voice, asking, recorder, toolbox)
     aside = Aside(recorder, new_id=lambda: uuid7(given.clock.now_ms()))
     parts = Parts(
         session=log.header.id,
@@ -191,17 +226,9 @@ def _parts(given: Ingredients) -> Parts:
         aside=aside,
         inbox=Inbox(steering=given.steering, follow_up=given.follow_up),
         known=KnownMessages(restored.runs),
-        models=ModelChoice(
-            given.source,
-            model=given.model,
-            thinking=given.thinking,
-            why_none=given.why_no_model,
-            look_again=given.look_again,
-            scoped=given.scoped_models,
-            unwritten=given.asked_for,
-        ),
-        toolbox=Toolbox(given.tools, active=given.active_tools),
-        hooks=HookRunner(given.hooks, report=_report(voice)),
+        models=_models(given),
+        toolbox=toolbox,
+        hooks=hooks,
         compactor=Compactor(),
         tally=Tally(restored.usage, restored.context_used),
         place=given.place,
@@ -210,11 +237,42 @@ def _parts(given: Ingredients) -> Parts:
         review=_review(given, voice, recorder, changes, aside),
         checkpoints=checkpoints,
         gate=gate,
-        questions=_questions(given, voice, recorder, gate),
+        questions=_questions(given, voice, asking, recorder, gate),
         system_prompt=given.system_prompt,
+        prompting=given.sections and Prompting(sections=given.sections, clock=given.clock),
+        commands=Commands(given.words, steps=recorder.steps, say=voice.say),
+        reloads=list(given.reloads),
         options=given.options,
     )
-    return replace(parts, trusting=_trusting(given, parts))
+    return replace(
+        parts,
+        trusting=_trusting(given, parts),
+        servers=build_servers(given.servers, parts, wants=given.wants_tool),
+        settings=_settings(given, parts),
+    )
+
+
+def _recorder(given: Ingredients, voice: Voice, transcript: Transcript) -> Recorder:
+    return Recorder(
+        given.opened.log,
+        transcript,
+        clock=given.clock,
+        news=DiskNews(voice),
+        durability=given.options.durability,
+        redactor=given.redactor,
+    )
+
+
+def _models(given: Ingredients) -> ModelChoice:
+    return ModelChoice(
+        given.source,
+        model=given.model,
+        thinking=given.thinking,
+        why_none=given.why_no_model,
+        look_again=given.look_again,
+        scoped=given.scoped_models,
+        unwritten=given.asked_for,
+    )
 
 
 def _review(
@@ -240,10 +298,18 @@ def _checkpoints(
     return checkpoints
 
 
-def _gate(given: Ingredients, voice: Voice, recorder: Recorder) -> Gate:
+def _aside(recorder: Recorder, work: Callable[[], Coroutine[object, None, None]]) -> None:
+    """Begin something that nobody waits for; nothing is begun while the session is not open."""
+    if recorder.steps.group is not None:
+        recorder.steps.group.start_soon(work)
+
+
+def _gate(
+    given: Ingredients, voice: Voice, asking: PromptTeller, recorder: Recorder, toolbox: Toolbox
+) -> Gate:
     return Gate(
         standing=given.place.standing,
-        desk=Desk(clock=given.clock, recorder=recorder, voice=voice),
+        desk=Desk(clock=given.clock, recorder=recorder, voice=asking),
         around=Surroundings(
             session=given.opened.log.header.id,
             workspace=given.place.workspace,
@@ -252,20 +318,36 @@ def _gate(given: Ingredients, voice: Voice, recorder: Recorder) -> Gate:
             item_of=voice.picture.item_of,
             say=voice.say,
             settings_of=partial(tool_options, given.options),
+            server_of=toolbox.server_of,
         ),
     )
 
 
-def _questions(given: Ingredients, voice: Voice, recorder: Recorder, gate: Gate) -> Questions:
+def _questions(
+    given: Ingredients, voice: Voice, asking: PromptTeller, recorder: Recorder, gate: Gate
+) -> Questions:
     questions = Questions(
         session=given.opened.log.header.id,
         clock=given.clock,
         recorder=recorder,
-        voice=voice,
+        voice=asking,
         standing=given.place.standing,
     )
     voice.is_asked = lambda: bool(gate.desk.pending) or questions.holds_up
     return questions
+
+
+def _settings(given: Ingredients, parts: Parts) -> FollowedSettings | None:
+    if given.settings is None:
+        return None
+    followed = FollowedSettings(live=given.settings, parts=parts)
+    # First: what is read beside them may depend on them.
+    parts.reloads.insert(0, followed)
+    return followed
+
+
+def _brought(given: Ingredients) -> Sequence[Tool]:
+    return () if given.extensions is None else given.extensions.tools
 
 
 def _trusting(given: Ingredients, parts: Parts) -> Trusting | None:
@@ -291,38 +373,11 @@ async def _apply_trust(given: Ingredients, parts: Parts) -> None:
     """Let the settings of the workspace come or go, and its rules; what is in force then is told."""
     standing = given.place.standing
     before = parts.config()
-    if given.project is not None:
+    if given.settings is not None:
         is_trusted = standing.is_trusted()
-        await given.project.apply(given.options, given.place, is_trusted=is_trusted)
+        await given.settings.apply(given.options, given.place, is_trusted=is_trusted)
     if (after := parts.config()) != before:
         _ = parts.voice.say(SessionConfigured(config=after))
     _ = await standing.refresh()
-
-
-@dataclass(frozen=True, slots=True)
-class _DiskNews:
-    """Tells when the disk fails, and when it works again."""
-
-    voice: Voice
-
-    def failed(self, error: StorageError, /) -> None:
-        """Tell that something is only in memory."""
-        view = self.voice.picture.run
-        _ = self.voice.say(ErrorRaised(run=view.run if view else None, error=failure_of(error)))
-
-    def works_again(self, entries: int, /) -> None:
-        """Tell that what waited is in the file."""
-        text = f"saved again: the session's file holds all of the {entries} entries that had waited for the disk"
-        _ = self.voice.say(Notice(level="info", text=text))
-
-
-def _report(voice: Voice) -> Callable[[HookFailure], None]:
-    """Tell that a hook failed; where exactly stands in the log."""
-
-    def tell(failure: HookFailure) -> None:
-        log.error("hook %r failed at %s", failure.hook, failure.point, exc_info=failure.exception)
-        _ = voice.say(
-            ExtensionError(extension=failure.hook, event=failure.point, error=failure.error)
-        )
-
-    return tell
+    if given.extensions is not None:
+        await given.extensions.reload_and_tell()

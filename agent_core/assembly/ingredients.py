@@ -8,36 +8,39 @@ from pathlib import Path
 from agent_core.assembly.added_roots import Present
 from agent_core.assembly.build import Ingredients, offspring_in
 from agent_core.assembly.containment import notice_of
+from agent_core.assembly.extending import Extending
 from agent_core.assembly.ground import Ground, home_of
+from agent_core.assembly.live_resources import Brought, LiveResources
+from agent_core.assembly.live_settings import LiveSettings
 from agent_core.assembly.models import ModelSet
 from agent_core.assembly.options import allowance, session_options
 from agent_core.assembly.outputs import outputs_of
 from agent_core.assembly.request import SessionRequest
-from agent_core.assembly.start import Wishes, choose_start
-from agent_core.assembly.start_tools import choose_tools
-from agent_core.assembly.trust import ProjectSettings
+from agent_core.assembly.servers import server_ground
+from agent_core.assembly.start import Start, Wishes, choose_start
+from agent_core.assembly.start_tools import StartTools, choose_tools
 from agent_core.changes import Contents
 from agent_core.changes.adapters.folder import FolderContents
 from agent_core.changes.adapters.lookout import DiskLookout
 from agent_core.changes.adapters.memory import MemoryContents
 from agent_core.changes.effects import Lookout
 from agent_core.changes.raw import RawFiles
+from agent_core.hooks import HookLimits
 from agent_core.kernel import SessionId
 from agent_core.kernel.environment import EnvironmentWithout
-from agent_core.resources.context_files import load_context_files
-from agent_core.resources.system_prompt import ToolWords, build_system_prompt
+from agent_core.kernel.redaction import Redactor
+from agent_core.resources.settings_values import SettingsValues
+from agent_core.resources.system_prompt import Section, written
 from agent_core.session.parts import Place, SystemPrompt
+from agent_core.session.prompting import Sections
 from agent_core.storage import Opened, SessionStore
 from agent_core.tools import ToolSpec
 from agent_core.tools.builtin import builtin_tools
-from agent_core.transcript import Transcript, build_context
+from agent_core.transcript import AnyEntry, Transcript, build_context
 from agent_core.workspace import Workspace
 from agent_core.workspace.adapters.disk import DiskFiles
 from agent_core.workspace.adapters.processes import DiskProcesses
 from agent_core.workspace.sandbox import Sandbox
-
-NEEDED = frozenset({"HOME", "PATH"})
-"""Variables without which no program runs well; a key is never in them, though a header may name them."""
 
 
 def choose_ingredients(
@@ -48,31 +51,25 @@ def choose_ingredients(
     *,
     store: SessionStore,
     sandbox: Sandbox,
+    extensions: Extending,
 ) -> Ingredients:
     """Choose them; forks go into the store.
 
     Raises:
-        ModelUnknown: The model asked for cannot be used.
-        ToolSetInvalid: No or unknown tools.
+        ModelUnknown, ToolSetInvalid: What was asked for cannot be used.
     """
     values = ground.settings.values
     path = Transcript(opened.entries).path()
-    tools = choose_tools(
-        request.tools,
-        own=request.custom_tools,
-        built_in=builtin_tools(),
-        settings=values.default_tools,
-        path=path,
-    )
-    start = choose_start(
-        Wishes(model=request.model, thinking=request.thinking),
-        values=values,
-        registry=models.registry,
-        context=build_context(path),
-    )
+    tools = _tools(request, extensions, values, path)
+    start = _start(request, models, values, path)
     scratch = outputs_of(ground.paths.outputs, opened.log.header.id)
     contents = _contents(request, ground.paths.blobs, opened.log.header.id)
+    settings = _live_settings(ground, scratch)
+    resources = _resources(request, ground, settings, extensions)
+    sections = _sections(resources, request.redactor)
+    options = session_options(values, scratch=scratch)
     place = _place(request, ground, scratch, models, sandbox, contents=contents)
+    env, told = place.workspace.env, _problems(ground, models, opened, sandbox)
     return Ingredients(
         clock=request.clock,
         opened=opened,
@@ -88,21 +85,76 @@ def choose_ingredients(
         scoped_models=values.scoped_models,
         tools=(*builtin_tools(), *request.custom_tools),
         active_tools=tools.active,
+        extensions=extensions,
+        servers=server_ground(request, ground, sandbox=sandbox, env=env, options=options),
+        wants_tool=tools.wants,
         hooks=request.hooks,
+        begins="resume" if opened.entries else "new",
+        hook_limits=HookLimits(short_s=values.hooks.timeout_s, long_s=values.hooks.long_timeout_s),
         redactor=request.redactor,
         trust=ground.trust,
-        project=_project(ground, scratch),
-        system_prompt=_system_prompt(ground, request),
+        settings=settings,
+        watches=request.watches,
+        system_prompt=_whole(sections),
+        sections=sections,
+        words=resources,
         steering=values.steering_mode,
         follow_up=values.follow_up_mode,
-        options=session_options(values, scratch=scratch),
-        notices=(*_problems(ground, models, opened, sandbox), *start.notices, *tools.notices),
+        options=options,
+        notices=(*told, *start.notices, *tools.notices, *extensions.told),
     )
 
 
-def _project(ground: Ground, scratch: Path) -> ProjectSettings:
-    return ProjectSettings(
-        layers=ground.layers, root=ground.root, scratch=scratch, trust=ground.trust
+def _tools(
+    request: SessionRequest,
+    extensions: Extending,
+    values: SettingsValues,
+    path: Sequence[AnyEntry],
+) -> StartTools:
+    return choose_tools(
+        request.tools,
+        own=request.custom_tools,
+        brought=extensions.tools,
+        built_in=builtin_tools(),
+        settings=values.default_tools,
+        path=path,
+    )
+
+
+def _start(
+    request: SessionRequest, models: ModelSet, values: SettingsValues, path: Sequence[AnyEntry]
+) -> Start:
+    return choose_start(
+        Wishes(model=request.model, thinking=request.thinking),
+        values=values,
+        registry=models.registry,
+        context=build_context(path),
+    )
+
+
+def _resources(
+    request: SessionRequest, ground: Ground, settings: LiveSettings, extensions: Extending
+) -> LiveResources:
+    return LiveResources(
+        request,
+        ground,
+        values=lambda: settings.now.values,
+        brought=lambda: _brought(extensions),
+    )
+
+
+def _brought(extensions: Extending) -> Brought:
+    found = extensions.host.discovered
+    return Brought(skills=tuple(found.skills), prompts=tuple(found.prompts))
+
+
+def _live_settings(ground: Ground, scratch: Path) -> LiveSettings:
+    return LiveSettings(
+        ground.settings,
+        layers=ground.layers,
+        root=ground.root,
+        scratch=scratch,
+        trust=ground.trust,
     )
 
 
@@ -190,39 +242,22 @@ def _problems(
     return (*notices, *notice_of(sandbox, setting=ground.settings.values.sandbox))
 
 
-def _system_prompt(ground: Ground, request: SessionRequest) -> SystemPrompt:
-    """Read the context files anew for every run: they are part of what the user edits."""
-    redactor = request.redactor
+def _sections(resources: LiveResources, redactor: Redactor) -> Sections:
+    async def build(specs: Sequence[ToolSpec]) -> tuple[Section, ...]:
+        sections = await resources.sections(specs)
+        await redactor.prepare(tuple(section.text for section in sections))
+        return tuple(replace(section, text=redactor.text(section.text)) for section in sections)
 
+    return build
+
+
+def _whole(sections: Sections) -> SystemPrompt:
     async def build(specs: Sequence[ToolSpec]) -> str:
-        # What configures the agent may have changed in an added folder, as it may in the primary one.
-        if await request.added.look():
-            _ = await ground.standing.refresh()
-        files = await load_context_files(
-            config=ground.paths.config,
-            root=ground.root,
-            project_trusted=ground.standing.is_trusted(),
-            added=request.added.trusted,
-            expected=ground.expected,
-        )
-        prompt = build_system_prompt(
-            root=ground.root,
-            added=[(one.folder, one.trusted) for one in request.added.roots],
-            tools=[
-                ToolWords(name=spec.name, snippet=spec.snippet, guidelines=spec.guidelines)
-                for spec in specs
-            ],
-            context=files.files,
-            custom=files.system.text if files.system else None,
-            append=[files.append.text] if files.append else [],
-        )
-        await redactor.prepare((prompt,))
-        return redactor.text(prompt)
+        return written(await sections(specs))
 
     return build
 
 
 def _without_keys(env: Mapping[str, str], models: ModelSet) -> Mapping[str, str]:
     """Give the environment of processes: a command that a model chose has no use for our keys."""
-    secret = models.registry.secret_variables() - NEEDED
-    return EnvironmentWithout(env, hidden=frozenset(secret))
+    return EnvironmentWithout(env, hidden=lambda: models.secret_variables)

@@ -9,22 +9,23 @@ from agent_core.kernel.errors import ConfigError
 from agent_core.kernel.redaction import Redactor
 from agent_core.providers import Api, Model, ModelFacts
 from agent_core.providers.access import Access
-from agent_core.providers.adapters.anthropic_messages import AnthropicMessages
-from agent_core.providers.adapters.embedded import EMBEDDED_FACTS, EmbeddedModel
+from agent_core.providers.adapters.embedded.facts import EMBEDDED_FACTS
 from agent_core.providers.adapters.local import (
     LOCAL,
     LocalModel,
     LocalServer,
     local_providers,
 )
-from agent_core.providers.adapters.openai_completions import OpenAICompletions
-from agent_core.providers.adapters.openai_responses import OpenAIResponses
 from agent_core.providers.auth_store import AuthStore
+from agent_core.providers.brought import NOTHING, Brought
 from agent_core.providers.catalogue import ProviderFacts
 from agent_core.providers.http import HttpPool
 from agent_core.providers.models_file import load_models_file
 from agent_core.providers.registry import ModelRegistry, Opener
 from agent_core.resources.paths import AppPaths
+
+NEEDED = frozenset({"HOME", "PATH"})
+"""Variables without which no program runs well; a key is never in them, though a header may name them."""
 
 
 class Adapter(Protocol):
@@ -48,6 +49,15 @@ class ModelSet:
         """What was wrong in models.json."""
         return self.registry.problems
 
+    @property
+    def secret_variables(self) -> frozenset[str]:
+        """The variables that may hold a key, as long as extensions bring what they bring now."""
+        return self.registry.secret_variables - NEEDED
+
+    def hold_secrets(self, redactor: Redactor, env: Mapping[str, str]) -> None:
+        """Have their values taken out of whatever is shown, before they are used."""
+        redactor.hold(*(env.get(name) for name in self.secret_variables))
+
 
 async def load_models(
     *,
@@ -57,6 +67,7 @@ async def load_models(
     pool: HttpPool,
     block_images: bool = False,
     redactor: Redactor | None = None,
+    brought: Brought = NOTHING,
 ) -> ModelSet:
     """Read what models there are. Never fails because of a broken file.
 
@@ -66,6 +77,7 @@ async def load_models(
         clock: Time, for the embedded model.
         pool: The connections to use; the caller closes it.
         redactor: Learns of every key that is stored or used.
+        brought: What extensions bring.
         block_images: Ask every model as one that sees none: no picture leaves, wherever it came from.
     """
     local = LocalServer()
@@ -78,6 +90,7 @@ async def load_models(
         environment=env,
         file=await load_models_file(paths.models),
         extra=(_embedded(), *await local_providers()),
+        brought=brought,
     )
     return ModelSet(registry=registry, local=local)
 
@@ -104,7 +117,7 @@ def _openers(
 
         return opened
 
-    chat = over_http(lambda: OpenAICompletions)
+    chat = over_http(_chat)
 
     def chat_or_local(facts: ModelFacts, access: Access) -> Model:
         if facts.provider != LOCAL:
@@ -112,20 +125,52 @@ def _openers(
         return LocalModel(facts, server=local, inner=lambda at: chat(at, access))
 
     return {
-        "anthropic-messages": over_http(lambda: AnthropicMessages),
+        "anthropic-messages": over_http(_anthropic),
         "openai-completions": chat_or_local,
-        "openai-responses": over_http(lambda: OpenAIResponses),
+        "openai-responses": over_http(_responses),
         "azure-openai-responses": over_http(_azure),
         "google-generative-ai": over_http(_google),
         "google-vertex": over_http(_vertex),
         "bedrock-converse-stream": over_http(_bedrock),
         "mistral-conversations": over_http(_mistral),
         "ollama-chat": over_http(_ollama),
-        "embedded": lambda _facts, _access: EmbeddedModel(clock),
+        "embedded": lambda _facts, _access: _embedded_model(clock),
     }
 
 
-# Most sessions never ask these: each is loaded when a model of its kind is opened.
+# A session asks one of these: each is loaded when a model of its kind is opened.
+
+
+def _anthropic() -> Adapter:
+    from agent_core.providers.adapters.anthropic_messages import (  # noqa: PLC0415 - see above
+        AnthropicMessages,
+    )
+
+    return AnthropicMessages
+
+
+def _chat() -> Adapter:
+    from agent_core.providers.adapters.openai_completions import (  # noqa: PLC0415 - see above
+        OpenAICompletions,
+    )
+
+    return OpenAICompletions
+
+
+def _responses() -> Adapter:
+    from agent_core.providers.adapters.openai_responses import (  # noqa: PLC0415 - see above
+        OpenAIResponses,
+    )
+
+    return OpenAIResponses
+
+
+def _embedded_model(clock: Clock) -> Model:
+    from agent_core.providers.adapters.embedded.model import (  # noqa: PLC0415 - see above
+        EmbeddedModel,
+    )
+
+    return EmbeddedModel(clock)
 
 
 def _azure() -> Adapter:

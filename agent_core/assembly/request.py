@@ -7,12 +7,15 @@ from typing import Literal
 
 from agent_core.assembly.added_roots import AddedRoots
 from agent_core.events import ThinkingLevel
+from agent_core.extensions.loading import Factory
+from agent_core.extensions.showing import Showing
 from agent_core.hooks import HookTable
 from agent_core.kernel import Clock, JsonObject, SystemClock
 from agent_core.kernel.redaction import Redactor
 from agent_core.providers.http import HttpPool
 from agent_core.resources.paths import AppPaths
 from agent_core.resources.settings import LayerName
+from agent_core.resources.watching import FolderWatches
 from agent_core.storage import SessionStore
 from agent_core.tools import Tool
 from agent_core.workspace import Files, Processes, Workspace
@@ -36,6 +39,9 @@ class SessionRequest:
     """Where configuration and data lie; None: as `env` says."""
     settings: Mapping[LayerName, JsonObject] = field(default_factory=dict["LayerName", JsonObject])
     """Settings above the user's file, by layer."""
+    watches: FolderWatches | None = None
+    """How it is seen that a file of settings is changed: to be shared by the sessions of a process. None: settings that
+    change count when somebody asks to read them again."""
     model: str | None = None
     thinking: ThinkingLevel | None = None
     tools: str | Sequence[str] | None = None
@@ -45,6 +51,12 @@ class SessionRequest:
     """Folders of the workspace besides the primary one; whoever opens the session tells it which."""
     store: StoreKind | SessionStore = "files"
     hooks: HookTable = field(default_factory=HookTable)
+    extensions: Sequence[Path] = ()
+    """Files and folders of extensions besides those that are found; absolute, or below the workspace."""
+    own_extensions: Sequence[Factory] = ()
+    """Functions that register as extensions do; they come last."""
+    showing: Showing = field(default_factory=Showing)
+    """What of their views is shown; whoever opens the session tells it."""
     files: Callable[[Files], Files] = lambda disk: disk
     """Puts something before the disk, an editor for one."""
     processes: Callable[[Processes], Processes] = lambda plain: plain

@@ -1,7 +1,8 @@
 """Opens sessions from settings and files."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
+from dataclasses import replace
 from os import defpath
 from pathlib import Path
 
@@ -9,16 +10,19 @@ import anyio
 
 from agent_core.assembly.build import build_session
 from agent_core.assembly.containment import contain, contain_elsewhere
-from agent_core.assembly.ground import lay_ground
-from agent_core.assembly.ingredients import NEEDED, choose_ingredients
-from agent_core.assembly.models import ModelSet, load_models
+from agent_core.assembly.extending import Extending
+from agent_core.assembly.ground import Ground, lay_ground
+from agent_core.assembly.ingredients import choose_ingredients
+from agent_core.assembly.models import load_models
 from agent_core.assembly.outputs import outputs_of
 from agent_core.assembly.request import SessionRequest, StoreKind
 from agent_core.events import ThinkingLevel
+from agent_core.extensions import ExtensionApi
 from agent_core.hooks import HookTable
 from agent_core.kernel import Clock, JsonObject, SessionId, SystemClock, uuid7
 from agent_core.providers.http import HttpPool, StreamLimits
 from agent_core.resources.paths import AppPaths
+from agent_core.resources.settings_values import SettingsValues
 from agent_core.session import AgentSession
 from agent_core.storage import Opened, Recovery, SessionStore
 from agent_core.storage.adapters.jsonl import JsonlStore
@@ -26,6 +30,7 @@ from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.tools import Tool
 from agent_core.transcript.entries import Header
 from agent_core.workspace import Workspace
+from agent_core.workspace.sandbox import Sandbox
 
 
 @asynccontextmanager
@@ -43,12 +48,11 @@ async def open_session(request: SessionRequest) -> AsyncGenerator[AgentSession, 
     """
     ground = await lay_ground(request)
     root, paths, values = ground.root, ground.paths, ground.settings.values
-    limits = StreamLimits(
-        first_byte_s=values.stream.first_byte_timeout_s, idle_s=values.stream.idle_timeout_s
-    )
+    extending = Extending(request, ground, values)
+    await extending.load()
     own = HttpPool(clock=request.clock)
     cleaning = ExitStack()
-    pool = (request.pool or own).sharing(limits)
+    pool = (request.pool or own).sharing(_limits(values))
     try:
         models = await load_models(
             paths=paths,
@@ -57,26 +61,26 @@ async def open_session(request: SessionRequest) -> AsyncGenerator[AgentSession, 
             pool=pool,
             block_images=values.images.block_images,
             redactor=request.redactor,
+            brought=extending.models,
         )
-        _hold_secrets(request, models)
+        extending.known = models
+        models.hold_secrets(request.redactor, request.env)
         store = _store(request, paths)
         opened = await _opened(request, root, store)
         try:
-            contained = contain if request.ports is None else contain_elsewhere
-            sandbox = await contained(
-                root,
-                request.added,
-                setting=values.sandbox,
-                prober=request.prober,
-                env=request.env,
-                paths=paths,
-                outputs=outputs_of(paths.outputs, opened.log.header.id),
-            )
+            sandbox = await _contained(request, ground, opened)
             cleaning.callback(sandbox.close)
             ground.standing.containment = lambda: sandbox.containing.level
             ingredients = choose_ingredients(
-                request, ground, models, opened, store=store, sandbox=sandbox
+                request,
+                ground,
+                models,
+                opened,
+                store=store,
+                sandbox=sandbox,
+                extensions=extending,
             )
+            ingredients = replace(ingredients, pool=pool)
         except BaseException:
             await opened.log.close()
             raise
@@ -86,9 +90,28 @@ async def open_session(request: SessionRequest) -> AsyncGenerator[AgentSession, 
         finally:
             await models.local.aclose()
     finally:
+        extending.close()
         with anyio.move_on_after(2, shield=True):
             await own.aclose()
             await anyio.to_thread.run_sync(cleaning.close)
+
+
+def _limits(values: SettingsValues) -> StreamLimits:
+    stream = values.stream
+    return StreamLimits(first_byte_s=stream.first_byte_timeout_s, idle_s=stream.idle_timeout_s)
+
+
+async def _contained(request: SessionRequest, ground: Ground, opened: Opened) -> Sandbox:
+    contained = contain if request.ports is None else contain_elsewhere
+    return await contained(
+        ground.root,
+        request.added,
+        setting=ground.settings.values.sandbox,
+        prober=request.prober,
+        env=request.env,
+        paths=ground.paths,
+        outputs=outputs_of(ground.paths.outputs, opened.log.header.id),
+    )
 
 
 async def latest_session(paths: AppPaths, root: Path, *, clock: Clock) -> SessionId | None:
@@ -113,6 +136,7 @@ def create_session(
     store: StoreKind | SessionStore = "files",
     settings: JsonObject | None = None,
     hooks: HookTable | None = None,
+    extensions: Sequence[str | Path | Callable[[ExtensionApi], object]] = (),
     trusted: bool = True,
     env: Mapping[str, str] | None = None,
     clock: Clock | None = None,
@@ -131,6 +155,7 @@ def create_session(
         store: Keep the session in the user's data folder, in memory, or in a store of your own.
         settings: Settings above the user's settings.json, with its keys.
         hooks: Functions that look in on what happens.
+        extensions: Extensions besides those that the user has: files, folders, or functions that take an `ExtensionApi`.
         trusted: Whether you vouch for the workspace: its instructions and settings are used and it may be changed. Say
             False for a folder that strangers write.
         env: The environment for keys and processes; None: only a PATH, no keys.
@@ -152,15 +177,12 @@ def create_session(
             custom_tools=custom_tools,
             store=store,
             hooks=hooks or HookTable(),
+            extensions=[Path(one) for one in extensions if isinstance(one, str | Path)],
+            own_extensions=[one for one in extensions if not isinstance(one, str | Path)],
             trusted=trusted,
             clock=clock or SystemClock(),
         )
     )
-
-
-def _hold_secrets(request: SessionRequest, models: ModelSet) -> None:
-    secret = models.registry.secret_variables() - NEEDED
-    request.redactor.hold(*(request.env.get(name) for name in secret))
 
 
 async def _opened(request: SessionRequest, root: Path, store: SessionStore) -> Opened:

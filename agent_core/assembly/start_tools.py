@@ -1,8 +1,10 @@
 """Decides which tools are active when a session begins."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from agent_core.mcp.declared import is_of_server
 from agent_core.session.restore import tools_of
 from agent_core.tools import Tool
 from agent_core.transcript import AnyEntry
@@ -16,12 +18,15 @@ class StartTools:
     """Names and presets; the caller's own tools come last and are always among them."""
     notices: tuple[str, ...] = ()
     """What the user should hear of it, a sentence each."""
+    wants: Callable[[str], bool] = lambda _: True
+    """Whether a tool of another server is to be active, by its name, once it is there."""
 
 
 def choose_tools(
     asked: str | Sequence[str] | None,
     *,
     own: Sequence[Tool],
+    brought: Sequence[Tool] = (),
     built_in: Sequence[Tool],
     settings: str | Sequence[str],
     path: Sequence[AnyEntry],
@@ -31,6 +36,7 @@ def choose_tools(
     Args:
         asked: By whoever opens the session; None: nothing.
         own: Tools that whoever opens the session brings along.
+        brought: Tools of extensions: active, unless somebody chose a set.
         built_in: All others.
         settings: What holds where nothing was chosen.
         path: The session's present branch.
@@ -38,13 +44,31 @@ def choose_tools(
     added = tuple(tool.spec.name for tool in own)
     chosen = tools_of(path) if asked is None else None
     if chosen is None:
-        return StartTools(active=(*_words(settings if asked is None else asked), *added))
-    known = {tool.spec.name for tool in (*built_in, *own)}
+        words = _words(settings if asked is None else asked)
+        here = tuple(word for word in words if not is_of_server(word))
+        if words and words[0].startswith(("+", "-")) and not (here and here[0] == words[0]):
+            here = ("default", *here)
+        others = tuple(tool.spec.name for tool in brought) if asked is None else ()
+        return StartTools(active=(*here, *others, *added), wants=partial(_is_wanted, words))
+    known = {tool.spec.name for tool in (*built_in, *brought, *own)}
     there = tuple(name for name in chosen if name in known)
-    missing = ", ".join(name for name in chosen if name not in known)
+    missing = ", ".join(name for name in chosen if name not in known and not is_of_server(name))
     told = (f"the session was with tools that are not there now: {missing}",) if missing else ()
-    return StartTools(active=(*(there or _words(settings)), *added), notices=told)
+    return StartTools(
+        active=(*(there or _words(settings)), *added),
+        notices=told,
+        wants=partial(_is_wanted, chosen),
+    )
+
+
+def _is_wanted(words: Sequence[str], name: str) -> bool:
+    """Tell whether a choice of tools means one that was not there yet: by its name, or as one of no preset."""
+    if f"-{name}" in words:
+        return False
+    starts_from_default = bool(words) and words[0][:1] in {"+", "-"}
+    return starts_from_default or not {"default", name, f"+{name}"}.isdisjoint(words)
 
 
 def _words(chosen: str | Sequence[str]) -> tuple[str, ...]:
-    return (chosen,) if isinstance(chosen, str) else tuple(chosen)
+    parts = (chosen,) if isinstance(chosen, str) else tuple(chosen)
+    return tuple(word for part in parts for word in part.replace(",", " ").split())

@@ -3,7 +3,6 @@
 from agent_core.compaction.compactor import (
     Cancelled,
     Compacted,
-    CompactionHooks,
     Compactor,
     Patience,
 )
@@ -20,7 +19,6 @@ from agent_core.compaction.settings import CompactionSettings, ModelFigures, sho
 __all__ = [
     "Cancelled",
     "Compacted",
-    "CompactionHooks",
     "CompactionSettings",
     "Compactor",
     "CutOutput",

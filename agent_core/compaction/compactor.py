@@ -20,7 +20,7 @@ from agent_core.compaction.serialise import (
 )
 from agent_core.compaction.settings import LARGEST_SHARE
 from agent_core.events import CompactionReason, ThinkingLevel
-from agent_core.hooks import Compacting, CompactionCancelled, CompactionOutcome, SummaryGiven
+from agent_core.hooks import Compacting, CompactionCancelled, Hooks, SummaryGiven
 from agent_core.kernel import EntryId, JsonValue
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import AssistantMessage, Message, Text, Usage, UserMessage
@@ -29,14 +29,6 @@ from agent_core.transcript import CompactionPreparation
 
 PROMPT_TOKENS = 2_000
 """What the instructions around a conversation take, with room to spare."""
-
-
-class CompactionHooks(Protocol):
-    """Those who may prevent a compaction or write its summary themselves."""
-
-    async def compacting(self, compacting: Compacting, /) -> CompactionOutcome:
-        """Ask them; never raises."""
-        ...
 
 
 class Patience(Protocol):
@@ -90,7 +82,7 @@ class Compactor:
         model: Model,
         reason: CompactionReason,
         instructions: str | None,
-        hooks: CompactionHooks,
+        hooks: Hooks,
         thinking: ThinkingLevel = "off",
         patience: Patience | None = None,
     ) -> Compacted | Cancelled:
@@ -112,7 +104,7 @@ class Compactor:
             ProviderError: The model cannot be reached, or gave no summary that can be relied on: an empty one,
                 one cut off by its length, or a tool call instead.
         """
-        outcome = await hooks.compacting(_announced(preparation, reason, instructions))
+        outcome = await hooks.ask(_announced(preparation, reason, instructions))
         if isinstance(outcome, CompactionCancelled):
             return Cancelled()
         if isinstance(outcome, SummaryGiven) and outcome.summary.strip():

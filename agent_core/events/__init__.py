@@ -11,6 +11,7 @@ from agent_core.events.permissions import (
     PermissionResolved,
     PermissionSubject,
     RuleShown,
+    ServerSubject,
     TargetSubject,
     TrustSubject,
 )
@@ -46,6 +47,7 @@ from agent_core.events.session_events import (
     SessionUsage,
     WorkspaceRoot,
 )
+from agent_core.events.ui import UiEditorText, UiEvent, UiNotify, UiStatus, UiTitle, UiWidget
 from agent_core.events.union import (
     ChangesUpdated,
     CompactionEnded,
@@ -161,6 +163,7 @@ __all__ = [
     "RunResult",
     "RunStarted",
     "RunStatus",
+    "ServerSubject",
     "SessionClients",
     "SessionConfig",
     "SessionConfigured",
@@ -184,6 +187,12 @@ __all__ = [
     "TrustSubject",
     "TurnEnded",
     "TurnStarted",
+    "UiEditorText",
+    "UiEvent",
+    "UiNotify",
+    "UiStatus",
+    "UiTitle",
+    "UiWidget",
     "UsageReport",
     "WorkspaceRoot",
     "merge",

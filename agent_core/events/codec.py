@@ -35,6 +35,7 @@ from agent_core.events.session_events import (
     SessionTrust,
     SessionUsage,
 )
+from agent_core.events.ui import UiEditorText, UiNotify, UiStatus, UiTitle, UiWidget
 from agent_core.events.union import (
     ChangesUpdated,
     CompactionEnded,
@@ -119,6 +120,11 @@ NAMES: Mapping[type[Event], str] = {
     Notice: "notice",
     ErrorRaised: "error",
     ExtensionError: "extension.error",
+    UiNotify: "ui.notify",
+    UiStatus: "ui.status",
+    UiWidget: "ui.widget",
+    UiTitle: "ui.title",
+    UiEditorText: "ui.editorText",
 }
 
 CURRENCY = "USD"

@@ -102,7 +102,27 @@ class TrustSubject:
     """How texts differ from those that were trusted, as a unified diff."""
 
 
-PermissionSubject = CommandSubject | TargetSubject | TrustSubject
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSubject:
+    """A server whose tools want to be used."""
+
+    type: Literal["server"] = "server"
+    server: str
+    way: str
+    """How it is reached, and what holds it in."""
+    source: Path
+    """The file that names it."""
+    added: tuple[str, ...] = ()
+    """Tools that nobody approved yet, by the server's own names; at most 128, as the other two."""
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    unasked: tuple[str, ...] = ()
+    """Tools that would run without a question each time, since the server marks them as read-only."""
+    difference: str = ""
+    """All that the server says of new tools, and how it differs for those that have changed."""
+
+
+PermissionSubject = CommandSubject | TargetSubject | TrustSubject | ServerSubject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -134,6 +134,8 @@ class ExtensionError:
     extension: str
     event: str
     error: str
+    stack: str | None = None
+    """Where in its code, as Python writes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

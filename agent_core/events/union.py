@@ -29,6 +29,7 @@ from agent_core.events.session_events import (
     SessionTrust,
     SessionUsage,
 )
+from agent_core.events.ui import UiEvent
 from agent_core.events.values import (
     ChangeCounts,
     CompactionReason,
@@ -381,6 +382,7 @@ Event = (
     | Notice
     | ErrorRaised
     | ExtensionError
+    | UiEvent
 )
 
 Delta = MessageDelta | ThoughtDelta | ToolInputDelta | ToolOutputDelta | BashOutput

@@ -1,1 +1,35 @@
+"""Extensions: code of others that looks in, brings tools and commands, and speaks with people.
 
+An extension is a file with `def extension(api)`, or `async def`. What it listens to is in `agent_core.hooks`, the
+base of its tools' arguments in `agent_core.tools.arguments`.
+"""
+
+from agent_core.extensions.api import ExtensionApi
+from agent_core.extensions.contexts import CommandContext, Context, ToolCallContext
+from agent_core.extensions.programs import ExecResult
+from agent_core.extensions.views import ListView, Row, TableView, TextView, View
+from agent_core.kernel.errors import ContextStale, ExtensionBroken, Unsupported
+from agent_core.resources.commands import Completion
+from agent_core.tools import ToolResult, error_result, text_result
+from agent_core.tools.arguments import ToolArguments
+
+__all__ = [
+    "CommandContext",
+    "Completion",
+    "Context",
+    "ContextStale",
+    "ExecResult",
+    "ExtensionApi",
+    "ExtensionBroken",
+    "ListView",
+    "Row",
+    "TableView",
+    "TextView",
+    "ToolArguments",
+    "ToolCallContext",
+    "ToolResult",
+    "Unsupported",
+    "View",
+    "error_result",
+    "text_result",
+]

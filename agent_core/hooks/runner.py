@@ -1,202 +1,240 @@
-"""Runs hooks in order, fenced: a hook that crashes or hangs costs its own effect and nothing else.
+"""Asks the hooks of a point in order and makes one answer of theirs; one that fails costs its own effect and no more."""
 
-How outcomes compose, by point:
-
-    input               chain; `InputHandled` stops
-    before_agent_start  chain of the system prompt, messages collected
-    context             chain
-    tool_call           chain of the arguments; the first `ToolBlocked` stops; a failure blocks (fail closed)
-    tool_result         chain, part by part
-    session_before_compact  the first that is not `GoOn` wins
-"""
-
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
-from types import UnionType
-from typing import Generic, TypeVar
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from inspect import isawaitable, iscoroutine
+from typing import Any, TypeVar
 
 import anyio
 
-from agent_core.hooks.points import (
-    ArgumentsReplaced,
-    Compacting,
-    CompactionCancelled,
-    CompactionOutcome,
-    ContextBuilt,
-    ContextOutcome,
-    ContextReplaced,
-    GoOn,
-    InputHandled,
-    InputOutcome,
-    InputReplaced,
-    InputTyped,
-    ResultReplaced,
-    RunOutcome,
-    RunPrepared,
-    RunPreparing,
-    SummaryGiven,
-    ToolBlocked,
-    ToolCalled,
-    ToolCallOutcome,
-    ToolResultOutcome,
-    ToolReturned,
-)
+from agent_core.hooks.call import HookCall
+from agent_core.hooks.catalogue import POINTS, Point
+from agent_core.hooks.failure import HookFailure
+from agent_core.hooks.fence import OutOfTime, Patience, Threads, apart
+from agent_core.hooks.kinds import Chains, Collects, Decides, GoOn, Input, Outcome, Stops
+from agent_core.hooks.soundness import fault
+from agent_core.hooks.table import Entered, HookTable
 
-HOOK_TIMEOUT_S = 30.0
+SHORT_LIMIT_S = 5.0
+LONG_LIMIT_S = 120.0
+"""At points around compaction and providers, where hooks may ask a model."""
+GO_ON = GoOn()
 
-In = TypeVar("In")
-Out = TypeVar("Out")
-
-
-@dataclass(frozen=True, slots=True)
-class Hook(Generic[In, Out]):
-    """A function at a point, and the name that failures are reported under."""
-
-    name: str
-    run: Callable[[In], Awaitable[Out]]
+Out = TypeVar("Out", bound=Outcome)
+One = TypeVar("One", bound=Outcome)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HookTable:
-    """The hooks of a session by point, each list in the order in which they run."""
+class HookLimits:
+    """How long each hook may take, in seconds; waiting through its context for others does not count."""
 
-    input: list[Hook[InputTyped, InputOutcome]] = field(default_factory=list)
-    before_agent_start: list[Hook[RunPreparing, RunOutcome]] = field(default_factory=list)
-    context: list[Hook[ContextBuilt, ContextOutcome]] = field(default_factory=list)
-    tool_call: list[Hook[ToolCalled, ToolCallOutcome]] = field(default_factory=list)
-    tool_result: list[Hook[ToolReturned, ToolResultOutcome]] = field(default_factory=list)
-    session_before_compact: list[Hook[Compacting, CompactionOutcome]] = field(default_factory=list)
+    short_s: float = SHORT_LIMIT_S
+    long_s: float = LONG_LIMIT_S
+    by_point: Mapping[str, float] = field(default_factory=dict[str, float])
+    """By the name of the point."""
+
+    def of(self, point: Point) -> float:
+        """Give the limit at a point."""
+        usual_s = self.long_s if point.limit == "long" else self.short_s
+        return self.by_point.get(point.name, usual_s)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HookFailure:
-    """A hook crashed or took too long."""
+class NoHooks:
+    """Nobody is asked."""
 
-    hook: str
-    point: str
-    error: str
-    exception: BaseException
+    async def ask(self, value: Input[Out], /) -> Out:
+        """Give `GoOn`."""
+        return _go_on(value)
+
+    def listens(self, point: type[Input[Outcome]], /) -> bool:
+        """Tell that nobody is."""
+        del point
+        return False
 
 
 class HookRunner:
-    """Asks the hooks of a table. One for each session; the table may grow meanwhile."""
+    """Asks the hooks of a table. One for each session; the table may grow and shrink meanwhile."""
 
     def __init__(
         self,
         table: HookTable,
         *,
         report: Callable[[HookFailure], None],
-        timeout_s: float = HOOK_TIMEOUT_S,
+        limits: HookLimits | None = None,
     ) -> None:
         self._table = table
         self._report = report
-        self._timeout_s = timeout_s
+        self._limits = limits or HookLimits()
+        self._threads = Threads()
 
-    async def input_typed(self, typed: InputTyped) -> InputOutcome:
-        """Ask about the user's words; gives the changed words, or that they are dealt with."""
-        now = typed
-        for hook in tuple(self._table.input):
-            match await self._ask(hook, now, point="input", outcomes=InputOutcome):
-                case InputHandled() as handled:
-                    return handled
-                case InputReplaced(content=content):
-                    now = InputTyped(content=content)
-                case GoOn() | None:
-                    pass
-        return GoOn() if now is typed else InputReplaced(content=now.content)
+    def listens(self, point: type[Input[Outcome]], /) -> bool:
+        """Tell whether anybody is asked at a point, for what costs something to prepare."""
+        return bool(self._table.at(point))
 
-    async def run_preparing(self, preparing: RunPreparing) -> RunPrepared:
-        """Ask about a run that is about to start."""
-        now = preparing
-        prepared = RunPrepared()
-        for hook in tuple(self._table.before_agent_start):
-            match await self._ask(hook, now, point="before_agent_start", outcomes=RunOutcome):
-                case RunPrepared(system=system, messages=messages):
-                    now = now if system is None else replace(now, system=system)
-                    prepared = RunPrepared(
-                        system=prepared.system if system is None else system,
-                        messages=prepared.messages + messages,
-                    )
-                case GoOn() | None:
-                    pass
-        return prepared
+    async def ask(self, value: Input[Out], /) -> Out:
+        """Ask the hooks of a point; gives `GoOn` when there are none, or none has anything to say.
 
-    async def context_built(self, built: ContextBuilt) -> ContextBuilt:
-        """Ask about the messages of the next request."""
-        now = built
-        for hook in tuple(self._table.context):
-            match await self._ask(hook, now, point="context", outcomes=ContextOutcome):
-                case ContextReplaced(messages=messages):
-                    now = ContextBuilt(messages=messages)
-                case GoOn() | None:
-                    pass
-        return now
+        Never raises but for cancellation, which ends the hook that is being asked.
+        """
+        entered = self._table.at(type(value))
+        if not entered:
+            return _go_on(value)
+        point = POINTS[type(value)]
+        asking = _Asking(
+            value.own(), point, self._threads, limit_s=self._limits.of(point), report=self._report
+        )
+        asking.left = list(reversed(entered))
+        while asking.is_open:
+            # A task of their own: what hooks do to the task that they run in is nobody else's matter.
+            await apart(asking.go_on(), stop=asking.stop)
+            asking.check_end()
+        if asking.answer is None:
+            return _go_on(value)
+        return asking.answer  # pyright: ignore[reportReturnType] - checked to be in the union of the point
 
-    async def tool_called(self, called: ToolCalled) -> ToolCallOutcome:
-        """Ask whether a tool call may run; a hook that fails means no."""
-        now = called
-        for hook in tuple(self._table.tool_call):
-            match await self._ask(hook, now, point="tool_call", outcomes=ToolCallOutcome):
-                case ToolBlocked() as blocked:
-                    return blocked
-                case ArgumentsReplaced(arguments=arguments):
-                    now = replace(now, arguments=arguments)
-                case GoOn():
-                    pass
-                case None:
-                    return ToolBlocked(
-                        reason=f"{called.tool} was not run: the check {hook.name!r} failed, and a check that fails means no."
-                    )
-        return GoOn() if now is called else ArgumentsReplaced(arguments=now.arguments)
 
-    async def tool_returned(self, returned: ToolReturned) -> ToolResultOutcome:
-        """Ask about a tool's result; gives the result as it is after all hooks."""
-        now = returned
-        for hook in tuple(self._table.tool_result):
-            match await self._ask(hook, now, point="tool_result", outcomes=ToolResultOutcome):
-                case ResultReplaced(content=content, details=details, is_error=is_error):
-                    now = replace(
-                        now,
-                        content=now.content if content is None else content,
-                        details=now.details if details is None else details,
-                        is_error=now.is_error if is_error is None else is_error,
-                    )
-                case GoOn() | None:
-                    pass
-        if now is returned:
-            return GoOn()
-        return ResultReplaced(content=now.content, details=now.details, is_error=now.is_error)
+def laid_over(earlier: Outcome, later: One) -> One:
+    """Make one of two answers of the same class: what the later one leaves open, the earlier one says."""
+    parts: dict[str, Any] = {}  # pyright: ignore[reportExplicitAny] - the values of any fields
+    for one in fields(later):
+        before: Any = getattr(earlier, one.name)  # pyright: ignore[reportExplicitAny, reportAny] - the same
+        now: Any = getattr(later, one.name)  # pyright: ignore[reportExplicitAny, reportAny] - the same
+        if one.name in later.collected:
+            parts[one.name] = {**before, **now} if isinstance(now, Mapping) else (*before, *now)
+        elif now is None:
+            parts[one.name] = before
+    return replace(later, **parts)
 
-    async def compacting(self, compacting: Compacting) -> CompactionOutcome:
-        """Ask about a compaction."""
-        for hook in tuple(self._table.session_before_compact):
-            match await self._ask(
-                hook, compacting, point="session_before_compact", outcomes=CompactionOutcome
-            ):
-                case CompactionCancelled() | SummaryGiven() as decided:
-                    return decided
-                case GoOn() | None:
-                    pass
-        return GoOn()
 
-    async def _ask(
-        self, hook: Hook[In, Out], value: In, *, point: str, outcomes: UnionType
-    ) -> Out | None:
-        """Ask one hook; None when it failed, which has been reported then."""
-        with anyio.move_on_after(self._timeout_s) as scope:
-            try:
-                outcome = await hook.run(value)
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - the fence around foreign code: reported, never swallowed
-                return self._failed(hook.name, point, error, f"{type(error).__name__}: {error}")
-            if isinstance(outcome, outcomes):
-                return outcome
-            # A forgotten `return` must not count as consent.
-            odd = TypeError(f"gave {outcome!r:.200}, which is no outcome of {point}")
-            return self._failed(hook.name, point, odd, str(odd))
-        if scope.cancelled_caught:
-            text = f"no answer within {self._timeout_s:g} s"
-            return self._failed(hook.name, point, TimeoutError(text), text)
-        return None
+def _go_on(value: Input[Out]) -> Out:
+    del value
+    return GO_ON  # pyright: ignore[reportReturnType] - `GoOn` is in the union of every point
 
-    def _failed(self, hook: str, point: str, error: BaseException, text: str) -> None:
-        self._report(HookFailure(hook=hook, point=point, error=text, exception=error))
+
+class _Asking:
+    """The hooks of one point being asked about one value."""
+
+    def __init__(
+        self,
+        value: Input[Outcome],
+        point: Point,
+        threads: Threads,
+        *,
+        limit_s: float,
+        report: Callable[[HookFailure], None],
+    ) -> None:
+        self.answer: Outcome | None = None
+        self.left: list[Entered] = []
+        """The next one last."""
+        self._value: Input[Outcome] = value
+        self._point = point
+        self._asked: tuple[Entered, HookCall] | None = None
+        self._is_stopped = False
+        self._is_lenient = point.on_failure == "open"
+        """Giving nothing says that there is nothing to say."""
+        self._threads = threads
+        self._limit_s = limit_s
+        self._report = report
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether there are hooks to ask."""
+        return bool(self.left)
+
+    async def go_on(self) -> None:
+        """Ask the hooks that are left, until one of them decides or fails: that one may have spoilt the task."""
+        patience = Patience()
+        try:
+            with patience.scope:
+                while self.left and not patience.scope.cancel_called:
+                    entered = self.left.pop()
+                    call = HookCall(entered.hook.owner, self._point.name, self._limit_s)
+                    self._asked = entered, call
+                    outcome = await patience.wait(self._steps(entered, call), call)
+                    if patience.scope.cancel_called:
+                        break
+                    if isinstance(outcome, GoOn) or (outcome is None and self._is_lenient):
+                        self._asked = None
+                    else:
+                        self._take(outcome)
+        except anyio.get_cancelled_exc_class():
+            raise
+        except BaseException as error:  # noqa: BLE001 - the fence around foreign code: reported, never swallowed
+            torn = patience.torn or error
+            is_ours = isinstance(torn, OutOfTime)
+            self._failed(torn, str(torn) if is_ours else f"{type(torn).__name__}: {torn}")
+            return
+        if self._asked is not None:
+            late = OutOfTime(self._asked[1].why_over, stood=patience.stood)
+            self._failed(late, str(late))
+
+    def stop(self) -> None:
+        """Ask nobody any more, and cancel the hook that is being asked."""
+        self._is_stopped = True
+        self.left.clear()
+        if self._asked is not None:
+            self._asked[1].give_up()
+
+    def check_end(self) -> None:
+        """Count a hook that cancelled the task around it as one that failed."""
+        if self._asked is not None:
+            error = RuntimeError("it cancelled the task that it ran in")
+            self._failed(error, str(error))
+
+    def _steps(self, entered: Entered, call: HookCall) -> Coroutine[object, None, object]:
+        """Begin a call of a hook."""
+        hook = entered.hook
+        value = self._value.fresh()
+        context = hook.context(call)
+        if not entered.is_async:
+            return self._in_thread(hook.owner, partial(hook.run, value, context))
+        given: object = hook.run(value, context)
+        return given if iscoroutine(given) else _awaited(given)
+
+    async def _in_thread(self, owner: str, work: Callable[[], object]) -> object:
+        return await _awaited(await self._threads.run(owner, work))
+
+    def _take(self, outcome: object) -> None:
+        """Let an answer count in the way of its class."""
+        why = fault(outcome, self._point)
+        if why is not None or not isinstance(outcome, Outcome):
+            # Where a failure means no, a forgotten `return` must not count as consent.
+            self._failed(TypeError(why), why or "")
+            return
+        self._asked = None
+        match outcome:
+            case Stops() | Decides():
+                self.answer = outcome
+                self.left.clear()
+            case Chains() | Collects():
+                if isinstance(outcome, Chains):
+                    self._value = outcome.applied(self._value)  # pyright: ignore[reportUnknownMemberType] - of this point
+                self.answer = outcome if self.answer is None else laid_over(self.answer, outcome)  # pyright: ignore[reportUnknownArgumentType] - of this point
+            case _:
+                self.answer = outcome
+
+    def _failed(self, error: BaseException, text: str) -> None:
+        """Report a hook, and let its failure count in the way of the point."""
+        asked, self._asked = self._asked, None
+        if asked is None or self._is_stopped:
+            return
+        owner = asked[0].hook.owner
+        stood = error.stood if isinstance(error, OutOfTime) else None
+        self._report(
+            HookFailure(
+                owner=owner, point=self._point.name, error=text, exception=error, stood=stood
+            )
+        )
+        refusal = self._value.refusal(owner)
+        if refusal is not None:
+            self.answer = refusal
+            self.left.clear()
+
+
+async def _awaited(given: object) -> object:
+    """Give what something comes to that may have to be awaited."""
+    if not isawaitable(given):
+        return given
+    value: object = await given  # pyright: ignore[reportAny] - foreign
+    return value

@@ -1,6 +1,6 @@
 """The environment a session works in: that of whoever spoke last, which may be somebody else each time."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set as AbstractSet
 
 from typing_extensions import override
 
@@ -42,21 +42,24 @@ class CurrentEnvironment(Mapping[str, str]):
 
 
 class EnvironmentWithout(CurrentEnvironment):
-    """An environment less some names, looked up anew each time."""
+    """An environment less some names; both are looked up anew each time."""
 
-    def __init__(self, variables: Mapping[str, str], *, hidden: frozenset[str]) -> None:
+    def __init__(
+        self, variables: Mapping[str, str], *, hidden: Callable[[], AbstractSet[str]]
+    ) -> None:
         super().__init__(variables)
         self._hidden = hidden
 
     @override
     def __getitem__(self, name: str) -> str:
-        if name in self._hidden:
+        if name in self._hidden():
             raise KeyError(name)
         return self.variables[name]
 
     @override
     def __iter__(self) -> Iterator[str]:
-        return (name for name in self.variables if name not in self._hidden)
+        hidden = self._hidden()
+        return (name for name in self.variables if name not in hidden)
 
     @override
     def __len__(self) -> int:

@@ -9,6 +9,8 @@ Anything else that goes up is a bug: it is logged with its run and ends that run
     │   ├── WorkspaceMissing      the workspace is no folder
     │   ├── ToolSetInvalid        an empty or unknown set of tools
     │   ├── BudgetRefused         a budget is wider than the settings give
+    │   ├── ExtensionBroken       an extension cannot be loaded, or asks for what cannot be given
+    │   │   └── Unsupported       no client of ours can show or do it
     │   └── PriceUnknown          a budget of money, and a model without a price
     ├── SessionError
     │   ├── SessionBusy           a run is going on and no delivery was chosen
@@ -23,6 +25,9 @@ Anything else that goes up is a bug: it is logged with its run and ends that run
     │   ├── QueueFull             too many prompts wait
     │   ├── EntryUnknown          the session has no such entry
     │   ├── ForkRefused           no new session can begin there
+    │   ├── CommandRefused        an extension does not want the user's command to run
+    │   ├── SwitchRefused         an extension wants a window to stay with its session
+    │   ├── ContextStale          an extension holds on to what was handed to it before it was loaded anew
     │   ├── CheckpointUnknown     the session has no such checkpoint
     │   └── CheckpointConflict    nothing could be taken back: what stands against it
     ├── StorageError              the session file cannot be read or written
@@ -37,6 +42,7 @@ Anything else that goes up is a bug: it is logged with its run and ends that run
     │   ├── FileTooLarge          more bytes than were asked for
     │   ├── NotText               binary, or an unknown encoding
     │   ├── AccessRefused         the system says no
+    │   ├── ProcessGone           a program that is spoken with does not listen any more
     │   ├── StaleText             the text changed since it was read
     │   │   └── EditConflicted    in the same lines as the edit
     │   ├── EditRefused           the editor did not take the edit
@@ -124,6 +130,14 @@ class BudgetRefused(UsageError):
     kind = "PermissionDenied"
 
 
+class ExtensionBroken(UsageError):
+    """An extension cannot be loaded, or does what extensions cannot; others go on."""
+
+
+class Unsupported(ExtensionBroken):
+    """What an extension asks for cannot be shown or done by a client that is an editor."""
+
+
 class PriceUnknown(UsageError):
     """A run has a budget of money, and nobody knows what its model costs."""
 
@@ -132,6 +146,18 @@ class PriceUnknown(UsageError):
 
 class SessionError(TillerError):
     """A session cannot do what was asked of it now."""
+
+
+class CommandRefused(SessionError):
+    """An extension does not want the user's own command to run; it did not."""
+
+    kind = "PermissionDenied"
+
+
+class SwitchRefused(SessionError):
+    """An extension wants a window to stay with its session."""
+
+    kind = "PermissionDenied"
 
 
 class SessionBusy(SessionError):
@@ -216,6 +242,12 @@ class ForkRefused(SessionError):
     kind = "UnsupportedCapability"
 
 
+class ContextStale(SessionError):
+    """An extension was loaded anew or its session is over; what it was handed before is of no use any more."""
+
+    kind = "SessionNotFound"
+
+
 class CheckpointUnknown(SessionError):
     """The session has no checkpoint of that id."""
 
@@ -278,6 +310,10 @@ class NotText(WorkspaceError):
 
 class AccessRefused(WorkspaceError):
     """The operating system refuses the access."""
+
+
+class ProcessGone(WorkspaceError):
+    """A program that is spoken with does not read its input any more."""
 
 
 class StaleText(WorkspaceError):

@@ -68,6 +68,11 @@ def shown(text: str) -> str:
     return _lone_return().sub("<U+000D>", whole) if "\r" in whole else whole
 
 
+def readable(text: str) -> str:
+    """Give a name with everything hidden written out, and bytes that are no characters, which no wire takes, too."""
+    return shown(text.encode("utf-8", "backslashreplace").decode())
+
+
 def plain(text: str) -> str:
     r"""Give what a command wrote as words: orders to a terminal dropped, what else is hidden written out.
 

@@ -2,7 +2,6 @@
 
 from agent_core.loop.port import (
     BeforeTurn,
-    ContextHooks,
     Demand,
     Inbox,
     Intake,
@@ -12,11 +11,10 @@ from agent_core.loop.port import (
     TurnCount,
     Words,
 )
-from agent_core.loop.turns import run_turns, say
+from agent_core.loop.turns import run_turns, say, tell_words
 
 __all__ = [
     "BeforeTurn",
-    "ContextHooks",
     "Demand",
     "Inbox",
     "Intake",
@@ -27,4 +25,5 @@ __all__ = [
     "Words",
     "run_turns",
     "say",
+    "tell_words",
 ]

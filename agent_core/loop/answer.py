@@ -1,6 +1,7 @@
 """One model call becomes one message: streamed as events, kept in the transcript."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -17,12 +18,31 @@ from agent_core.events import (
     ToolStarted,
     UsageReport,
 )
-from agent_core.hooks import ContextBuilt
+from agent_core.hooks import (
+    AnswerReplaced,
+    ContextBuilt,
+    ContextReplaced,
+    GoOn,
+    MessageBegun,
+    MessageGrown,
+    MessageOver,
+    RequestBuilt,
+    RequestReplaced,
+)
 from agent_core.kernel import ItemId, ToolCallId, TurnId
 from agent_core.kernel.errors import ProviderError
 from agent_core.kernel.shield import uncancelled
+from agent_core.loop.growing import growing
 from agent_core.loop.port import Demand, Loop
-from agent_core.messages import AssistantMessage, Draft, Image, StopReason, Text, ToolCall
+from agent_core.messages import (
+    AssistantMessage,
+    Draft,
+    Image,
+    Message,
+    StopReason,
+    Text,
+    ToolCall,
+)
 from agent_core.providers import (
     Answer,
     ModelRequest,
@@ -70,10 +90,10 @@ async def ask(loop: Loop, demand: Demand, *, turn: TurnId) -> Answered:
     Raises:
         ProviderError: The call failed.
     """
-    built = await loop.hooks.context_built(ContextBuilt(messages=loop.recording.context()))
+    system, messages = await _asked(loop, demand)
     request = ModelRequest(
-        system=demand.system,
-        messages=built.messages,
+        system=system,
+        messages=messages,
         tools=demand.tools,
         thinking=demand.thinking,
         session=loop.session,
@@ -81,13 +101,25 @@ async def ask(loop: Loop, demand: Demand, *, turn: TurnId) -> Answered:
         without_thoughts=demand.without_thoughts,
     )
     stream = _Stream(ItemId(loop.new_id()))
+    grown = partial(MessageGrown, run=loop.run, item=stream.item)
     try:
-        async with demand.model.stream(request) as parts:
+        async with (
+            growing(loop.hooks, MessageGrown, lambda text: grown(text=text)) as growth,
+            demand.model.stream(request) as parts,
+        ):
             count = 0
             async for part in parts:
+                if not stream.announced:
+                    _ = await loop.hooks.ask(
+                        MessageBegun(run=loop.run, item=stream.item, role="assistant")
+                    )
                 if isinstance(part, Answer):
-                    return await _keep(loop, demand, stream, part.message, turn=turn)
+                    await growth.finish()
+                    message = await _replaced(loop, stream, part.message)
+                    return await _keep(loop, demand, stream, message, turn=turn)
                 _announce(loop, demand, stream, part, turn=turn)
+                if isinstance(part, TextDelta):
+                    growth.add(part.text)
                 count += 1
                 if count % PARTS_AT_ONCE == 0:
                     await checkpoint()
@@ -101,6 +133,32 @@ async def ask(loop: Loop, demand: Demand, *, turn: TurnId) -> Answered:
     facts = demand.model.facts
     message = f"{facts.ref} ended its stream without an answer; try again"
     raise ProviderError(message, reason="protocol", provider=facts.provider)
+
+
+async def _asked(loop: Loop, demand: Demand) -> tuple[str, tuple[Message, ...]]:
+    """Give the system prompt and the messages of a request, as hooks want them."""
+    system, messages = demand.system, loop.recording.context()
+    match await loop.hooks.ask(ContextBuilt(messages=messages)):
+        case ContextReplaced(messages=others):
+            messages = others
+        case GoOn():
+            pass
+    match await loop.hooks.ask(RequestBuilt(system=system, messages=messages)):
+        case RequestReplaced(system=other, messages=others):
+            system = system if other is None else other
+            messages = messages if others is None else others
+        case GoOn():
+            pass
+    return system, messages
+
+
+async def _replaced(loop: Loop, stream: _Stream, message: AssistantMessage) -> AssistantMessage:
+    """Give a whole answer with the words that hooks want to be kept."""
+    match await loop.hooks.ask(MessageOver(run=loop.run, item=stream.item, message=message)):
+        case AnswerReplaced() as other:
+            return replace(message, content=other.content_of(message))
+        case GoOn():
+            return message
 
 
 def _announce(loop: Loop, demand: Demand, stream: _Stream, part: Part, *, turn: TurnId) -> None:

@@ -2,15 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import anyio
 from anyio.lowlevel import checkpoint
 
 from agent_core.events import ToolEnded, ToolOutputDelta, ToolRunning, ToolStatus
+from agent_core.hooks import ToolOver, ToolPrinted
 from agent_core.kernel import ItemId, JsonObject, JsonValue, TurnId
 from agent_core.loop.answer import KEEP_S, Answered
+from agent_core.loop.growing import Growth, Unheard, growing
 from agent_core.loop.port import Demand, Loop
 from agent_core.messages import Text, ToolCall, ToolResultMessage, UserContent
+from agent_core.messages.values import Unfinished
 from agent_core.tools.runner import ToolOutcome
 
 SKIPPED = "Skipped due to queued user message"
@@ -34,14 +38,17 @@ class _Slot:
     call: ToolCall
     item: ItemId
     outcome: ToolOutcome | None = None
-    kept: bool = False
+    result: ToolResultMessage | None = None
+    """Set when it is kept."""
     tail: str = ""
     stop_text: str = CANCELLED
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
 
-async def run_batch(loop: Loop, demand: Demand, answered: Answered, *, turn: TurnId) -> None:
-    """Run the calls of an answer and keep their results.
+async def run_batch(
+    loop: Loop, demand: Demand, answered: Answered, *, turn: TurnId
+) -> tuple[ToolResultMessage, ...]:
+    """Run the calls of an answer, keep their results and give them.
 
     Cancelled, it still keeps a result for every call: the true one where the call was over.
     """
@@ -59,8 +66,9 @@ async def run_batch(loop: Loop, demand: Demand, answered: Answered, *, turn: Tur
     except anyio.get_cancelled_exc_class():
         with anyio.move_on_after(KEEP_S, shield=True):
             for slot in slots:
-                await _keep(loop, slot, turn=turn)
+                _ = await _keep(loop, slot, turn=turn)
         raise
+    return tuple(slot.result for slot in slots if slot.result is not None)
 
 
 def _all_safe(loop: Loop, slots: Sequence[_Slot]) -> bool:
@@ -70,7 +78,7 @@ def _all_safe(loop: Loop, slots: Sequence[_Slot]) -> bool:
 async def _refuse_all(loop: Loop, slots: Sequence[_Slot], *, turn: TurnId) -> None:
     for slot in slots:
         slot.outcome = ToolOutcome.without_run("error", CUT_OFF)
-        await _keep(loop, slot, turn=turn)
+        await _end(loop, slot, turn=turn)
 
 
 async def _side_by_side(
@@ -83,7 +91,7 @@ async def _side_by_side(
         for slot in slots:
             group.start_soon(_run, loop, demand, slot, turn)
     for slot in slots:
-        await _keep(loop, slot, turn=turn)
+        await _end(loop, slot, turn=turn)
 
 
 async def _one_by_one(loop: Loop, demand: Demand, slots: Sequence[_Slot], *, turn: TurnId) -> None:
@@ -92,18 +100,20 @@ async def _one_by_one(loop: Loop, demand: Demand, slots: Sequence[_Slot], *, tur
             await _skip(loop, slots[index:], turn=turn)
             return
         await _run(loop, demand, slot, turn)
-        await _keep(loop, slot, turn=turn)
+        await _end(loop, slot, turn=turn)
 
 
 async def _skip(loop: Loop, slots: Sequence[_Slot], *, turn: TurnId) -> None:
     for slot in slots:
         slot.outcome = ToolOutcome.without_run("skipped", SKIPPED)
-        await _keep(loop, slot, turn=turn)
+        await _end(loop, slot, turn=turn)
 
 
 async def _run(loop: Loop, demand: Demand, slot: _Slot, turn: TurnId) -> None:
     """Run one call in a scope of its own, so that it can be stopped alone."""
     begun = anyio.Event()
+    growth: Growth = Unheard()
+    printed = partial(ToolPrinted, call=slot.call.id, tool=slot.call.name)
 
     def running(arguments: JsonObject) -> None:
         begun.set()
@@ -114,6 +124,7 @@ async def _run(loop: Loop, demand: Demand, slot: _Slot, turn: TurnId) -> None:
 
     def output(text: str) -> None:
         slot.tail = (slot.tail + text)[-TAIL_CHARS:]
+        growth.add(text)
         loop.emit(ToolOutputDelta(run=loop.run, turn=turn, item=slot.item, text=text))
 
     def stop() -> None:
@@ -131,7 +142,10 @@ async def _run(loop: Loop, demand: Demand, slot: _Slot, turn: TurnId) -> None:
             if demand.steer_grace_s is not None and loop.tools.runs_processes(slot.call.name):
                 group.start_soon(_stop_on_steering, loop, slot, begun, demand.steer_grace_s)
             with slot.scope:
-                slot.outcome = await loop.tools.run(slot.call, running=running, output=output)
+                async with growing(
+                    loop.hooks, ToolPrinted, lambda text: printed(text=text)
+                ) as growth:
+                    slot.outcome = await loop.tools.run(slot.call, running=running, output=output)
             group.cancel_scope.cancel()
     finally:
         loop.items.ended(slot.item)
@@ -156,25 +170,47 @@ def _stopped(slot: _Slot, duration_ms: int | None) -> ToolOutcome:
     return ToolOutcome.without_run("cancelled", text, duration_ms=duration_ms)
 
 
-async def _keep(loop: Loop, slot: _Slot, *, turn: TurnId) -> None:
-    """Keep a call's result and say so, once."""
-    if slot.kept:
-        return
-    slot.kept = True
-    outcome = slot.outcome or _stopped(slot, None)
-    content, details, status = _shape(outcome)
-    with anyio.CancelScope(shield=True):
-        _ = await loop.recording.returned(
-            ToolResultMessage(
-                call_id=slot.call.id,
-                tool_name=slot.call.name,
-                content=content,
-                details=details,
-                is_error=outcome.result.is_error,
-                duration_ms=outcome.duration_ms,
-                at_ms=loop.clock.now_ms(),
-            )
+async def _end(loop: Loop, slot: _Slot, *, turn: TurnId) -> None:
+    """Keep a call's result, and tell hooks of it."""
+    result, status = await _keep(loop, slot, turn=turn)
+    _ = await loop.hooks.ask(
+        ToolOver(
+            call=slot.call.id,
+            tool=slot.call.name,
+            status=status,
+            content=result.content,
+            details=result.details,
+            is_error=result.is_error,
         )
+    )
+
+
+def _unfinished(status: ToolStatus) -> Unfinished | None:
+    match status:
+        case "ok" | "error":
+            return None
+        case "skipped" | "blocked" | "cancelled":
+            return status
+
+
+async def _keep(loop: Loop, slot: _Slot, *, turn: TurnId) -> tuple[ToolResultMessage, ToolStatus]:
+    """Keep a call's result and say so, once."""
+    outcome = slot.outcome or _stopped(slot, None)
+    if slot.result is not None:
+        return slot.result, outcome.status
+    content, details, status = _shape(outcome)
+    slot.result = ToolResultMessage(
+        call_id=slot.call.id,
+        tool_name=slot.call.name,
+        content=content,
+        details=details,
+        is_error=outcome.result.is_error,
+        duration_ms=outcome.duration_ms,
+        unfinished=_unfinished(status),
+        at_ms=loop.clock.now_ms(),
+    )
+    with anyio.CancelScope(shield=True):
+        _ = await loop.recording.returned(slot.result)
         loop.emit(
             ToolEnded(
                 run=loop.run,
@@ -188,6 +224,7 @@ async def _keep(loop: Loop, slot: _Slot, *, turn: TurnId) -> None:
                 duration_ms=outcome.duration_ms,
             )
         )
+    return slot.result, status
 
 
 def _shape(outcome: ToolOutcome) -> tuple[tuple[UserContent, ...], JsonValue, ToolStatus]:

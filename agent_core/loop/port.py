@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agent_core.events import CustomMark, Delivery, Event, ThinkingLevel
-from agent_core.hooks import ContextBuilt
+from agent_core.hooks import Hooks
 from agent_core.kernel import Clock, EntryId, ItemId, MessageId, QueueId, RunId
 from agent_core.messages import (
     AssistantMessage,
@@ -89,14 +89,6 @@ class BeforeTurn(Protocol):
         ...
 
 
-class ContextHooks(Protocol):
-    """Those who may change the messages of a request."""
-
-    async def context_built(self, built: ContextBuilt) -> ContextBuilt:
-        """Give the messages to send."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
     """What the next request is made with; asked for anew before each, since all of it may change in a run."""
@@ -152,7 +144,7 @@ class Loop:
     recording: Recording
     intake: Intake
     before_turn: BeforeTurn
-    hooks: ContextHooks
+    hooks: Hooks
     emit: Callable[[Event], object]
     clock: Clock
     new_id: Callable[[], str]

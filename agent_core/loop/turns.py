@@ -9,12 +9,20 @@ from collections.abc import Callable
 import anyio
 
 from agent_core.events import MessageEnded, MessageStarted, TurnEnded, TurnStarted, UsageReport
+from agent_core.hooks import MessageBegun, MessageOver, TurnBegun, TurnOver
 from agent_core.kernel import EntryId, ItemId, TurnId
 from agent_core.kernel.errors import ProviderError
 from agent_core.loop.answer import Answered, ask
 from agent_core.loop.batch import run_batch
 from agent_core.loop.port import Demand, Loop, Words
-from agent_core.messages import AssistantMessage, StopReason, Usage
+from agent_core.messages import (
+    AssistantMessage,
+    CustomMessage,
+    StopReason,
+    ToolResultMessage,
+    Usage,
+    UserMessage,
+)
 
 
 async def run_turns(
@@ -59,12 +67,16 @@ async def _turn(loop: Loop, take: Callable[[], tuple[Words, ...]]) -> Answered:
             say(loop, words, entry, turn=turn)
             said.append((words, entry))
     demand = loop.demand()
+    results: tuple[ToolResultMessage, ...] = ()
     try:
+        now_ms = loop.clock.now_ms()
+        _ = await loop.hooks.ask(TurnBegun(run=loop.run, turn=turn, index=index, at_ms=now_ms))
         for words, entry in said:
             await loop.intake.taken_in(words, entry)
+            await tell_words(loop, words)
         answered = await ask(loop, demand, turn=turn)
         if answered.message.tool_calls:
-            await run_batch(loop, demand, answered, turn=turn)
+            results = await run_batch(loop, demand, answered, turn=turn)
     except ProviderError:
         _end(loop, demand, turn=turn, index=index, stop="error", tokens=Usage())
         raise
@@ -73,6 +85,9 @@ async def _turn(loop: Loop, take: Callable[[], tuple[Words, ...]]) -> Answered:
         raise
     message = answered.message
     _end(loop, demand, turn=turn, index=index, stop=message.stop_reason, tokens=message.usage)
+    _ = await loop.hooks.ask(
+        TurnOver(run=loop.run, turn=turn, index=index, message=message, results=results)
+    )
     return answered
 
 
@@ -97,6 +112,25 @@ def say(loop: Loop, words: Words, entry: EntryId, *, turn: TurnId | None) -> Non
             entry=entry,
         )
     )
+
+
+async def tell_words(loop: Loop, words: Words) -> None:
+    """Tell hooks of words that are in the conversation now."""
+    if not (loop.hooks.listens(MessageBegun) or loop.hooks.listens(MessageOver)):
+        return
+    item, custom, now_ms = ItemId(loop.new_id()), words.custom, loop.clock.now_ms()
+    message = UserMessage(content=words.content, at_ms=now_ms)
+    if custom is not None:
+        message = CustomMessage(
+            custom_type=custom.custom_type,
+            content=words.content,
+            display=custom.display,
+            details=custom.details,
+            at_ms=now_ms,
+        )
+    role = "user" if custom is None else "custom"
+    _ = await loop.hooks.ask(MessageBegun(run=loop.run, item=item, role=role))
+    _ = await loop.hooks.ask(MessageOver(run=loop.run, item=item, message=message))
 
 
 def _end(

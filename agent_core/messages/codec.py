@@ -14,7 +14,7 @@ from agent_core.messages.block_codec import (
     encode_blocks,
     put_text,
 )
-from agent_core.messages.plain_codec import decode_plain
+from agent_core.messages.plain_codec import decode_plain, unfinished_of
 from agent_core.messages.stop_codec import STOP_NAMES, STOP_REASONS
 from agent_core.messages.usage_codec import count, decode_usage, encode_usage, whole_number
 from agent_core.messages.values import (
@@ -39,7 +39,14 @@ _ASSISTANT_KEYS = _USER_KEYS | {
     "rawStopReason",
     "responseId",
 }
-_RESULT_KEYS = _USER_KEYS | {"toolCallId", "toolName", "details", "isError", "durationMs"}
+_RESULT_KEYS = _USER_KEYS | {
+    "toolCallId",
+    "toolName",
+    "details",
+    "isError",
+    "durationMs",
+    "unfinished",
+}
 _BASH_KEYS = frozenset(
     {"role", "timestamp", "command", "output", "exitCode", "cancelled", "truncated"}
     | {"fullOutputPath", "excludeFromContext"}
@@ -135,7 +142,11 @@ def _assistant(raw: JsonObject, *, at_ms: int) -> DecodedMessage:
 
 
 def _tool_result(raw: JsonObject, *, at_ms: int) -> DecodedMessage:
-    content, extra = _user_content(raw, known=_RESULT_KEYS)
+    content, whole = decode_user_content(raw.get("content"))
+    unfinished = unfinished_of(raw.get("unfinished"))
+    odd = [] if whole else ["content"]
+    if unfinished is None and "unfinished" in raw:
+        odd.append("unfinished")
     duration = raw.get("durationMs")
     message = ToolResultMessage(
         call_id=ToolCallId(_needed(raw, "toolCallId")),
@@ -144,9 +155,10 @@ def _tool_result(raw: JsonObject, *, at_ms: int) -> DecodedMessage:
         details=raw.get("details"),
         is_error=raw.get("isError") is True,
         duration_ms=None if duration is None else count(duration),
+        unfinished=unfinished,
         at_ms=_time(raw, at_ms),
     )
-    return message, extra
+    return message, _extra(raw, known=_RESULT_KEYS, odd=odd)
 
 
 def _bash(raw: JsonObject, *, at_ms: int) -> DecodedMessage:
@@ -214,7 +226,7 @@ def _encode_tool_result(message: ToolResultMessage) -> dict[str, JsonValue]:
         out["details"] = message.details
     if message.duration_ms is not None:
         out["durationMs"] = message.duration_ms
-    return out
+    return put_text(out, "unfinished", message.unfinished)
 
 
 def _encode_bash(message: BashMessage) -> dict[str, JsonValue]:

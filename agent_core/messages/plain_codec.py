@@ -4,6 +4,8 @@ Whole sessions pass through here when they are opened. A message is plain when i
 types that we write, and nothing that its value would not show: so nothing is to be kept beside it.
 """
 
+from collections.abc import Mapping
+
 from agent_core.kernel import JsonObject, JsonValue, ToolCallId
 from agent_core.kernel.quick import quick
 from agent_core.messages.block_codec import (
@@ -18,6 +20,7 @@ from agent_core.messages.values import (
     AssistantMessage,
     Text,
     ToolResultMessage,
+    Unfinished,
     UserContent,
     UserMessage,
 )
@@ -26,6 +29,11 @@ PlainMessage = UserMessage | AssistantMessage | ToolResultMessage
 _NEW_USER = quick(UserMessage)
 _NEW_ASSISTANT = quick(AssistantMessage)
 _NEW_RESULT = quick(ToolResultMessage)
+_UNFINISHED: Mapping[str, Unfinished] = {
+    "skipped": "skipped",
+    "blocked": "blocked",
+    "cancelled": "cancelled",
+}
 _USER_FIELDS = 3
 _ASSISTANT_FIELDS = 8
 _RESULT_FIELDS = 6
@@ -89,7 +97,9 @@ def _answer(raw: JsonObject, content: JsonValue, at_ms: int) -> AssistantMessage
 def _result(raw: JsonObject, content: JsonValue, at_ms: int) -> ToolResultMessage | None:
     call_id, tool, is_error = raw["toolCallId"], raw["toolName"], raw["isError"]
     details, duration = raw.get("details"), raw.get("durationMs")
-    if len(raw) != _RESULT_FIELDS + (details is not None) + (duration is not None):
+    unfinished = unfinished_of(raw.get("unfinished"))
+    known = sum(one is not None for one in (details, duration, unfinished))
+    if len(raw) != _RESULT_FIELDS + known:
         return None
     if not (isinstance(call_id, str) and isinstance(tool, str) and isinstance(is_error, bool)):
         return None
@@ -105,8 +115,14 @@ def _result(raw: JsonObject, content: JsonValue, at_ms: int) -> ToolResultMessag
         details=details,
         is_error=is_error,
         duration_ms=duration,
+        unfinished=unfinished,
         at_ms=at_ms,
     )
+
+
+def unfinished_of(value: JsonValue) -> Unfinished | None:
+    """Read why a call was not done; None for no word, or one that we do not know."""
+    return _UNFINISHED.get(value) if isinstance(value, str) else None
 
 
 def _users_parts(content: JsonValue) -> tuple[UserContent, ...] | None:

@@ -8,6 +8,9 @@ from agent_core.kernel import JsonObject, JsonValue, ToolCallId
 StopReason = Literal["stop", "length", "tool_use", "error", "aborted"]
 """Why an answer ended. `length`: cut off by the output limit, its tool calls are never executed."""
 
+Unfinished = Literal["skipped", "blocked", "cancelled"]
+"""Why a tool call was not done: words of the user came first, it was not allowed, or it was stopped."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
@@ -164,6 +167,8 @@ class ToolResultMessage:
     is_error: bool = False
     duration_ms: int | None = None
     """None: the tool did not run."""
+    unfinished: Unfinished | None = None
+    """None: the call was done, well or with an error."""
     at_ms: int
 
 

@@ -1,8 +1,9 @@
 """One streamed HTTP answer: sent, watched, read as fast as it comes, and closed the moment nobody wants it."""
 
+import sys
 from collections import deque
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -12,10 +13,12 @@ from urllib.parse import urlsplit
 import anyio
 import anyio.to_thread
 
+from agent_core.hooks import Hooks, NoHooks
 from agent_core.kernel import Clock
 from agent_core.kernel.errors import ProviderError
 from agent_core.providers.failures import failure_from_response
 from agent_core.providers.post import Post
+from agent_core.providers.post_hooks import changed_by_hooks, tell_response
 
 ERROR_BODY_BYTES = 64 * 1024
 ERROR_BODY_S = 10.0
@@ -27,6 +30,7 @@ CLOSE_S = 1.0
 LAST_BYTES_S = 0.2
 """A whole answer's connection is kept for the next request if its end comes this soon."""
 LOOK_S = 0.05
+COMMAND_LINE = "httpx._main"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -78,6 +82,8 @@ class HttpPool:
     def __init__(self, *, clock: Clock, limits: StreamLimits | None = None) -> None:
         self.clock = clock
         self.limits = limits or StreamLimits()
+        self.hooks: Hooks = NoHooks()
+        """Asked about what is sent through this pool; set by whoever builds the session."""
         self._exchanges: dict[bool, Exchange] = {}
         self._making = anyio.Lock()
 
@@ -198,9 +204,11 @@ async def posted(pool: HttpPool, post: Post) -> AsyncGenerator[Body]:
     Raises:
         ProviderError: The provider cannot be reached, keeps silent, or refuses.
     """
+    post = await changed_by_hooks(post, pool.hooks)
     started_at = anyio.current_time()
     incoming = await _sent(pool, post)
     try:
+        await tell_response(post, incoming.status, incoming.headers, pool.hooks)
         if incoming.status != HTTPStatus.OK:
             raise await _refused(pool, post, incoming)
         body = Body(post.provider, pool.limits)
@@ -274,9 +282,24 @@ async def _refused(pool: HttpPool, post: Post, incoming: Incoming) -> ProviderEr
 
 def _new_exchange(*, direct: bool, connect_s: float) -> Exchange:
     """Import httpx and read the certificates: a tenth of a second that a start without a prompt does not pay."""
-    from agent_core.providers.httpx_exchange import HttpxExchange  # noqa: PLC0415 - see above
+    with _no_command_line():
+        from agent_core.providers.httpx_exchange import HttpxExchange  # noqa: PLC0415 - see above
 
     return HttpxExchange(direct=direct, connect_s=connect_s)
+
+
+@contextmanager
+def _no_command_line() -> Generator[None]:
+    """Import httpx without its own command, which loads click, rich and pygments where they are installed."""
+    if COMMAND_LINE in sys.modules:
+        yield
+        return
+    # What stands there as None counts as not installed, and httpx does without it.
+    sys.modules[COMMAND_LINE] = None  # pyright: ignore[reportArgumentType] - Python's own sign, which its types do not know
+    try:
+        yield
+    finally:
+        _ = sys.modules.pop(COMMAND_LINE, None)
 
 
 def _host(url: str) -> str | None:

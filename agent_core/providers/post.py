@@ -16,3 +16,5 @@ class Post:
     """What must not show in any error."""
     key_source: str | None = None
     """Where the key comes from, to be told when it is refused."""
+    signed: bool = False
+    """The signature covers headers and body, so neither may be changed."""

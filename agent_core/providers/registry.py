@@ -10,8 +10,10 @@ from agent_core.kernel.errors import ConfigError, ModelUnknown
 from agent_core.kernel.redaction import Redactor
 from agent_core.providers.access import Access
 from agent_core.providers.auth_store import AuthStore
-from agent_core.providers.catalogue import ProviderFacts, builtin_providers
-from agent_core.providers.credentials import Credentials, Places
+from agent_core.providers.brought import NOTHING, Adapter, Brought
+from agent_core.providers.catalogue import ProviderFacts
+from agent_core.providers.credentials import Credentials
+from agent_core.providers.known import Ground, known_with
 from agent_core.providers.model_refs import (
     Named,
     Scope,
@@ -24,12 +26,8 @@ from agent_core.providers.models_file import (
     CONTEXT_WINDOW,
     MAX_TOKENS,
     ModelsFile,
-    WrittenAccess,
-    laid_over,
-    written_access,
 )
 from agent_core.providers.port import Api, Model, ModelFacts
-from agent_core.providers.provider_environment import in_environment
 
 Opener = Callable[[ModelFacts, Access], Model]
 """Makes a model of one API, ready to be asked."""
@@ -59,7 +57,8 @@ class Choice:
 class ModelRegistry:
     """The models that are known, and which of them can be used.
 
-    `problems` are what was wrong in models.json and auth.json; what could be read of them counts.
+    `problems` are what was wrong in models.json and auth.json; what could be read of them counts. `secret_variables`
+    are those of the environment that may hold a key of some provider.
     """
 
     def __init__(
@@ -72,6 +71,7 @@ class ModelRegistry:
         auth: AuthStore | None = None,
         keys: Mapping[str, str] | None = None,
         redactor: Redactor | None = None,
+        brought: Brought = NOTHING,
     ) -> None:
         """Lay the user's files over what is known.
 
@@ -83,28 +83,30 @@ class ModelRegistry:
             auth: The user's auth.json, loaded.
             keys: Keys for this process alone, by provider; they go before all others.
             redactor: Learns of every key that is used.
+            brought: What extensions bring.
         """
-        file = file or ModelsFile()
-        known = (in_environment(one, environment) for one in (*builtin_providers(), *extra))
-        providers, problems = laid_over(tuple(known), file)
-        given = keys or {}
         self._openers = openers
-        self._auth = auth
-        self._providers = {provider.id: provider for provider in providers}
-        places = Places(stored=auth, environment=environment, redactor=redactor)
-        self._credentials = {
-            one.id: Credentials(
-                one, replace(places, given=given.get(one.id), written=_written(file, one.id))
-            )
-            for one in providers
-        }
-        of_auth = auth.problems if auth is not None else ()
-        self.problems: tuple[ConfigError, ...] = (*file.problems, *problems, *of_auth)
+        self._ground = Ground(file or ModelsFile(), extra, auth, keys or {}, environment, redactor)
+        self._adapters: Mapping[str, Adapter] = {}
+        self._providers: dict[str, ProviderFacts] = {}
+        self._credentials: Mapping[str, Credentials] = {}
+        self.secret_variables = frozenset[str]()
+        self.problems: tuple[ConfigError, ...] = ()
+        self.bring(brought)
+
+    def bring(self, brought: Brought) -> None:
+        """Have these models of extensions, and no others of theirs; what the user's own file says goes before them."""
+        known = known_with(self._ground, brought)
+        self._adapters = brought.adapters
+        self._providers = {provider.id: provider for provider in known.providers}
+        self._credentials = known.credentials
+        self.secret_variables = known.secret_variables
+        self.problems = known.problems
 
     async def refresh(self) -> None:
         """Read again what the user has stored: they may have logged in since."""
-        if self._auth is not None:
-            await self._auth.load()
+        if self._ground.auth is not None:
+            await self._ground.auth.load()
 
     def providers(self) -> tuple[ProviderFacts, ...]:
         """List the providers, the known ones first."""
@@ -128,10 +130,6 @@ class ModelRegistry:
         """Say what must be done before a provider can be asked; None: nothing."""
         found = self._credentials.get(provider)
         return None if found is None else found.what_to_set()
-
-    def secret_variables(self) -> frozenset[str]:
-        """Name every variable of the environment that may hold a key of some provider."""
-        return frozenset[str]().union(*(one.variables() for one in self._credentials.values()))
 
     def find(self, ref: str) -> ModelFacts:
         """Find a model by `provider/id`, or by its id alone when no other provider has it.
@@ -256,7 +254,8 @@ class ModelRegistry:
         """
         model = self.usable(ref) if isinstance(ref, str) else self._checked(ref)
         access = self._credentials[model.provider].for_model(model.id)
-        return self._openers[model.api](model, access)
+        opener = self._adapters.get(model.provider) or self._openers[model.api]
+        return opener(model, access)
 
     def _known(self) -> tuple[ModelFacts, ...]:
         return tuple(model for provider in self._providers.values() for model in provider.models)
@@ -337,11 +336,6 @@ def _first_of(
 def _near(name: str, names: Iterable[str]) -> str:
     near = get_close_matches(name, names, n=SUGGESTIONS, cutoff=0.5)
     return f"; did you mean {' or '.join(near)}?" if near else ""
-
-
-def _written(file: ModelsFile, provider: str) -> WrittenAccess:
-    shape = file.providers.get(provider)
-    return WrittenAccess() if shape is None else written_access(shape)
 
 
 def _told(troubles: Sequence[str], model: ModelFacts) -> str | None:

@@ -17,6 +17,9 @@ MOST_FILES: Final = 2_000
 MOST_BYTES: Final = WHOLE_BYTES
 SHOWN_BYTES: Final = 16 * 1024
 """Larger files are compared by their hash alone, not shown line by line."""
+PROGRAM_BYTES: Final = 256 * 1024
+"""The same of code that would run in us, which is shown whole."""
+PROGRAMS: Final = (".tiller", "extensions")
 OUR_OWN: Final = frozenset({"chat.md", "changes.diff"})
 """What we write into `.tiller` ourselves; nothing of it configures us."""
 
@@ -41,6 +44,11 @@ class Seen:
     """The words of a small text file, to show later what has changed."""
 
 
+def is_program(name: str) -> bool:
+    """Tell whether what lies there, by its path relative to the workspace, is code that would run in us."""
+    return Path(name).parts[: len(PROGRAMS)] == PROGRAMS
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """Everything that was found, by its path relative to the workspace."""
@@ -62,8 +70,8 @@ class Evidence:
 def gather(root: Path) -> Evidence:
     """Look at everything that a trusted workspace may bring.
 
-    That is `.tiller/`, `.mcp.json`, `.agents/skills/`, and the context files from the workspace up to the top of its
-    repository. Links are not followed into folders; what a linked file holds counts. What lies out of the project is not
+    That is `.tiller/`, `.mcp.json`, and from the workspace up to the top of its repository `.agents/skills/` and the
+    context files. Links are not followed into folders; what a linked file holds counts. What lies out of the project is not
     opened, but for instructions of a known name: nothing else of it would be used.
 
     Args:
@@ -81,9 +89,11 @@ def gather(root: Path) -> Evidence:
         if len(found) >= MOST_FILES:
             message = f"more than {MOST_FILES} files could configure Tiller here"
             raise TooMuch(message)
-        seen, size = _look(path, room, project)
+        name = os.path.relpath(path, root)
+        shown = PROGRAM_BYTES if is_program(name) else SHOWN_BYTES
+        seen, size = _look(path, room, project, shown_bytes=shown)
         room -= size
-        found[os.path.relpath(path, root)] = seen
+        found[name] = seen
         contents[path] = seen.content
     return Evidence(files=found, contents=contents)
 
@@ -114,10 +124,10 @@ def marks(root: Path) -> Marks:
 def _candidates(root: Path) -> Iterator[Path]:
     own = project_folder(root)
     yield from (path for path in _below(own) if path.parent != own or path.name not in OUR_OWN)
-    yield from _below(root / ".agents" / "skills")
     if _is_there(root / ".mcp.json"):
         yield root / ".mcp.json"
     for folder in project_folders(root):
+        yield from _below(folder / ".agents" / "skills")
         yield from (folder / name for name in NAMES if _is_there(folder / name))
 
 
@@ -141,15 +151,15 @@ def _below(folder: Path) -> Iterator[Path]:
             yield Path(entry.path)
 
 
-def _look(path: Path, room: int, project: Path) -> tuple[Seen, int]:
+def _look(path: Path, room: int, project: Path, *, shown_bytes: int) -> tuple[Seen, int]:
     facts = path.lstat()
     if not stat.S_ISLNK(facts.st_mode):
-        return _content(path, room)
+        return _content(path, room, shown_bytes)
     target = path.readlink()
     if not _may_follow(path, project):
         return Seen(hash=f"link {target} out of the project"), 0
     try:
-        behind, size = _content(path, room)
+        behind, size = _content(path, room, shown_bytes)
     except FileNotFoundError:
         return Seen(hash=f"link {target} to nothing"), 0
     linked = f"link {target} {behind.hash}"
@@ -166,7 +176,7 @@ def _may_follow(path: Path, project: Path) -> bool:
     return real.is_relative_to(project) or (path.name in NAMES and real.name in NAMES)
 
 
-def _content(path: Path, room: int) -> tuple[Seen, int]:
+def _content(path: Path, room: int, shown_bytes: int) -> tuple[Seen, int]:
     # Not to wait for a writer when it is a pipe.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
@@ -185,11 +195,11 @@ def _content(path: Path, room: int) -> tuple[Seen, int]:
         message = f"more than {MOST_BYTES} bytes could configure Tiller here"
         raise TooMuch(message)
     content = hashlib.sha256(raw).hexdigest()
-    return Seen(hash=content, content=content, text=_text(raw)), len(raw)
+    return Seen(hash=content, content=content, text=_text(raw, shown_bytes)), len(raw)
 
 
-def _text(raw: bytes) -> str | None:
-    if len(raw) > SHOWN_BYTES or b"\0" in raw:
+def _text(raw: bytes, most_bytes: int) -> str | None:
+    if len(raw) > most_bytes or b"\0" in raw:
         return None
     try:
         return raw.decode("utf-8")

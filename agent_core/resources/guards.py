@@ -16,24 +16,30 @@ LADDERS: Mapping[tuple[str, ...], tuple[str, ...]] = {
 CEILINGS = frozenset(("budgets", name) for name in ("usd", "tokens", "turns", "minutes"))
 """Keys that limit spending: null is no limit."""
 
-USER_ONLY = frozenset({("bash", "prefix"), ("bash", "shellPath")})
+USER_ONLY = frozenset(
+    {("bash", "prefix"), ("bash", "shellPath"), ("extensions",), ("extensionConflicts",)}
+)
 """Keys that name what is run: a command that the policy allows must stay that command."""
 
-GUARDED = frozenset(LADDERS) | CEILINGS | USER_ONLY
+NEVER_EDITOR = frozenset({("skills",), ("prompts",)})
+"""Keys that name instructions: a trusted project's are pinned, what an editor finds in a folder is not."""
+
+GUARDED = frozenset(LADDERS) | CEILINGS | USER_ONLY | NEVER_EDITOR
 
 Judgement = Literal["allowed", "loosens", "user-only"]
 
 
-def judge(path: Sequence[str], *, below: JsonValue, wanted: JsonValue) -> Judgement:
+def judge(path: Sequence[str], *, by: str, below: JsonValue, wanted: JsonValue) -> Judgement:
     """Say whether a layer that may only tighten can set a key.
 
     Args:
         path: The key, outermost first.
+        by: The layer: `project` or `editor`.
         below: What holds without this layer.
         wanted: What the layer says.
     """
     key = tuple(path)
-    if key in USER_ONLY:
+    if key in USER_ONLY or (by == "editor" and key in NEVER_EDITOR):
         return "user-only"
     if ladder := LADDERS.get(key):
         return "allowed" if _rank(ladder, wanted) <= _rank(ladder, below) else "loosens"

@@ -21,8 +21,9 @@ from agent_core.resources.settings_values import SettingsValues
 LayerName = Literal["user", "project", "editor", "session", "request"]
 """From the weakest to the strongest; below all of them are the defaults."""
 ORDER: tuple[LayerName, ...] = get_args(LayerName)
-TIGHTENING = frozenset[LayerName]({"project", "editor"})
-"""Layers that a workspace can bring along: they never loosen a permission."""
+LISTS_OF_PATHS = ("skills", "prompts", "extensions")
+"""Keys to which each layer adds; what a file names is meant from where that file lies."""
+SIGNS = ("+", "-", "!")
 SETTINGS_BYTES = 1 << 20
 """A larger file is not read: it is not settings."""
 
@@ -70,7 +71,7 @@ async def load_settings(layers: Sequence[Layer], *, project_trusted: bool = Fals
     """Read and merge layers; never fails because of what they hold.
 
     Objects are merged key by key, everything else replaces what is below; a `defaultTools` list of only
-    `+name` and `-name` is put after what is below.
+    `+name` and `-name`, and lists of paths, are put after what is below.
 
     Args:
         layers: In any order; their names say which wins.
@@ -104,8 +105,11 @@ class _Merging:
         """Put a layer on top."""
         text, values = self._read(layer)
         values = self._without_ill_typed(layer, values, text)
-        if layer.name in TIGHTENING:
+        if layer.name in {"project", "editor"}:
+            # Layers that a workspace can bring along: they never loosen a permission.
             values = self._without_loosening(layer, values, text)
+        if isinstance(layer.content, Path):
+            values = _from_folder(values, layer.content.parent)
         self._merged = _merge(self._merged, values)
         for keys in _leaves(values):
             self._sources[keys] = layer.name
@@ -151,7 +155,7 @@ class _Merging:
     def _without_loosening(self, layer: Layer, values: JsonObject, text: str) -> JsonObject:
         for keys in sorted(GUARDED & set(_leaves(values))):
             below, wanted = _at(self._merged, keys), _at(values, keys)
-            judgement = judge(keys, below=below, wanted=wanted)
+            judgement = judge(keys, by=layer.name, below=below, wanted=wanted)
             if judgement == "allowed":
                 continue
             why = (
@@ -233,11 +237,28 @@ def _merge(below: JsonObject, above: JsonObject) -> JsonObject:
         old = merged.get(key)
         if is_object(old) and is_object(value):
             merged[key] = _merge(old, value)
-        elif key == "defaultTools" and _only_changes(value):
+        elif key in LISTS_OF_PATHS or (key == "defaultTools" and _only_changes(value)):
             merged[key] = [*_as_list(old), *_as_list(value)]
         else:
             merged[key] = value
     return merged
+
+
+def _from_folder(values: JsonObject, folder: Path) -> JsonObject:
+    """Make the paths that a file names absolute, but for `~` and globs."""
+    made = dict(values)
+    for key in LISTS_OF_PATHS:
+        if key in made:
+            made[key] = [_absolute(one, folder) for one in _as_list(made[key])]
+    return made
+
+
+def _absolute(entry: JsonValue, folder: Path) -> JsonValue:
+    if not isinstance(entry, str) or entry.startswith(("!", "~")):
+        return entry
+    sign = entry[:1] if entry.startswith(SIGNS) else ""
+    path = entry.removeprefix(sign)
+    return entry if path.startswith("~") or not path else f"{sign}{folder / path}"
 
 
 def _only_changes(value: JsonValue) -> bool:

@@ -13,6 +13,7 @@ from agent_core.kernel.json import as_object, decode, encode
 Count = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0)]
 Wait = Annotated[float, Field(gt=0)]
+Paths = tuple[str, ...]
 
 
 class Group(BaseModel):
@@ -120,6 +121,28 @@ class BudgetSettings(Group):
     minutes: Seconds | None = Field(default=None, description="Minutes of wall time.")
 
 
+class HookSettings(Group):
+    """Code of others that looks in on what happens."""
+
+    timeout_s: Wait = Field(
+        default=5, description="How long one hook may take for one event, in seconds."
+    )
+    long_timeout_s: Wait = Field(
+        default=120, description="The same where hooks may ask a model: compaction, providers."
+    )
+
+
+class McpSettings(Group):
+    """Servers of the Model Context Protocol."""
+
+    start_timeout_s: Wait = Field(
+        default=30, description="How long a server may take to be ready, in seconds."
+    )
+    call_timeout_s: Wait = Field(
+        default=120, description="How long one call of a tool may take, in seconds."
+    )
+
+
 class SettingsValues(Group):
     """Everything in settings.json that this version understands."""
 
@@ -167,6 +190,28 @@ class SettingsValues(Group):
         default="run", description="When entries are forced to the disk."
     )
     budgets: BudgetSettings = BudgetSettings()
+    skills: Paths = Field(
+        default=(),
+        description="More folders or files of skills; -path leaves one out, +path keeps it, !glob leaves out what fits.",
+    )
+    prompts: Paths = Field(
+        default=(), description="The same for prompt templates: folders, or files that end in .md."
+    )
+    enable_skill_commands: bool = Field(
+        default=True, description="Whether /skill:name puts a skill into a prompt."
+    )
+    extensions: Paths = Field(
+        default=(), description="The same for extensions; only in the user's own settings."
+    )
+    extension_conflicts: Literal["last", "first"] = Field(
+        default="last", description="Of two extensions with one name for something, which wins."
+    )
+    extension_flags: Mapping[str, bool | str] = Field(
+        default_factory=dict[str, bool | str],
+        description="Switches of extensions, by name; only in the user's own settings.",
+    )
+    hooks: HookSettings = HookSettings()
+    mcp: McpSettings = McpSettings()
     idle_unload_minutes: Annotated[float, Field(gt=0)] = Field(
         default=30, description="Minutes after which a session that nobody uses leaves the memory."
     )

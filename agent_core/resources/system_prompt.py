@@ -37,6 +37,8 @@ OUR_TAGS = (
     "tools",
     "rules",
     "addendum",
+    "skills",
+    "available_skills",
     "cwd",
     "folders",
 )
@@ -61,28 +63,8 @@ class Section:
     text: str
 
 
-def build_system_prompt(
-    *,
-    root: PurePath,
-    tools: Sequence[ToolWords],
-    context: Sequence[Instructions] = (),
-    custom: str | None = None,
-    append: Sequence[str] = (),
-    added: Sequence[tuple[PurePath, bool]] = (),
-) -> str:
-    """Write the whole prompt. It holds no date, so that a provider's cache stays good over days.
-
-    Args:
-        root: The workspace.
-        tools: The active tools, in their order.
-        context: AGENTS.md and its kin.
-        custom: Stands for Tiller's own words (preamble, tools, rules).
-        append: Further words of the user.
-        added: More folders of the workspace, and whether each is trusted.
-    """
-    sections = prompt_sections(
-        root=root, tools=tools, context=context, custom=custom, append=append, added=added
-    )
+def written(sections: Iterable[Section]) -> str:
+    """Write sections one below the other, as a model reads them."""
     return "\n\n".join(_rendered(section) for section in sections)
 
 
@@ -94,8 +76,21 @@ def prompt_sections(
     custom: str | None = None,
     append: Sequence[str] = (),
     added: Sequence[tuple[PurePath, bool]] = (),
+    skills: str = "",
 ) -> tuple[Section, ...]:
-    """Give the parts of the prompt in their order; those that would say nothing are left out."""
+    """Give the parts of the prompt in their order; those that would say nothing are left out.
+
+    It holds no date, so that a provider's cache stays good over days.
+
+    Args:
+        root: The workspace.
+        tools: The active tools, in their order.
+        context: AGENTS.md and its kin.
+        custom: Stands for Tiller's own words (preamble, tools, rules).
+        append: Further words of the user.
+        added: More folders of the workspace, and whether each is trusted.
+        skills: What is said of skills; empty: nothing.
+    """
     own = custom is None or not custom.strip()
     sections = [Section(name="preamble", text=PREAMBLE if own else (custom or "").strip())]
     if own:
@@ -105,6 +100,8 @@ def prompt_sections(
         sections.append(Section(name="addendum", text=extra))
     if context:
         sections.append(Section(name="project_context", text=_context(context)))
+    if skills:
+        sections.append(Section(name="skills", text=skills))
     sections.append(Section(name="cwd", text=one_line(root.as_posix())))
     if added:
         sections.append(Section(name="folders", text=_folders(added)))

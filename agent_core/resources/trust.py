@@ -12,13 +12,22 @@ import anyio.to_thread
 
 from agent_core.kernel import Clock
 from agent_core.kernel.errors import ConfigError
-from agent_core.resources.evidence import Evidence, Marks, TooMuch, gather, marks
+from agent_core.resources.evidence import (
+    Evidence,
+    Marks,
+    TooMuch,
+    gather,
+    is_program,
+    marks,
+)
 from agent_core.resources.trust_store import TrustStore, Word
 
 Default = Literal["ask", "always", "never"]
 State = Literal["trusted", "refused", "undecided", "changed", "unknown"]
 """`refused`: the user said no. `changed`: they trusted something else. `unknown`: it cannot be told, so it is a no."""
 SHOWN_LINES: Final = 200
+CODE_LINES: Final = 20_000
+"""Of code that would run in us: more than anybody reads, and no more than a client takes."""
 FRESH_MS: Final = 2_000
 """File systems count time in steps; what is older than this has a time of its own."""
 
@@ -33,8 +42,10 @@ class Verdict:
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+    """Those files among what is new or changed that hold code which would run in us."""
     difference: str = ""
-    """How the texts differ from those that were trusted, as a unified diff; at most 200 lines."""
+    """How the texts differ from those that were trusted, as a unified diff: of code all of it, of the rest 200 lines."""
     problem: str = ""
     """Why it cannot be told."""
 
@@ -129,8 +140,7 @@ class WorkspaceTrust:
             if self._default == "always":
                 return Verdict(state="trusted")
             word = self._store.word(self._root)
-            if word is not None:
-                return judged(word, seen)
+            return _unsaid(seen, self._default) if word is None else judged(word, seen)
         except (TooMuch, OSError, ConfigError) as error:
             return Verdict(state="unknown", problem=_why(error))
         except Exception as error:
@@ -138,7 +148,6 @@ class WorkspaceTrust:
             log.exception("the trust of %s could not be checked", self._root)
             problem = f"the check itself failed ({type(error).__name__})"
             return Verdict(state="unknown", problem=problem)
-        return Verdict(state="refused" if self._default == "never" else "undecided")
 
     def _of_here(self, here: Verdict, seen: Evidence) -> Verdict:
         asked = self._asked
@@ -163,6 +172,19 @@ class WorkspaceTrust:
         return newest_ns // 1_000_000 > self._clock.now_ms() - FRESH_MS
 
 
+def _unsaid(seen: Evidence, default: Default) -> Verdict:
+    """Nobody said anything yet: the code that would run is shown whole, for it is what the word is about."""
+    if default == "never":
+        return Verdict(state="refused")
+    programs = tuple(name for name in sorted(seen.files) if is_program(name))
+    nothing = Word(said="trusted", at="")
+    return Verdict(
+        state="undecided",
+        programs=programs,
+        difference=_difference(nothing, seen, programs),
+    )
+
+
 def judged(word: Word, seen: Evidence) -> Verdict:
     """Compare what was trusted with what is there: pure."""
     if word.said == "refused":
@@ -180,18 +202,20 @@ def judged(word: Word, seen: Evidence) -> Verdict:
         added=added,
         removed=removed,
         changed=changed,
+        programs=tuple(name for name in (*changed, *added) if is_program(name)),
         difference=_difference(word, seen, (*changed, *added, *removed)),
     )
 
 
 def _difference(word: Word, seen: Evidence, names: tuple[str, ...]) -> str:
-    lines: list[str] = []
+    code: list[str] = []
+    rest: list[str] = []
     for name in names:
-        lines.extend(_of_file(name, word, seen))
-        if len(lines) > SHOWN_LINES:
-            lines[SHOWN_LINES:] = ["…"]
-            break
-    return "\n".join(lines)
+        (code if is_program(name) else rest).extend(_of_file(name, word, seen))
+    for lines, most in ((code, CODE_LINES), (rest, SHOWN_LINES)):
+        if len(lines) > most:
+            lines[most:] = ["…"]
+    return "\n".join((*code, *rest))
 
 
 def _of_file(name: str, word: Word, seen: Evidence) -> Iterator[str]:

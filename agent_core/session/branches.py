@@ -10,8 +10,6 @@ from agent_core.compaction.branch_summary import (
     BranchSummary,
     branch_prompt,
     branch_summary,
-    prepare_branch,
-    shared_length,
 )
 from agent_core.compaction.compactor import Scribe
 from agent_core.events import (
@@ -23,11 +21,13 @@ from agent_core.events import (
     SessionUsage,
     ThinkingLevel,
 )
+from agent_core.hooks import TreeNavigated
 from agent_core.kernel import EntryId, SessionId
 from agent_core.kernel.errors import EntryUnknown, ForkRefused, SessionBusy
 from agent_core.kernel.shield import uncancelled
 from agent_core.messages import UserMessage, text_of
 from agent_core.providers.thinking import LEVELS
+from agent_core.session.choice_hooks import Chosen
 from agent_core.session.compaction_told import AskedAgain
 from agent_core.session.drafts import (
     LEAF,
@@ -41,9 +41,18 @@ from agent_core.session.offspring import labels_of, offspring_entries
 from agent_core.session.parts import Parts
 from agent_core.session.restore import restore, tools_of
 from agent_core.session.runs import Activity, Runs
+from agent_core.session.tree_hooks import (
+    Move,
+    SummaryWish,
+    asked_to_move,
+    check_fork,
+    left_behind,
+    tell_fork,
+    tell_move,
+)
 from agent_core.session.tree_nodes import kind_of, role_of, shown_from
 from agent_core.storage.held import begins_session
-from agent_core.transcript import build_context
+from agent_core.transcript import Transcript, build_context
 from agent_core.transcript.entries import (
     AnyEntry,
     CustomEntry,
@@ -77,15 +86,6 @@ class Navigated:
     """What was written of the branch that was left."""
     cancelled: bool = False
     """The summary was stopped, so nothing moved."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SummaryWish:
-    """How the branch that is left is to be summarised."""
-
-    instructions: str | None = None
-    replaces: bool = False
-    """The instructions stand in the place of the usual ones."""
 
 
 class Branches:
@@ -124,6 +124,8 @@ class Branches:
                 f"{_called(entry)}; choose the message before it, or clone the whole branch"
             )
             raise ForkRefused(message)
+        await check_fork(self._parts.hooks, target)
+        self.check_idle("forked")
         parent = self._parent_of(entry)
         path = () if parent is None else self._parts.recorder.transcript.path(parent)
         return await self._offspring(path, text=await self._text_of(entry) or "")
@@ -135,7 +137,9 @@ class Branches:
         if not any(role_of(entry) in {"user", "assistant"} for entry in path):
             message = "nothing has been said on this branch, so there is nothing to clone"
             raise ForkRefused(message)
-        return await self._offspring(path, text="")
+        await check_fork(self._parts.hooks, None)
+        self.check_idle("cloned")
+        return await self._offspring(self._parts.recorder.path(), text="")
 
     async def navigate(
         self, target: EntryId, *, wish: SummaryWish | None, label: str | None
@@ -151,14 +155,27 @@ class Branches:
         ended: list[Navigated] = []
 
         async def work() -> None:
+            move = await asked_to_move(
+                self._parts, Move(target=target, wish=wish, label=label), left=self.leaf
+            )
+            if move is None:
+                return
+            before, left = Chosen.of(self._parts.models), self.leaf
             text = await self._text_of(entry)
             place = target if text is None else self._parent_of(entry)
-            summary = None if wish is None else await self._summary(activity, entry, wish)
+            summary = move.given or await self._summary(activity, entry, move.wish)
             if not activity.fenced:
-                step = self._arrive(place, summary=summary, target=target, label=label)
+                step = self._arrive(place, summary=summary, target=target, label=move.label)
                 await uncancelled(step)
                 words = None if summary is None else summary.summary
                 ended.append(Navigated(leaf=self.leaf, editor_text=text, summary=words))
+                told = TreeNavigated(
+                    new_leaf=self.leaf,
+                    old_leaf=left,
+                    summary=words,
+                    from_hook=move.given is not None,
+                )
+                await tell_move(self._parts, told, before)
 
         try:
             await self._runs.carry(activity, work, self._go_on)
@@ -184,20 +201,14 @@ class Branches:
         return text
 
     async def _summary(
-        self, activity: Activity, target: AnyEntry, wish: SummaryWish
+        self, activity: Activity, target: AnyEntry, wish: SummaryWish | None
     ) -> BranchSummary | None:
-        """Have the entries between the leaf and the common ancestor summarised; None: they say nothing."""
+        """Have what is left summarised; None: nobody wants it, or there is nothing to say of it."""
         parts = self._parts
-        path = parts.recorder.path()
-        model = parts.models.required()
-        prepared = prepare_branch(
-            path,
-            shared=shared_length(path, parts.recorder.transcript.path(target.id)),
-            context_window=model.facts.context_window,
-            reserve_tokens=parts.options.compaction.branch_reserve_tokens,
-        )
-        if prepared is None:
+        prepared = None if wish is None else left_behind(parts, target.id)
+        if wish is None or prepared is None:
             return None
+        model = parts.models.required()
         scribe = Scribe(
             model,
             thinking=parts.models.thinking if model.facts.reasoning else "off",
@@ -227,7 +238,7 @@ class Branches:
         """Move, write where to, and tell it; when it cannot be written, everything is as before."""
         recorder = self._parts.recorder
         left, shown = recorder.transcript.leaf, self.leaf
-        stays = summary is None and self._rests_at(place)
+        stays = summary is None and _rests_at(recorder.transcript, place)
         drafts = () if stays else (_arrival(summary, left),)
         if label is not None:
             mark = label_entry(target, label) if summary is None else label_before_entry(label)
@@ -244,13 +255,6 @@ class Branches:
         if label is not None:
             entry = target if summary is None else written
             _ = self._parts.voice.say(EntryLabelled(entry=entry, label=label))
-
-    def _rests_at(self, place: EntryId | None) -> bool:
-        transcript = self._parts.recorder.transcript
-        if transcript.leaf == place:
-            return True
-        last = None if transcript.leaf is None else transcript.get(transcript.leaf)
-        return isinstance(last, CustomEntry) and last.custom_type == LEAF and last.parent == place
 
     def _tell(self, left: EntryId | None, summary: BranchSummary | None) -> None:
         parts = self._parts
@@ -288,6 +292,7 @@ class Branches:
         labels = labels_of(parts.recorder.transcript.entries)
         entries = await to_thread.run_sync(partial(offspring_entries, whole, labels=labels))
         if not begins_session(entries):
+            await tell_fork(parts.hooks, None, None)
             return Forked(session=None, text=text, location=None)
         header = Header(
             id=SessionId(parts.new_id()),
@@ -296,6 +301,7 @@ class Branches:
             parent_session=parts.recorder.location or parts.session,
         )
         location = await parts.offspring(header, entries)
+        await tell_fork(parts.hooks, header.id, location)
         return Forked(session=header.id, text=text, location=location)
 
     async def _text_of(self, entry: AnyEntry) -> str | None:
@@ -351,3 +357,10 @@ def _called(entry: AnyEntry) -> str:
         "branch_summary": "a summary of another branch",
     }
     return names.get(role_of(entry) or kind_of(entry) or "", "none of the conversation")
+
+
+def _rests_at(transcript: Transcript, place: EntryId | None) -> bool:
+    if transcript.leaf == place:
+        return True
+    last = None if transcript.leaf is None else transcript.get(transcript.leaf)
+    return isinstance(last, CustomEntry) and last.custom_type == LEAF and last.parent == place

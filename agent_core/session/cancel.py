@@ -6,6 +6,7 @@ from typing import Literal
 import anyio
 
 from agent_core.events import Failure, QueueItem, RunEnded, RunResult
+from agent_core.hooks import SessionEnding
 from agent_core.kernel import ItemId, RunId
 from agent_core.loop.batch import CANCELLED
 from agent_core.messages import Text, ToolResultMessage
@@ -22,6 +23,8 @@ from agent_core.session.restore import restore
 from agent_core.session.runs import Activity, Runs
 from agent_core.session.user_bash import UserBash
 
+LAST_HOOKS_S = 2.0
+"""How long the hooks of a session that ends may take together."""
 WAIT_S = 5.0
 """How long a cancel waits before it fences the run off."""
 
@@ -107,6 +110,8 @@ async def end_everything(parts: Parts, runs: Runs, *, bash: UserBash) -> None:
     with anyio.CancelScope(shield=True):
         if runs.current is not None or bash.is_running:
             _ = await cancel_activity(parts, runs, bash=bash, scope="session", wanted="close")
+        with anyio.move_on_after(LAST_HOOKS_S):
+            _ = await parts.hooks.ask(SessionEnding())
         await parts.recorder.close()
     parts.voice.feed.close()
 
@@ -195,6 +200,7 @@ async def _fence(parts: Parts, runs: Runs, activity: Activity) -> None:
             tool_name=call.name,
             content=(Text(text=CANCELLED),),
             is_error=True,
+            unfinished="cancelled",
             at_ms=parts.clock.now_ms(),
         )
         _ = await parts.recorder.keep(message_entry(result))

@@ -15,12 +15,14 @@ from agent_core.compaction import (
 )
 from agent_core.compaction.estimate import context_tokens
 from agent_core.events import CompactionReason, CompactionStarted, SessionUsage
+from agent_core.hooks import CompactionFailed, CompactionKept
 from agent_core.kernel import EntryId
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import AssistantMessage
 from agent_core.session.compaction_told import AskedAgain, Ending
 from agent_core.session.drafts import compaction_entry, replaced_entry
 from agent_core.session.parts import Parts
+from agent_core.session.run_hooks import AFTER_CANCEL_S
 from agent_core.session.runs import Activity
 from agent_core.transcript import AnyEntry, CompactionEntry, ContextEditEntry, MessageEntry
 from agent_core.transcript.preparation import CompactionPreparation
@@ -142,6 +144,8 @@ class Compaction:
             return await self._with_summary(ending, preparation, instructions)
         except anyio.get_cancelled_exc_class():
             ending.aborted()
+            with anyio.move_on_after(AFTER_CANCEL_S, shield=True):
+                await self._tell_failed(reason, "it was cancelled", aborted=True)
             raise
         finally:
             if self._active is activity:
@@ -168,16 +172,27 @@ class Compaction:
                 return await self._without_summary(ending, error, str(error))
             ending.failed(error)
             self._failed_in = ending.activity
+            await self._tell_failed(ending.reason, str(error), aborted=False)
             return Done(made_room=False, why=str(error))
         if isinstance(result, Cancelled):
+            why = "a hook cancelled the compaction"
             ending.aborted()
             self._failed_in = ending.activity
-            return Done(made_room=False, why="a hook cancelled the compaction")
-        await self._keep(result)
+            await self._tell_failed(ending.reason, why, aborted=True)
+            return Done(made_room=False, why=why)
+        entry = await self._keep(result)
         if ending.reason == "overflow" and self._is_still_full():
             _ = await self._cut_outputs(ending.reason)
         ending.compacted(result.summary, tokens_after=self._tokens())
         self._say_usage(ending.activity)
+        _ = await parts.hooks.ask(
+            CompactionKept(
+                reason=ending.reason,
+                entry=entry,
+                summary=result.summary,
+                from_hook=result.from_hook,
+            )
+        )
         return Done(made_room=True)
 
     async def _without_summary(self, ending: Ending, error: ProviderError | None, why: str) -> Done:
@@ -186,17 +201,23 @@ class Compaction:
         if not count:
             ending.failed(error, why)
             self._failed_in = ending.activity
+            await self._tell_failed(ending.reason, why, aborted=False)
             return Done(made_room=False, why=why)
         ending.cut(error, why, outputs=count, tokens_after=self._tokens())
         self._say_usage(ending.activity)
+        await self._tell_failed(ending.reason, why, aborted=False)
         return Done(made_room=True)
 
-    async def _keep(self, result: Compacted) -> None:
+    async def _keep(self, result: Compacted) -> EntryId:
         parts = self._parts
-        _ = await parts.recorder.keep(compaction_entry(result))
+        entry = await parts.recorder.keep(compaction_entry(result))
         if result.usage is not None:
             parts.tally.spent(result.usage)
         parts.tally.edited()
+        return entry
+
+    async def _tell_failed(self, reason: CompactionReason, why: str, *, aborted: bool) -> None:
+        _ = await self._parts.hooks.ask(CompactionFailed(reason=reason, error=why, aborted=aborted))
 
     async def _cut_outputs(self, reason: CompactionReason) -> int:
         """Cut tool output in the context, durably; says how many."""

@@ -1,8 +1,9 @@
 """A run from its first event to its last: intake, turns, and what follows them."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import anyio
 
@@ -15,11 +16,11 @@ from agent_core.events import (
     RunStarted,
     RunStatus,
 )
-from agent_core.hooks import RunPreparing
+from agent_core.hooks import RunPrepared, RunPreparing
 from agent_core.kernel import EntryId, ItemId, MessageId, RunId
 from agent_core.kernel.errors import BudgetExceeded, ProviderError, TillerError, TooManyDenials
 from agent_core.loop import Demand, Loop, TurnCount, Words, say
-from agent_core.messages import ToolCall
+from agent_core.messages import CustomMessage, ToolCall
 from agent_core.providers.cache_retention import told_retention
 from agent_core.session.aftercare import (
     CompactThenGoOn,
@@ -31,6 +32,7 @@ from agent_core.session.aftercare import (
 )
 from agent_core.session.aside import tell_added
 from agent_core.session.attempts import Attempts
+from agent_core.session.budgets import reached
 from agent_core.session.compacting import Compaction
 from agent_core.session.drafts import (
     added_entry,
@@ -39,15 +41,23 @@ from agent_core.session.drafts import (
     run_started_entry,
 )
 from agent_core.session.parts import Parts, failure_of, status_of
+from agent_core.session.prompting import Circumstances
 from agent_core.session.queue_told import pause_queue
+from agent_core.session.run_hooks import RunHooks
 from agent_core.session.runs import Activity, Runs
 from agent_core.session.tool_context import look_ahead, tool_context
 from agent_core.session.turn_port import TurnPort
-from agent_core.tools import ToolContext
+from agent_core.tools import ToolContext, ToolSpec
 from agent_core.tools.runner import ToolRunner
 
 SETTLE_S = 5.0
 """How long a run may take to write its end."""
+LAST_TURN_S = 5.0
+"""How long the turn going on may last when the run's minutes are over: most are done by then, and a hung one is not waited for."""
+MINUTE_S = 60
+OUT_OF_TIME = "the run ended because its minutes were over (budgets.minutes); say «go on» for another run, or raise the budget"
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +88,7 @@ class Conductor:
         self._run = activity.run or RunId(parts.new_id())
         self._system = ""
         self._port = TurnPort(parts, activity, run=self._run, compaction=compaction, say=self._say)
+        self._hooks = RunHooks(parts.hooks, self._run, self._port)
         self._attempts = Attempts(
             parts,
             activity,
@@ -94,7 +105,7 @@ class Conductor:
         status: RunStatus = "failed"
         failure: Failure | None = None
         try:
-            error = await self._work(openings)
+            error = await _in_time(self._parts, self._work(openings))
             status = "completed" if error is None else status_of(error)
             failure = None if error is None else failure_of(error)
         except anyio.get_cancelled_exc_class():
@@ -112,8 +123,11 @@ class Conductor:
             text = f"internal error ({type(error).__name__}); the details are in the log"
             failure = Failure(kind="Internal", message=text)
         finally:
-            with anyio.move_on_after(SETTLE_S, shield=True):
-                await self._settle(status, failure)
+            try:
+                await self._hooks.settled(status)
+            finally:
+                with anyio.move_on_after(SETTLE_S, shield=True):
+                    await self._settle(status, failure)
 
     def _begin(self, message_id: MessageId | None) -> None:
         self._parts.tally.begin_run(self._parts.clock.monotonic_s())
@@ -161,19 +175,22 @@ class Conductor:
         loop = self._loop()
         if not await self._open(loop, openings):
             return None
+        await self._hooks.begun(loop, [opening.words for opening in openings])
         while True:
-            match await self._attempts.next(loop):
+            step = await self._attempts.next(loop)
+            await self._hooks.turns_over()
+            match step:
                 case Stop(error=None) if self._more():
                     continue
                 case Stop(error=error):
                     return self._attempts.give_up(error)
-                case (PlainThenGoOn() | RetryAfter()) as step:
+                case PlainThenGoOn() | RetryAfter():
                     await self._attempts.again(step)
-                case CompactThenGoOn(error=error) as step:
+                case CompactThenGoOn(error=error):
                     recovered = await self._attempts.recover(step)
                     if not recovered and not (error is None and self._more()):
                         return self._attempts.give_up(error)
-                case CompactThenStop() as step:
+                case CompactThenStop():
                     await self._attempts.make_room(step)
                     if not self._more():
                         return None
@@ -196,6 +213,8 @@ class Conductor:
             return False
         if self._parts.trusting is not None:
             await self._parts.trusting.before_run(self._run)
+        if self._parts.servers is not None:
+            await self._parts.servers.before_run(self._run)
         self._port.check_budgets()
         await self._port.make_room(pinned=first)
         if any(opening.words.custom is None for opening in openings):
@@ -219,16 +238,29 @@ class Conductor:
         parts = self._parts
         specs = tuple(tool.spec for tool in parts.toolbox.active().values())
         look_ahead(parts, specs)
-        system = await parts.system_prompt(specs)
+        system, changed = await self._system_of(specs)
         content = tuple(part for opening in openings for part in opening.words.content)
-        prepared = await parts.hooks.run_preparing(RunPreparing(content=content, system=system))
+        answer = await parts.hooks.ask(RunPreparing(content=content, system=system))
+        prepared = answer if isinstance(answer, RunPrepared) else RunPrepared()
         self._system = system if prepared.system is None else prepared.system
         declared = "".join(map(repr, parts.toolbox.declarations()))
         self._compaction.overhead_tokens = estimate_text(self._system) + estimate_text(declared)
-        for message in prepared.messages:
+        for message in (*changed, *prepared.messages):
             entry = await parts.recorder.keep(added_entry(message))
             item = ItemId(parts.new_id())
             tell_added(message, run=self._run, item=item, entry=entry, delivery=None, say=self._say)
+
+    async def _system_of(self, specs: Sequence[ToolSpec]) -> tuple[str, tuple[CustomMessage, ...]]:
+        """Give the system prompt, and what is told in the conversation of parts that have changed since it was sent."""
+        parts = self._parts
+        if parts.prompting is None:
+            return await parts.system_prompt(specs), ()
+        now = Circumstances(
+            model=parts.models.ref,
+            trusted=parts.place.standing.is_trusted(),
+            roots=tuple(parts.place.workspace.roots),
+        )
+        return await parts.prompting.of_run(specs, conversation=parts.recorder.context(), now=now)
 
     def _say(self, event: Event) -> None:
         self._parts.voice.say_of(self._activity, event)
@@ -278,3 +310,16 @@ class Conductor:
 
     def _context(self, call: ToolCall, output: Callable[[str], None]) -> ToolContext:
         return tool_context(self._parts, call, run=self._run, output=output, say=self._say)
+
+
+async def _in_time(parts: Parts, work: Coroutine[object, None, T]) -> T:
+    """Work; a turn that does not end soon after the run's minutes are over is cut short, and what was said of it stays.
+
+    Raises:
+        BudgetExceeded: They are over.
+    """
+    minutes = parts.place.allowance.budgets.minutes
+    with anyio.move_on_after(None if minutes is None else minutes * MINUTE_S + LAST_TURN_S):
+        return await work
+    used = parts.tally.used(parts.clock.monotonic_s())
+    raise BudgetExceeded(reached(parts.place.allowance.budgets, used) or OUT_OF_TIME)

@@ -14,6 +14,7 @@ from agent_core.events import (
     PermissionRequested,
     PermissionResolved,
     RuleShown,
+    ServerSubject,
     TrustSubject,
 )
 from agent_core.events.codec import permission, value
@@ -36,7 +37,10 @@ TOO_MANY: Final = "tooManyDenials"
 class Teller(Protocol):
     """Those who tell what happens, and the session's state."""
 
-    state: SessionState
+    @property
+    def state(self) -> SessionState:
+        """The session's state."""
+        ...
 
     def say(self, event: Event) -> object:
         """Tell an event."""
@@ -216,8 +220,8 @@ class Desk:
         while len(self._resolved) > RESOLVED_KEPT:
             _ = self._resolved.popitem(last=False)
         is_refusal = answer is not None and not answer.allows and by not in {CANCELLED, TOO_MANY}
-        # Only to read a folder is no refusal of what the model wants.
-        if is_refusal and not isinstance(request.subject, TrustSubject):
+        # Only to read a folder, or to do without a server, is no refusal of what the model wants.
+        if is_refusal and not isinstance(request.subject, TrustSubject | ServerSubject):
             self.count_denial(request.run)
         _ = self._voice.say(
             PermissionResolved(

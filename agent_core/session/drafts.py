@@ -322,10 +322,15 @@ def _user(content: tuple[UserContent, ...]) -> Draft:
     )
 
 
-def _custom(kind: str, data: Mapping[str, JsonValue]) -> Draft:
+def data_entry(custom_type: str, data: JsonValue) -> Draft:
+    """Keep what a program wants kept; no model sees it."""
     return lambda entry, parent, at_ms: CustomEntry(
-        id=entry, parent=parent, at_ms=at_ms, custom_type=kind, data=data
+        id=entry, parent=parent, at_ms=at_ms, custom_type=custom_type, data=data
     )
+
+
+def _custom(kind: str, data: Mapping[str, JsonValue]) -> Draft:
+    return data_entry(kind, data)
 
 
 def _run_state(run: RunId, status: str, message_id: MessageId | None) -> Draft:

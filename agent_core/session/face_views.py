@@ -5,10 +5,13 @@ from agent_core.session.change_view import ChangesView
 from agent_core.session.checkpoint_view import CheckpointView
 from agent_core.session.parts import Parts
 from agent_core.session.permission_view import PermissionView
+from agent_core.session.program_view import ProgramView
 from agent_core.session.question_view import QuestionView
 from agent_core.session.queue_view import QueueView
+from agent_core.session.resource_view import ResourceView
 from agent_core.session.runs import Runs
 from agent_core.session.starting import Starter
+from agent_core.session.switching import Switching
 from agent_core.session.tree_view import TreeView
 from agent_core.session.views import ModelView, SessionView, ToolView
 
@@ -65,6 +68,21 @@ class Views:
     def queue(self) -> QueueView:
         """Words that wait."""
         return QueueView(self._parts, self._starter)
+
+    @property
+    def switching(self) -> Switching:
+        """What is asked and told when a window goes to another session."""
+        return Switching(self._parts)
+
+    @property
+    def resources(self) -> ResourceView:
+        """What can be written after a slash, and reading everything anew."""
+        return ResourceView(self._parts)
+
+    @property
+    def programs(self) -> ProgramView:
+        """What programs inside of the session keep in it and know of it."""
+        return ProgramView(self._parts, self._runs)
 
     @property
     def info(self) -> SessionView:

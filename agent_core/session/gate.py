@@ -53,6 +53,8 @@ class Surroundings:
     say: Callable[[Event], object]
     settings_of: Callable[[str], JsonObject] = lambda _: {}
     """Gives the settings of a tool, as they are now."""
+    server_of: Callable[[str], str | None] = lambda _: None
+    """Gives `server/tool` of a tool that another server runs."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -182,6 +184,10 @@ class Gate:
 
     async def _subject(self, tool: str, kind: ToolKind, arguments: Mapping[str, object]) -> Subject:
         """Say what a call wants, as the tool itself will understand its arguments."""
+        server = self.around.server_of(tool)
+        if server is not None:
+            # Whatever its arguments are called, they mean nothing in this workspace.
+            return OtherAsked(tool=tool, kind=kind, mcp=server)
         command, path = arguments.get("command"), arguments.get("path")
         if kind == "execute" and isinstance(command, str):
             return await self._command(command, arguments.get("needs"))

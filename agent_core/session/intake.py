@@ -24,7 +24,7 @@ from agent_core.session.queue_told import release_queue, tell_queue
 from agent_core.session.runs import Activity, Runs
 from agent_core.session.starting import Starter
 
-Accepted = Literal["started", "steered", "queued", "held", "duplicate", "added"]
+Accepted = Literal["started", "steered", "queued", "held", "duplicate", "handled", "added"]
 AddDelivery = Literal["append", "steer", "followUp", "nextTurn"]
 Deliver = Literal["auto", "steer", "followUp", "reject"]
 IfIdle = Literal["start", "hold", "reject"]
@@ -79,6 +79,8 @@ class Intake:
         words = _content(content)
         wish = _Wish(expected_run=expected_run, if_idle=if_idle)
         self._check_run(wish)
+        if self._parts.commands.start(words):
+            return self._handled(message_id)
         current = self._runs.current
         if current is None:
             return await self._when_idle(words, delivery, message_id, wish)
@@ -264,6 +266,11 @@ class Intake:
         elif current is not before and not waits:
             accepted = "started"
         return Receipt(accepted=accepted, run=run, queue_id=item.queue_id, seq=seq)
+
+    def _handled(self, message_id: MessageId | None) -> Receipt:
+        """Say that a command runs: it is no part of the conversation, unless it says something itself."""
+        self._parts.known.went(message_id, None)
+        return Receipt(accepted="handled", run=None, seq=self._parts.voice.feed.seq)
 
     def _duplicate(self, message_id: MessageId) -> Receipt:
         parts = self._parts

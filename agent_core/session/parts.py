@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
 from agent_core.changes import Contents
 from agent_core.changes.effects import Lookout
@@ -23,19 +23,24 @@ from agent_core.hooks import HookRunner
 from agent_core.kernel import Clock, EntryId, JsonObject, JsonValue, SessionId, uuid7
 from agent_core.kernel.errors import ProviderError, TillerError
 from agent_core.kernel.redaction import Redactor
+from agent_core.mcp import McpServers
 from agent_core.providers import CacheRetention
 from agent_core.providers.retry import is_retryable
+from agent_core.resources.loaded import Reloads
+from agent_core.resources.watching import FolderWatches
 from agent_core.session.aftercare import RetrySettings
 from agent_core.session.aside import Aside
 from agent_core.session.budgets import Allowance
 from agent_core.session.change_record import ChangeRecord
 from agent_core.session.checkpoints import Checkpoints
+from agent_core.session.commands import Commands
 from agent_core.session.gate import Gate
 from agent_core.session.inbox import Inbox
 from agent_core.session.known import KnownMessages
 from agent_core.session.model_choice import ModelChoice
 from agent_core.session.offspring import Offspring
 from agent_core.session.processes import ProcessLog
+from agent_core.session.prompting import Prompting
 from agent_core.session.questions import Questions
 from agent_core.session.recorder import Durability, Recorder
 from agent_core.session.redacting import EventRedaction
@@ -137,6 +142,18 @@ class Voice:
             self.say(SessionState(state=state))
 
 
+class FollowsSettings(Protocol):
+    """The settings of a session, which others change while it is open."""
+
+    async def configure(self, values: JsonObject) -> None:
+        """Take what an editor's configuration says now, in the place of what it said."""
+        ...
+
+    async def watch(self, watches: FolderWatches) -> None:
+        """Read them again whenever a file of theirs has changed; what is wrong with them is told."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
     """The parts of one session, each the owner of its own state."""
@@ -163,9 +180,18 @@ class Parts:
     checkpoints: Checkpoints
     gate: Gate
     questions: Questions
+    servers: McpServers | None = None
+    """None: there are none."""
     trusting: Trusting | None = None
     """None: whoever built the session said whether its workspace is trusted."""
     system_prompt: SystemPrompt
+    prompting: Prompting | None = None
+    """Sends only what has changed of it; None: it is sent whole with every run."""
+    commands: Commands
+    settings: FollowsSettings | None = None
+    """None: whoever built the session said once how it works."""
+    reloads: list[Reloads] = field(default_factory=list[Reloads])
+    """What is read anew when somebody asks for it; extensions add themselves."""
     options: SessionOptions
     seen: SeenTexts = field(default_factory=SeenTexts)
     """What the model knows of files."""

@@ -1,16 +1,15 @@
 """The questions about what is meant: the first answer wins, silence is the default, a cancelled run withdraws them."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 import anyio
 
 from agent_core.events import (
     Answers,
-    Event,
     Question,
     QuestionLine,
     QuestionRequested,
@@ -27,30 +26,14 @@ from agent_core.session.desk import (
     AnswerReceipt,
 )
 from agent_core.session.drafts import question_answered_entry, question_asked_entry
+from agent_core.session.prompt_hooks import Teller
 from agent_core.session.question_forms import check_form, defaults, fitting
 from agent_core.session.recorder import Recorder
-from agent_core.session.snapshot import Picture
 from agent_core.session.standing import Standing
 from agent_core.tools.port import Asks
 
 POLICY: Final = "policy"
 UNSHOWN: Final = "unshown"
-
-
-class Teller(Protocol):
-    """Those who tell what happens, and the session's state."""
-
-    state: SessionState
-    picture: Picture
-    is_asked: Callable[[], bool]
-
-    def say(self, event: Event) -> object:
-        """Tell an event."""
-        ...
-
-    def say_state(self, state: SessionState) -> None:
-        """Tell the session's state when it changes."""
-        ...
 
 
 @dataclass(slots=True, kw_only=True)

@@ -28,6 +28,7 @@ async def repair(parts: Parts, runs: Runs, restored: Restored) -> None:
             tool_name=call.name,
             content=(Text(text=INTERRUPTED),),
             is_error=True,
+            unfinished="cancelled",
             at_ms=parts.clock.now_ms(),
         )
         _ = await parts.recorder.keep(message_entry(result))

@@ -37,6 +37,7 @@ from agent_core.events import (
 )
 from agent_core.events.values import SessionState
 from agent_core.kernel import ItemId, RunId, SessionId, ToolCallId
+from agent_core.session.standing_views import Standing, StandingViews
 from agent_core.workspace.permission import Containment
 
 ITEMS_KEPT = 200
@@ -109,6 +110,8 @@ class SessionSnapshot:
     config: SessionConfig
     usage: UsageReport
     changes: ChangeCounts
+    views: tuple[Standing, ...]
+    """What extensions show."""
     checkpoints: tuple[str, ...]
     """Their ids, oldest first."""
     unsaved: int
@@ -127,6 +130,7 @@ class Picture:
         self._bash: str | None = None
         self.changes = ChangeCounts()
         """What waits for the user's word, of all that the session changed."""
+        self.views = StandingViews()
 
     @property
     def activity(self) -> Activities:
@@ -196,7 +200,7 @@ class Picture:
             case BashEnded():
                 self._bash = None
             case _:
-                pass
+                self.views.see(event)
 
     def _start(self, event: MessageStarted | ThoughtStarted | ToolStarted) -> None:
         kind: ItemKind = "message"

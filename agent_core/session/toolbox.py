@@ -12,10 +12,23 @@ from agent_core.tools.presets import effective_set
 class Toolbox:
     """A registry and an active set; the set may change between two requests."""
 
-    def __init__(self, tools: Sequence[Tool], *, active: str | Sequence[str]) -> None:
+    def __init__(
+        self, tools: Sequence[Tool], *, active: str | Sequence[str], brought: Sequence[Tool] = ()
+    ) -> None:
+        """Start with a set.
+
+        Args:
+            tools: Those that stay.
+            active: A preset or names.
+            brought: Those of extensions, which come and go; `bring` exchanges them.
+        """
         self._registry: dict[str, Tool] = {tool.spec.name: tool for tool in tools}
-        self._active = effective_set(active, tuple(self._registry))
-        self._at_first = self._active
+        self._behind: dict[str, Tool | None] = {}
+        """By the name of each tool of an extension, the tool in whose place it stands."""
+        for tool in brought:
+            self._put(tool)
+        self._active: tuple[str, ...] = effective_set(active, tuple(self._registry))
+        self._at_first: tuple[str, ...] = self._active
 
     @property
     def active_names(self) -> tuple[str, ...]:
@@ -50,8 +63,52 @@ class Toolbox:
         self._active = there or self._at_first
         return tuple(name for name in chosen if name not in self._registry)
 
+    def bring(self, tools: Sequence[Tool]) -> None:
+        """Have these tools of extensions, and no others of theirs; one may stand in the place of another tool.
+
+        A new one is active, and what it stood before is there again when it goes.
+        """
+        names = {tool.spec.name for tool in tools}
+        for name in [one for one in self._behind if one not in names]:
+            hidden = self._behind.pop(name)
+            if hidden is not None:
+                self._registry[name] = hidden
+                continue
+            del self._registry[name]
+            self._at_first = tuple(one for one in self._at_first if one != name)
+            self._active = tuple(one for one in self._active if one != name) or self._at_first
+        for tool in tools:
+            if self._put(tool):
+                self._active = (*self._active, tool.spec.name)
+                self._at_first = (*self._at_first, tool.spec.name)
+
+    def _put(self, tool: Tool) -> bool:
+        """Put a tool of an extension in; tells whether its name is new."""
+        name = tool.spec.name
+        is_new = name not in self._registry
+        if name not in self._behind:
+            self._behind[name] = self._registry.get(name)
+        self._registry[name] = tool
+        return is_new
+
+    def server_of(self, name: str) -> str | None:
+        """Give `server/tool` of a tool that another server runs; None for all others."""
+        tool = self._registry.get(name)
+        return None if tool is None else tool.spec.mcp
+
     def register(self, tool: Tool) -> None:
         """Add a tool and activate it.
+
+        Raises:
+            ToolSetInvalid: The name is taken.
+        """
+        self.add(tool)
+        name = tool.spec.name
+        self._active = (*self._active, name)
+        self._at_first = (*self._at_first, name)
+
+    def add(self, tool: Tool) -> None:
+        """Add a tool that is not active before somebody says so.
 
         Raises:
             ToolSetInvalid: The name is taken.
@@ -61,8 +118,6 @@ class Toolbox:
             message = f"a tool named {name!r} exists already; choose another name"
             raise ToolSetInvalid(message)
         self._registry[name] = tool
-        self._active = (*self._active, name)
-        self._at_first = (*self._at_first, name)
 
     def declarations(self) -> tuple[ToolDeclaration, ...]:
         """Give the active tools as a model sees them."""

@@ -1,14 +1,16 @@
 """`session.tree`: the branches of a session."""
 
 from agent_core.events import EntryLabelled, SessionTitle
+from agent_core.hooks import SessionNamed
 from agent_core.kernel import EntryId
 from agent_core.kernel.errors import SessionClosed
-from agent_core.session.branches import Branches, Forked, Navigated, SummaryWish
+from agent_core.session.branches import Branches, Forked, Navigated
 from agent_core.session.drafts import label_entry, name_entry
 from agent_core.session.offspring import labels_of
 from agent_core.session.parts import Parts
 from agent_core.session.runs import Runs
 from agent_core.session.starting import Starter
+from agent_core.session.tree_hooks import SummaryWish
 from agent_core.session.tree_nodes import TreeNode, tree_nodes
 
 
@@ -126,6 +128,7 @@ class TreeView:
         if words != self.title:
             _ = await self._parts.recorder.accept(name_entry(words))
             _ = self._parts.voice.say(SessionTitle(title=words))
+            _ = await self._parts.hooks.ask(SessionNamed(name=words))
 
     def _check_open(self) -> None:
         if self._starter.closed:

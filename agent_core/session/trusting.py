@@ -18,7 +18,7 @@ from agent_core.events import (
 )
 from agent_core.kernel import Clock, ItemId, RunId, SessionId
 from agent_core.kernel.errors import TillerError
-from agent_core.kernel.visible import shown
+from agent_core.kernel.visible import readable
 from agent_core.session.desk import Answered, Desk
 from agent_core.session.standing import Standing
 
@@ -57,6 +57,11 @@ class Found(Protocol):
         ...
 
     @property
+    def programs(self) -> tuple[str, ...]:
+        """Which of what is new or changed is code that would run in this process."""
+        ...
+
+    @property
     def difference(self) -> str:
         """How texts differ, as a unified diff."""
         ...
@@ -89,6 +94,16 @@ class Trust(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
+class _Said:
+    """What people heard already: once is enough."""
+
+    told: str = ""
+    """Why only reading is allowed."""
+    asked_in: RunId | None = None
+    """The run before which a person was asked."""
+
+
+@dataclass(slots=True, kw_only=True)
 class Trusting:
     """The trust of one session. Whatever goes wrong here means that there is none."""
 
@@ -102,13 +117,19 @@ class Trusting:
     apply: Callable[[], Awaitable[None]]
     """Reads the settings of the workspace, or leaves them out, when its trust has changed."""
     is_trusted: bool = False
-    _told: str = field(default="", init=False)
-    """What was last told about it: once is enough."""
+    _said: _Said = field(default_factory=_Said, init=False)
 
     async def before_run(self, run: RunId) -> None:
         """Look again, and ask a person where nobody said anything of what is there now. Cancellable."""
         found = await self._look()
-        if found is not None and found.must_ask and self.standing.fallback == "ask":
+        is_asked = run == self._said.asked_in
+        if (
+            found is not None
+            and found.must_ask
+            and self.standing.fallback == "ask"
+            and not is_asked
+        ):
+            self._said.asked_in = run
             await self.desk.ask(self._question(found, run), remember=partial(self._remember))
             found = await self._look()
         if found is None or not found.is_trusted:
@@ -139,7 +160,7 @@ class Trusting:
         if is_trusted == self.is_trusted:
             return
         self.is_trusted = is_trusted
-        self._told = ""
+        self._said.told = ""
         try:
             await self.apply()
         except Exception:
@@ -168,6 +189,9 @@ class Trusting:
             if is_new
             else "What can configure Tiller here has changed since you trusted it."
         )
+        if found.programs:
+            code = ", ".join(_names(found.programs))
+            why = f"{why} It brings code that runs with all your rights, outside of containment: {code}."
         return PermissionRequest(
             request=self.new_id(),
             session=self.session,
@@ -183,7 +207,7 @@ class Trusting:
                 added=_names(found.added),
                 removed=_names(found.removed),
                 changed=_names(found.changed),
-                difference=_readable(found.difference),
+                difference=readable(found.difference),
             ),
             options=(
                 PermissionOption(id="allowProject", kind="allowProject", label="Trust this folder"),
@@ -204,15 +228,10 @@ class Trusting:
             f"{self.trust.root} is not trusted{about}: nothing is changed or run, and its own instructions and "
             f"settings are not used. To trust it: tiller trust add {self.trust.root}"
         )
-        if text != self._told:
-            self._told = text
+        if text != self._said.told:
+            self._said.told = text
             _ = self.say(Notice(level="warning", text=text))
 
 
 def _names(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(_readable(name) for name in names[:SHOWN_NAMES])
-
-
-def _readable(text: str) -> str:
-    """Write out what hides in a text; also bytes of names that are no characters, which no wire takes."""
-    return shown(text.encode("utf-8", "backslashreplace").decode())
+    return tuple(readable(name) for name in names[:SHOWN_NAMES])

@@ -10,8 +10,9 @@ from agent_core.hooks import InputHandled, InputReplaced, InputTyped
 from agent_core.kernel import EntryId, RunId
 from agent_core.kernel.errors import BudgetExceeded, TooManyDenials
 from agent_core.loop import Words
-from agent_core.messages import AssistantMessage, Message, ToolResultMessage
+from agent_core.messages import AssistantMessage, Message, ToolResultMessage, UserContent
 from agent_core.session.budgets import reached, unpriced
+from agent_core.session.commands import may_name_words
 from agent_core.session.compacting import Compaction
 from agent_core.session.desk import MOST_DENIALS
 from agent_core.session.drafts import message_entry, replaced_entry, said_entries
@@ -64,15 +65,27 @@ class TurnPort:
             return
         if words.queue_id is not None and not self._activity.fenced:
             tell_queue(self._parts)
-        match await self._parts.hooks.input_typed(InputTyped(content=words.content)):
-            case InputReplaced(content=content):
-                _ = await self._parts.recorder.keep(replaced_entry(entry, content))
-                self._parts.tally.edited()
+        content = words.content
+        match await self._parts.hooks.ask(InputTyped(content=content)):
+            case InputReplaced(content=replaced):
+                content = replaced
             case InputHandled():
                 self.handled = True
                 _ = await self._parts.recorder.keep(replaced_entry(entry, None))
+                return
             case _:
                 pass
+        content = await self._written_out(content)
+        if content is not words.content:
+            _ = await self._parts.recorder.keep(replaced_entry(entry, content))
+            self._parts.tally.edited()
+
+    async def _written_out(self, content: tuple[UserContent, ...]) -> tuple[UserContent, ...]:
+        """Put the skill or template into words that they begin with the name of."""
+        if may_name_words(content) and self._parts.trusting is not None:
+            # It may be the project's, and a person may be about to say that they trust it.
+            await self._parts.trusting.before_run(self._run)
+        return await self._parts.commands.written_out(content) or content
 
     async def before_turn(self) -> None:
         """Compact between two turns when the context is nearly full."""

@@ -5,8 +5,11 @@ from dataclasses import dataclass, field, replace
 import anyio
 
 from agent_core.events import BashEnded, BashOutput, BashStarted
+from agent_core.hooks import CommandCarried, CommandDone
 from agent_core.kernel.errors import SessionBusy, UsageError, WorkspaceError
+from agent_core.kernel.truncation import truncate_tail
 from agent_core.messages import BashMessage
+from agent_core.session.command_hooks import asked_about, carried_out
 from agent_core.session.drafts import message_entry
 from agent_core.session.parts import Parts, tool_options
 from agent_core.session.processes import ProcessLog, TrackedProcesses
@@ -37,6 +40,8 @@ class BashResult:
 class _Running:
     command: str
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    asking: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    """While hooks are asked whether it may run."""
     over: anyio.Event = field(default_factory=anyio.Event)
 
 
@@ -65,6 +70,15 @@ class UserBash:
             raise SessionBusy(message)
         running = self._running = _Running(command=command)
         try:
+            carried: CommandDone | CommandCarried | None = None
+            with running.asking:
+                carried = await asked_about(
+                    self._parts, command, exclude_from_context=exclude_from_context
+                )
+            if carried is not None:
+                return await self._elsewhere(
+                    running, carried, exclude_from_context=exclude_from_context
+                )
             return await self._execute(running, exclude_from_context=exclude_from_context)
         finally:
             self._running = None
@@ -73,12 +87,37 @@ class UserBash:
     def cancel(self) -> None:
         """Cancel what runs; `wait` for its end."""
         if self._running is not None:
+            self._running.asking.cancel()
             self._running.scope.cancel()
 
     async def wait(self) -> None:
         """Wait until what runs is over, and kept."""
         if self._running is not None:
             await self._running.over.wait()
+
+    async def _elsewhere(
+        self,
+        running: _Running,
+        carried: CommandDone | CommandCarried,
+        *,
+        exclude_from_context: bool,
+    ) -> BashResult:
+        """Let a hook do what the command should; the end is kept and told as that of any other."""
+        _ = self._parts.voice.say(BashStarted(command=running.command))
+        done: CommandDone | None = None
+        try:
+            with running.scope:
+                done = await carried_out(carried, running.command, show=self._show)
+        except anyio.get_cancelled_exc_class():
+            # Whoever waited for it is gone: what was begun has an end all the same.
+            with anyio.CancelScope(shield=True):
+                _ = await self._keep(
+                    running.command, _done(None), exclude_from_context=exclude_from_context
+                )
+            raise
+        return await self._keep(
+            running.command, _done(done), exclude_from_context=exclude_from_context
+        )
 
     async def _execute(self, running: _Running, *, exclude_from_context: bool) -> BashResult:
         parts = self._parts
@@ -164,6 +203,18 @@ def _ended(command: Command, stale: str | None, *, cancelled: bool) -> BashResul
         cancelled=cancelled,
         truncated=tail.truncated,
         full_output=command.full_output,
+        deferred=False,
+    )
+
+
+def _done(done: CommandDone | None) -> BashResult:
+    tail = truncate_tail("" if done is None else done.output)
+    return BashResult(
+        output=tail.content,
+        exit_code=None if done is None else done.exit_code,
+        cancelled=done is None,
+        truncated=tail.truncated,
+        full_output=None,
         deferred=False,
     )
 

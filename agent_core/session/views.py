@@ -17,6 +17,7 @@ from agent_core.messages import AssistantMessage, Message
 from agent_core.providers import Model, ModelFacts
 from agent_core.providers.model_refs import Named
 from agent_core.session.budgets import check_tighter
+from agent_core.session.choice_hooks import Chosen, tell_choice
 from agent_core.session.drafts import model_entry, thinking_entry, tools_entry
 from agent_core.session.event_view import EventsView
 from agent_core.session.model_choice import Direction
@@ -69,7 +70,7 @@ class ModelView:
         Raises:
             ModelUnknown: No such model, or no credentials for it; the choice stays.
         """
-        before = self.thinking
+        before = self._now()
         return await self._changed(self._parts.models.choose(ref), before=before, source="set")
 
     async def cycle(self, direction: Direction = "forward") -> ModelFacts | None:
@@ -80,7 +81,7 @@ class ModelView:
         Raises:
             ModelUnknown: Its credentials are gone; the choice stays.
         """
-        before = self.thinking
+        before = self._now()
         model = self._parts.models.cycle(direction)
         if model is None:
             return None
@@ -90,30 +91,37 @@ class ModelView:
         """Choose how hard the model thinks."""
         if level == self.thinking:
             return
+        before = self._now()
         self._parts.models.thinking = level
-        await self._thinks(level, source="set")
+        await self._thinks(level, before=before, source="set")
 
     async def cycle_thinking(self) -> ThinkingLevel | None:
         """Choose the next level that the model has, round and round; None: there is no other, and nothing changed."""
+        before = self._now()
         level = self._parts.models.cycle_thinking()
         if level is not None:
-            await self._thinks(level, source="cycle")
+            await self._thinks(level, before=before, source="cycle")
         return level
 
-    async def _changed(self, model: Model, *, before: ThinkingLevel, source: _Source) -> ModelFacts:
+    def _now(self) -> Chosen:
+        return Chosen.of(self._parts.models)
+
+    async def _changed(self, model: Model, *, before: Chosen, source: _Source) -> ModelFacts:
         """Write and tell a choice that is in force already: the model, and the level if it is another."""
         facts, level = model.facts, self.thinking
         drafts = [model_entry(facts.provider, facts.id)]
-        if level != before:
+        if level != before.thinking:
             drafts.append(thinking_entry(level))
         _ = await self._parts.recorder.keep(*drafts)
         self._tell(facts.ref, level, source=source)
+        await tell_choice(self._parts.hooks, before, self._now(), source=source)
         return facts
 
-    async def _thinks(self, level: ThinkingLevel, *, source: _Source) -> None:
+    async def _thinks(self, level: ThinkingLevel, *, before: Chosen, source: _Source) -> None:
         ref = self._parts.models.ref or ""
         _ = await self._parts.recorder.keep(thinking_entry(level))
         self._tell(ref, level, source=source)
+        await tell_choice(self._parts.hooks, before, self._now(), source=source)
 
     def _tell(self, ref: str, level: ThinkingLevel, *, source: _Source) -> None:
         voice = self._parts.voice
@@ -242,6 +250,7 @@ class SessionView:  # noqa: PLR0904 - what can be known of a session is one view
             config=parts.config(),
             usage=parts.tally.of_session(parts.models.context_window),
             changes=voice.picture.changes,
+            views=voice.picture.views.all,
             checkpoints=tuple(one.id for one in parts.checkpoints.all),
             unsaved=parts.recorder.unsaved,
         )

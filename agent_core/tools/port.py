@@ -27,6 +27,8 @@ class ToolSpec:
     """One line for the system prompt."""
     guidelines: tuple[str, ...] = ()
     """Rules for the system prompt."""
+    mcp: str | None = None
+    """`server/tool`, when another server runs it."""
 
 
 class Asks(Protocol):

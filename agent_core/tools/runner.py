@@ -3,17 +3,18 @@
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import cast
 
 from agent_core.events import ToolStatus
 from agent_core.hooks import (
     ArgumentsReplaced,
     GoOn,
+    Hooks,
     ResultReplaced,
+    ToolBegun,
     ToolBlocked,
     ToolCalled,
     ToolCallOutcome,
-    ToolResultOutcome,
     ToolReturned,
 )
 from agent_core.kernel import Clock, JsonObject, RunId
@@ -28,18 +29,6 @@ BLOCKED = "Tool execution was blocked"
 TITLE_CHARS = 200
 
 log = logging.getLogger(__name__)
-
-
-class ToolHooks(Protocol):
-    """Those who may block a call or change its arguments and result."""
-
-    async def tool_called(self, called: ToolCalled) -> ToolCallOutcome:
-        """Ask whether the call may run; raising means no."""
-        ...
-
-    async def tool_returned(self, returned: ToolReturned) -> ToolResultOutcome:
-        """Ask about its result; raising leaves it as it is."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +55,7 @@ class ToolRunner:
         self,
         *,
         tools: Callable[[], Mapping[str, Tool]],
-        hooks: ToolHooks,
+        hooks: Hooks,
         policy: PermissionPolicy,
         clock: Clock,
         context: Callable[[ToolCall, Callable[[str], None]], ToolContext],
@@ -133,6 +122,7 @@ class ToolRunner:
         if isinstance(allowed, ToolOutcome):
             return allowed
         running(allowed)
+        _ = await self._hooks.ask(ToolBegun(call=call.id, tool=call.name, arguments=allowed))
         return await self._run(tool, call, allowed, output)
 
     async def _ask(
@@ -155,7 +145,7 @@ class ToolRunner:
 
     async def _asked(self, called: ToolCalled) -> ToolCallOutcome:
         try:
-            return await self._hooks.tool_called(called)
+            return await self._hooks.ask(called)
         except Exception as error:
             log.exception("the hooks of a call of %s failed", called.tool)
             return ToolBlocked(
@@ -203,7 +193,7 @@ class ToolRunner:
             is_error=result.is_error,
         )
         try:
-            outcome = await self._hooks.tool_returned(returned)
+            outcome = await self._hooks.ask(returned)
         except Exception:
             log.exception("the hooks of a result of %s failed", call.name)
             return result

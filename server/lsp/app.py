@@ -99,6 +99,9 @@ class App:
         connection.add_agent_notification(
             types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, self._did_change_folders
         )
+        connection.add_agent_notification(
+            types.WORKSPACE_DID_CHANGE_CONFIGURATION, self._did_change_configuration
+        )
         for method in TOLD:
             connection.add_agent_notification(method, partial(self._tell, method))
 
@@ -187,6 +190,10 @@ class App:
     async def _did_change_folders(self, params: dict[str, Any]) -> None:
         if self.folders.changed(params) and self._front is not None:
             await self._front.host.follow_roots(self._front)
+
+    async def _did_change_configuration(self, params: dict[str, Any]) -> None:
+        front = await self.front()
+        await front.host.configure(front, params)
 
     async def _tell(self, method: str, params: dict[str, Any]) -> None:
         front = await self.front()

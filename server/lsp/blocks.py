@@ -6,12 +6,15 @@ from xml.sax.saxutils import quoteattr
 
 from agent_core.kernel.visible import for_model, one_line
 from agent_core.messages import Image, Text, UserContent
+from agent_core.tools.builtin.diagnostics import SEVERITIES
 from server.lsp.rpc import INVALID_PARAMS, RpcError
 from server.lsp.wire import (
     Block,
+    Diagnostic,
     DiagnosticsBlock,
     DiffBlock,
     ImageBlock,
+    Range,
     ResourceBlock,
     SelectionBlock,
     TextBlock,
@@ -51,14 +54,34 @@ def _marked(block: ResourceBlock | SelectionBlock | DiagnosticsBlock | DiffBlock
         case ResourceBlock(uri=uri, text=str(text)):
             return fenced("resource", uri, text)
         case ResourceBlock(uri=uri):
-            return f"The user points at {one_line(uri)}; read it when it matters."
+            return (
+                f"The user points at {one_line(uri)}{_lines(block.range)}; read it when it matters."
+            )
         case SelectionBlock(uri=uri, text=text):
             return fenced("selection", uri, text)
         case DiagnosticsBlock(uri=uri, items=items):
-            lines = "\n".join(f"- {item.message}" for item in items)
+            lines = "\n".join(_problem(item) for item in items)
             return fenced("diagnostics", uri, lines)
         case DiffBlock(patch=patch):
             return fenced("diff", None, patch)
+
+
+def _lines(place: Range | None) -> str:
+    if place is None:
+        return ""
+    first, end = place.start.line + 1, place.end
+    # A range that ends where a line begins does not touch that line.
+    last = end.line + (1 if end.character else 0)
+    return f", line {first}" if last <= first else f", lines {first} to {last}"
+
+
+def _problem(item: Diagnostic) -> str:
+    """Say it with its place, as the tool for problems does."""
+    severity = SEVERITIES.get(item.severity or 1, "error")
+    names = " ".join(str(one) for one in (item.source, item.code) if one is not None)
+    of = f" [{names}]" if names else ""
+    start = item.range.start
+    return f"- {start.line + 1}:{start.character + 1} {severity}{of} {item.message}"
 
 
 def fenced(tag: str, uri: str | None, text: str) -> str:

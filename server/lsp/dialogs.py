@@ -7,6 +7,7 @@ from agent_core.events import (
     CommandSubject,
     PermissionOption,
     PermissionRequest,
+    ServerSubject,
     TrustSubject,
 )
 from agent_core.kernel.visible import shown
@@ -89,7 +90,7 @@ def _headline(request: PermissionRequest) -> str:
         wants = f" with {' and '.join(subject.needs)}" if subject.needs else ""
         where = exactly(str(subject.cwd))
         return f"Tiller wants to run a command{wants} in {where} (containment: {subject.sandbox})"
-    if isinstance(subject, TrustSubject):
+    if isinstance(subject, TrustSubject | ServerSubject):
         return exactly(request.title)
     return f"Tiller wants to use {exactly(subject.tool)} (risk: {request.risk})"
 
@@ -101,6 +102,8 @@ def _target(request: PermissionRequest) -> str:
     if isinstance(subject, TrustSubject):
         names = (*subject.changed, *subject.added, *subject.removed)
         return f"{subject.folder}: {', '.join(names)}" if names else str(subject.folder)
+    if isinstance(subject, ServerSubject):
+        return f"{', '.join((*subject.changed, *subject.added))} of {subject.way}"
     return str(subject.path) if subject.path is not None else _told(subject.input or {})
 
 

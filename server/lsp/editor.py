@@ -15,6 +15,7 @@ from agent_core.workspace.edits.minimal import Splice, minimal_edits
 from server.lsp.abilities import abilities_of
 from server.lsp.attention import Attention
 from server.lsp.codec import as_object
+from server.lsp.configuration import EditorConfiguration
 from server.lsp.documents import Document, Mirror
 from server.lsp.edit_outcome import Answer, Found, find_edit
 from server.lsp.editor_requests import Client, DocumentEdit, EditorRequests, Timing
@@ -69,7 +70,7 @@ class Editor:
         self.abilities: Final = abilities_of(client.client_params, self._quirks)
         self.requests: Final = EditorRequests(client, self.abilities, timing)
         self.attention: Final = Attention()
-        self._timing = timing
+        self.configuration: Final = EditorConfiguration(client)
         self._turns = PathLocks()
         self.gathering: Final = anyio.Lock()
         """Held while an edit of several documents is under way."""
@@ -122,7 +123,7 @@ class Editor:
         Someone who types without a pause does not keep the edit away for ever. Where two edits of ours would become one
         step too, it waits until they do not.
         """
-        mirror, timing = self.mirror, self._timing
+        mirror, timing = self.mirror, self.requests.timing
         end = mirror.clock() + timing.patience_s
         while (now := mirror.get(document.uri)) is not None:
             left_s = end - mirror.clock()
@@ -158,7 +159,7 @@ class Editor:
             return await self._compared(document, target, CHANGED)
         scope = anyio.CancelScope()
         asked_at = anyio.current_time()
-        landing = Landing(document, target, scope=scope, grace_s=self._timing.verify_s)
+        landing = Landing(document, target, scope=scope, grace_s=self.requests.timing.verify_s)
         with self.mirror.watch(document.uri, landing.see):
             answer = Answer(applied=None)
             with scope:
@@ -179,7 +180,7 @@ class Editor:
     async def gone(self, document: Document) -> None:
         """Wait until a document is closed or another one, but no longer than a refusal may take."""
         if self.is_current(document):
-            wait_s = self._timing.refused_s
+            wait_s = self.requests.timing.refused_s
             _ = await self.mirror.changed(document.uri, after=document.revision, timeout_s=wait_s)
 
     async def _reread(self, document: Document) -> bool:
@@ -215,12 +216,14 @@ class Editor:
         now = anyio.current_time()
         if answer.applied or answer.is_about_versions:
             # What the editor knows already is on its way to us too.
-            return now + self._timing.verify_s
+            return now + self.requests.timing.verify_s
         if answer.applied is None:
             return now
         # Some editors show the edit and leave it to the user.
-        by_hand = asked_at + self._timing.answer_s if "manual" in answer.reason.lower() else now
-        return max(now + self._timing.refused_s, by_hand)
+        by_hand = (
+            asked_at + self.requests.timing.answer_s if "manual" in answer.reason.lower() else now
+        )
+        return max(now + self.requests.timing.refused_s, by_hand)
 
     async def _report(
         self, document: Document, answer: Answer, landing: Landing, edits: Sequence[Splice]

@@ -81,7 +81,7 @@ class EditorRequests:
     def __init__(self, client: Client, abilities: Abilities, timing: Timing) -> None:
         self._client = client
         self._abilities = abilities
-        self._timing = timing
+        self.timing: Final = timing
 
     async def edit(self, one: DocumentEdit, *, label: str) -> Answer:
         """Ask for an edit of one document, for the version that it has.
@@ -169,7 +169,7 @@ class EditorRequests:
         item = {"uri": document.uri, "version": document.version}
         params = {"items": [item], "reason": reason}
         try:
-            result = await self._client.request(SAVE, params, timeout_s=self._timing.save_s)
+            result = await self._client.request(SAVE, params, timeout_s=self.timing.save_s)
         except (RpcError, TimeoutError, ConnectionError) as error:
             return str(error)
         told = as_array((as_object(result) or {}).get("results")) or ()
@@ -186,7 +186,7 @@ class EditorRequests:
             return None
         params = {"uri": document.uri}
         try:
-            result = await self._client.request(READ, params, timeout_s=self._timing.read_s)
+            result = await self._client.request(READ, params, timeout_s=self.timing.read_s)
         except (RpcError, TimeoutError, ConnectionError) as error:
             _log.info("The editor did not give the text of %r: %s", document.uri, error)
             return None
@@ -198,7 +198,7 @@ class EditorRequests:
         """Ask for a file to be opened, without taking the user away from where they are; tell whether it was."""
         params = {"uri": path.as_uri(), "external": False, "takeFocus": False}
         try:
-            result = await self._client.request(SHOW, params, timeout_s=self._timing.verify_s)
+            result = await self._client.request(SHOW, params, timeout_s=self.timing.verify_s)
         except (RpcError, TimeoutError, ConnectionError):
             return False
         return (as_object(result) or {}).get("success") is True
@@ -227,9 +227,9 @@ class EditorRequests:
     async def _within_time(self, method: str, params: object) -> object:
         """Ask for an edit; raises RpcError for a no, _NoAnswerError when nobody knows."""
         try:
-            return await self._client.request(method, params, timeout_s=self._timing.answer_s)
+            return await self._client.request(method, params, timeout_s=self.timing.answer_s)
         except TimeoutError as error:
-            message = f"the editor did not answer within {self._timing.answer_s:g} s"
+            message = f"the editor did not answer within {self.timing.answer_s:g} s"
             raise _NoAnswerError(message) from error
         except ConnectionError as error:
             message = "the connection to the editor was lost"

@@ -14,7 +14,7 @@ from agent_core.events import Attendant, Reader, RunStarted, WorkspaceRoot
 from agent_core.kernel import JsonValue, RunId, SessionId
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.redaction import Redactor
-from agent_core.providers import ModelFacts
+from agent_core.providers.registry import ModelRegistry
 from agent_core.session import AgentSession
 from server.lsp import pictures
 from server.lsp.asking import Dialogs
@@ -25,6 +25,7 @@ from server.lsp.documents import Mirror
 from server.lsp.editor import Editor
 from server.lsp.failures import rpc_error
 from server.lsp.folders import Folders
+from server.lsp.history import cursor_before
 from server.lsp.origin import Origin
 from server.lsp.progress import Subscription
 from server.lsp.protocol import Connection
@@ -66,12 +67,8 @@ class Sessions(Protocol):
     """Takes secrets out of what is sent."""
     signing_in: SigningIn
 
-    async def accounts(self, env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-        """Give the providers there are, and whether each can be asked."""
-        ...
-
-    async def models(self, env: Mapping[str, str]) -> tuple[ModelFacts, ...]:
-        """Give every model there is."""
+    async def registry(self, env: Mapping[str, str]) -> ModelRegistry:
+        """Give every model there is, and whether its provider can be asked."""
         ...
 
     async def open(
@@ -159,19 +156,19 @@ class Front:
             blocking=self.editor.blocking_dialogs,
         )
         self.review = ReviewShown(connection, self.editor, self.options, redactor=host.redactor)
-        self._has = _Has()
+        self.has = _Has()
 
     @property
     def chat(self) -> Any:
         """The chat file as this client has it, a `plain.chat.Chat`; loaded when it is first asked for."""
-        if self._has.chat is None:
-            self._has.chat = importlib.import_module("server.lsp.plain.chat").Chat(self)
-        return self._has.chat
+        if self.has.chat is None:
+            self.has.chat = importlib.import_module("server.lsp.plain.chat").Chat(self)
+        return self.has.chat
 
     @property
     def bound(self) -> Any:
         """The session of this connection, for who must not open one; None: it has none yet."""
-        return self._has.hosted
+        return self.has.hosted
 
     async def hosted(self, session: str | None = None) -> Any:
         """Give the session that a request means: by id, else the one of this connection, opened on demand.
@@ -179,12 +176,12 @@ class Front:
         Raises:
             RpcError: There is none of that id, or no folder to open one in.
         """
-        bound = self._has.hosted
+        bound = self.has.hosted
         if bound is not None and session in {None, bound.session.id}:
             return bound
-        async with self._has.turn:
-            if self._has.hosted is not None and session in {None, self._has.hosted.session.id}:
-                return self._has.hosted
+        async with self.has.turn:
+            if self.has.hosted is not None and session in {None, self.has.hosted.session.id}:
+                return self.has.hosted
             if session is None and opening_of(self.options) == NONE:
                 message = (
                     'no session is open here, and `session.open` is "none"; call agent/session/open'
@@ -204,26 +201,26 @@ class Front:
         Raises:
             RpcError: It cannot be opened.
         """
+        folder = root or self.root()
+        settings = await self.editor.configuration.settings(settings_of(self.options))
         try:
-            hosted = await self.host.open(
-                root or self.root(), asked=asked, settings=settings_of(self.options), front=self
-            )
+            hosted = await self.host.open(folder, asked=asked, settings=settings, front=self)
         except TillerError as error:
             raise rpc_error(error) from error
-        self._has.hosted = hosted
+        self.has.hosted = hosted
         return hosted
 
     async def release(self, session: str | None) -> None:
         """Close a session, the one of this connection unless it is named."""
-        bound = self._has.hosted
+        bound = self.has.hosted
         which = session or (bound.session.id if bound is not None else None)
         if which is not None:
             await self.host.release(SessionId(which))
 
     def forget(self, hosted: Hosted) -> None:
         """Take note that a session was closed: the next request opens another."""
-        if self._has.hosted is hosted:
-            self._has.hosted = None
+        if self.has.hosted is hosted:
+            self.has.hosted = None
 
     def root(self) -> Path:
         """Give the folder that the client opened first.
@@ -238,8 +235,8 @@ class Front:
 
     def holds(self, hosted: Hosted) -> bool:
         """Tell whether a session is the one of this connection, or is listened to here."""
-        heard = (self._has.heard.get(token) is hosted for token in self.subscriptions)
-        return self._has.hosted is hosted or any(heard)
+        heard = (self.has.heard.get(token) is hosted for token in self.subscriptions)
+        return self.has.hosted is hosted or any(heard)
 
     def subscribe(
         self,
@@ -264,10 +261,10 @@ class Front:
             picture=lambda: self.snapshot(hosted),
         )
         self.subscriptions[token] = subscription
-        self._has.heard = {
-            one: self._has.heard[one] for one in self.subscriptions if one in self._has.heard
+        self.has.heard = {
+            one: self.has.heard[one] for one in self.subscriptions if one in self.has.heard
         }
-        self._has.heard[token] = hosted
+        self.has.heard[token] = hosted
         return subscription
 
     async def show_runs(self, hosted: Hosted) -> None:
@@ -275,12 +272,12 @@ class Front:
         is_simple = is_plain(self.connection.client_params, self.options)
         otherwise = OnlyTheEnd(self.connection) if is_simple else None
         reader = hosted.session.subscribe()
-        self._has.readers.append(reader)
+        self.has.readers.append(reader)
         async for stamped in reader:
             if not isinstance(stamped.event, RunStarted) or self.subscriptions:
                 continue
             run = stamped.event.run
-            if run not in self._has.otherwise:
+            if run not in self.has.otherwise:
                 await show_run(
                     self.connection, hosted.session, run, reader=reader, otherwise=otherwise
                 )
@@ -288,11 +285,11 @@ class Front:
     @contextmanager
     def waits_for(self, run: RunId) -> Generator[None, None, None]:
         """Say that a request of this client waits for a run and shows it in its own way."""
-        self._has.otherwise.add(run)
+        self.has.otherwise.add(run)
         try:
             yield
         finally:
-            self._has.otherwise.discard(run)
+            self.has.otherwise.discard(run)
 
     async def flush(self) -> None:
         """Send what was told so far before the answer that comes next."""
@@ -301,23 +298,27 @@ class Front:
 
     def snapshot(self, hosted: Hosted) -> dict[str, JsonValue]:
         """Give the picture of a session as this client gets it."""
+        info = hosted.session.info
+        seen = info.snapshot()
+        run = None if seen.run is None else str(seen.run.run)
         return pictures.snapshot(
-            hosted.session.info.snapshot(),
+            seen,
             epoch=hosted.epoch,
             roots=hosted.roots,
             clients=hosted.clients,
+            cursor=cursor_before(info.entries, run) if info.is_stored else None,
         )
 
     async def detach(self) -> None:
         """The client has left: its subscriptions end, its sessions and their runs go on."""
         for subscription in self.subscriptions.values():
             subscription.close()
-        for reader in self._has.readers:
+        for reader in self.has.readers:
             reader.close()
         self.review.close()
         self.dialogs.close()
-        if self._has.chat is not None:
-            self._has.chat.close()
+        if self.has.chat is not None:
+            self.has.chat.close()
         self.host.detach(self)
 
 

@@ -5,20 +5,22 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-import anyio
 from anyio import to_thread
 
 from agent_core.changes.following import FileNow
 from agent_core.changes.hunks import Hunk
-from agent_core.events import ChangesUpdated, Reader, RunEnded
+from agent_core.events import ChangesUpdated, RunEnded
 from agent_core.kernel import JsonValue, SessionId
 from agent_core.session import AgentSession
 from server.lsp.client_options import is_plain
 from server.lsp.codec import as_array, as_object
+from server.lsp.diagnostics_told import DiagnosticsTold
 from server.lsp.documents import Document, Mirror
+from server.lsp.following import Following
 from server.lsp.protocol import Connection
 from server.lsp.wire import AgentOptions
 
@@ -83,45 +85,34 @@ class _Shown:
 class Hints:
     """Keeps the hints of one editor as the hunks that wait in its open documents."""
 
-    def __init__(self, connection: Connection, mirror: Mirror, options: AgentOptions) -> None:
-        self._connection = connection
+    def __init__(
+        self,
+        connection: Connection,
+        mirror: Mirror,
+        options: AgentOptions,
+        *,
+        told: DiagnosticsTold,
+    ) -> None:
+        self._diagnostics = told
         self._mirror = mirror
         self.is_wanted: Final = wants_hints(connection.client_params, options)
         """Whether this editor is shown hints."""
-        self._takes: Final = _takes(connection.client_params)
         self._shown = _Shown()
-        self._readers: list[Reader] = []
+        self._following = Following(ChangesUpdated, RunEnded, pause_s=PAUSE_S)
 
     def close(self) -> None:
         """Stop following; the editor has left."""
-        for reader in self._readers:
-            reader.close()
+        self._following.close()
 
     async def follow(self, hosted: Hosted) -> None:
         """Draw the hints of a session whenever it or a document changes, until either is over."""
         if not self.is_wanted:
             return
         session = hosted.session
-        reader = session.subscribe()
-        self._readers.append(reader)
         news = asyncio.Event()
         news.set()
         with self._mirror.watch_all(lambda _: news.set()):
-            async with anyio.create_task_group() as group:
-
-                async def draw() -> None:
-                    while True:
-                        await news.wait()
-                        await asyncio.sleep(PAUSE_S)
-                        news.clear()
-                        await self._draw(session)
-
-                group.start_soon(draw)
-                async for stamped in reader:
-                    if isinstance(stamped.event, ChangesUpdated | RunEnded):
-                        news.set()
-                group.cancel_scope.cancel()
-        self._readers.remove(reader)
+            await self._following.follow(session, partial(self._draw, session), news=news)
         with suppress(ConnectionError):
             self._forget(session.id)
 
@@ -193,20 +184,9 @@ class Hints:
         self._publish(uri, version, hints)
 
     def _publish(self, uri: str, version: int | None, hints: Sequence[Hint]) -> None:
-        with_data = "dataSupport" in self._takes
+        with_data = "dataSupport" in self._diagnostics.takes
         shown = [one.diagnostic(with_data=with_data) for one in hints]
-        told: dict[str, Any] = {"uri": uri, "diagnostics": shown}
-        if version is not None and "versionSupport" in self._takes:
-            told["version"] = version
-        _ = self._connection.notify("textDocument/publishDiagnostics", told)
-
-
-def _takes(params: object) -> frozenset[str]:
-    """Name what an editor takes beside the plain diagnostics of old."""
-    known: object = params
-    for name in ("capabilities", "textDocument", "publishDiagnostics"):
-        known = (as_object(known) or {}).get(name)
-    return frozenset(name for name, has in (as_object(known) or {}).items() if has is True)
+        self._diagnostics.tell(uri, shown, by="hints", version=version)
 
 
 def wants_hints(params: object, options: AgentOptions) -> bool:

@@ -29,6 +29,8 @@ from agent_core.transcript import (
 )
 
 Item = dict[str, JsonValue]
+END = "end"
+"""The cursor behind the newest item."""
 SHOWN_CHARS = 16_384
 """How much of one text is given unless all of it is asked for."""
 CUT = '\n[… {left} more characters; read the item with part "full" or a range]'
@@ -42,11 +44,19 @@ class Placed:
     item: Item
 
 
-def items(entries: Sequence[AnyEntry]) -> Iterator[Placed]:
-    """Give the items of entries that follow one another on a branch."""
+def items(
+    entries: Sequence[AnyEntry], *, branch: Sequence[AnyEntry] | None = None
+) -> Iterator[Placed]:
+    """Give the items of entries that follow one another.
+
+    Args:
+        entries: What is read.
+        branch: The branch of which that is a part; None: it is the whole branch.
+    """
     results = _results(entries)
+    newest = _newest_run(branch or entries)
     for entry in entries:
-        for item in _items(entry, results):
+        for item in _items(entry, results, newest=newest):
             yield Placed(entry=entry.id, item={**item, "at": rfc3339(entry.at_ms)})
 
 
@@ -65,6 +75,20 @@ def of_run(entries: Sequence[AnyEntry], run: str) -> Sequence[AnyEntry]:
             case _:
                 pass
     return () if begun is None else entries[_words_before(entries, begun) :]
+
+
+def cursor_before(entries: Sequence[AnyEntry], run: str | None) -> str | None:
+    """Give the cursor from which the past of a snapshot is read backwards; None: there is none.
+
+    Args:
+        entries: The present branch.
+        run: The run that goes on, whose items the snapshot has itself.
+    """
+    if not entries:
+        return None
+    own = () if run is None else of_run(entries, run)
+    first = next(items(own), None)
+    return END if first is None else str(first.item["item"])
 
 
 def shortened(item: Item, *, part: str | None) -> Item:
@@ -104,7 +128,12 @@ def _words_before(entries: Sequence[AnyEntry], place: int) -> int:
             return place
 
 
-def _items(entry: AnyEntry, results: Mapping[tuple[str, str], ToolResultMessage]) -> Iterator[Item]:
+def _items(
+    entry: AnyEntry,
+    results: Mapping[tuple[str, str], ToolResultMessage],
+    *,
+    newest: str | None,
+) -> Iterator[Item]:
     match entry:
         case MessageEntry(message=UserMessage(content=content)):
             yield _message(entry.id, "user", [block(part) for part in content])
@@ -121,10 +150,32 @@ def _items(entry: AnyEntry, results: Mapping[tuple[str, str], ToolResultMessage]
                 "summary": entry.summary,
                 "tokensBefore": entry.tokens_before,
             }
+        case CustomEntry(
+            custom_type="tiller.run", data={"run": str(run), "status": str(status), **more}
+        ) if status not in {"started", "completed"}:
+            # A run that failed or lost its process can be gone on with; each later one leaves that behind.
+            resumable = run == newest and (status == "failed" or more.get("resumable") is True)
+            yield {
+                "item": entry.id,
+                "kind": "end",
+                "run": run,
+                "status": status,
+                "resumable": resumable,
+            }
         case BranchSummaryEntry():
             yield {"item": entry.id, "kind": "summary", "summary": entry.summary}
         case _:
             return
+
+
+def _newest_run(entries: Sequence[AnyEntry]) -> str | None:
+    for entry in reversed(entries):
+        match entry:
+            case CustomEntry(custom_type="tiller.run", data={"run": str(run)}):
+                return run
+            case _:
+                pass
+    return None
 
 
 def _message(entry: str, role: str, content: list[JsonValue]) -> Item:
@@ -164,7 +215,7 @@ def _call(item: str, call: ToolCall, result: ToolResultMessage | None) -> Item:
         return out
     return {
         **out,
-        "status": "error" if result.is_error else "ok",
+        "status": result.unfinished or ("error" if result.is_error else "ok"),
         "content": [block(part) for part in result.content],
         "details": result.details,
     }

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -18,12 +19,14 @@ from agent_core.kernel.errors import SessionClosed
 from agent_core.kernel.redaction import Redactor
 from agent_core.providers.http import HttpPool
 from agent_core.resources.paths import AppPaths
+from agent_core.resources.watching import FolderWatches
 from agent_core.session import AgentSession
 from agent_core.tools.builtin.diagnostics import DiagnosticsTool
 from agent_core.workspace import Files
 from agent_core.workspace.adapters.path_locks import PathLocks
 from agent_core.workspace.sandbox import Prober
 from server.lsp.edits import EditorFiles
+from server.lsp.extension_views import shows
 from server.lsp.hosted import Hosted, Kept, show
 from server.lsp.problems import EditorProblems
 from server.lsp.replay_open import keep_events
@@ -69,6 +72,7 @@ class _Shared:
     redactor: Redactor
     locks: PathLocks = field(default_factory=PathLocks)
     prober: Prober = field(default_factory=Prober)
+    watches: FolderWatches = field(default_factory=FolderWatches)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +176,7 @@ class Holding:
         request = SessionRequest(
             workspace=wanted.root,
             session=which,
+            watches=self._shared.watches,
             env=SpeakersEnvironment(wanted.env),
             paths=self._paths,
             pool=self._shared.pool,
@@ -244,7 +249,7 @@ class Holding:
             environment=environment,
             events=events,
             added=request.added,
-            kept=Kept(opened_ms=self._clock.now_ms()),
+            kept=Kept(opened_ms=self._clock.now_ms(), said=request.settings.get("editor", {})),
         )
         files = overlay.files
         files.session = session.id
@@ -254,6 +259,7 @@ class Holding:
         files.edits.proposals.tell = hosted.tell_proposal
         files.contended = hosted.tell_contention
         files.edits.landed.tell = hosted.tell_edit
+        request.showing.shows = partial(shows, hosted)
         overlay.barrier.ask_through(
             session.questions.ask, run=lambda: session.info.snapshot().activity.run
         )

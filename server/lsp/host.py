@@ -12,15 +12,15 @@ from agent_core.assembly.models import load_models
 from agent_core.kernel import Clock, JsonValue, SessionId, SystemClock
 from agent_core.kernel.errors import SessionNotFound, WorkspaceMissing
 from agent_core.kernel.redaction import Redactor
-from agent_core.providers import ModelFacts
 from agent_core.providers.registry import ModelRegistry
 from agent_core.resources.paths import app_paths
 from agent_core.workspace.adapters.path_locks import PathLocks
 from server.lsp.bindings import FILE, Bindings
 from server.lsp.choice import LATEST, NEW, candidates
-from server.lsp.client_options import ends_sessions, opening_of
+from server.lsp.client_options import ends_sessions, opening_of, settings_of
 from server.lsp.config import ServerConfig
 from server.lsp.documents import Mirror
+from server.lsp.extension_views import tell
 from server.lsp.folders import Folders, canonical
 from server.lsp.front import Front
 from server.lsp.holding import Holding, Opener, Wanted
@@ -61,7 +61,7 @@ class Host:
         self._bindings = Bindings(paths.data / FILE)
         self._turns = PathLocks()
         self.signing_in = SigningIn(
-            paths.auth, clock=self._clock, redactor=self.redactor, registry=self._registry
+            paths.auth, clock=self._clock, redactor=self.redactor, registry=self.registry
         )
 
     async def run(self) -> None:
@@ -84,14 +84,16 @@ class Host:
         connection.outbox.hide(self.redactor)
         return Front(connection, mirror, folders, host=self, origin=origin)
 
-    async def accounts(self, env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-        """Give the providers there are, and whether each can be asked; never a key."""
-        registry = await self._registry(env)
-        return tuple((one.id, registry.auth(one.id)) for one in registry.providers())
-
-    async def models(self, env: Mapping[str, str]) -> tuple[ModelFacts, ...]:
-        """Give every model whose API is spoken."""
-        return (await self._registry(env)).models()
+    async def registry(self, env: Mapping[str, str]) -> ModelRegistry:
+        """Give every model there is, and whether its provider can be asked."""
+        models = await load_models(
+            paths=app_paths(self._config.env),
+            env=env,
+            clock=self._clock,
+            pool=self._holding.pool,
+            redactor=self.redactor,
+        )
+        return models.registry
 
     async def library(self) -> SessionLibrary:
         """Give the stored sessions; their index is brought up to date when they are first asked for.
@@ -150,6 +152,8 @@ class Host:
             )
             # Nothing waits in between: it cannot be unloaded before it has its client.
             is_new = hosted.attach(front)
+            if is_new and _speaks_for_all(hosted, front):
+                await hosted.configure(settings)
         await hosted.follow_roots()
         if client:
             await self._bindings.bind(client, folder, hosted.session.id)
@@ -173,6 +177,15 @@ class Host:
         for hosted in self.sessions():
             if front in hosted.fronts:
                 await hosted.follow_roots()
+
+    async def configure(self, front: Front, params: Mapping[str, JsonValue]) -> None:
+        """Take note that a client's settings have changed; in force in its sessions from the next run."""
+        configuration = front.editor.configuration
+        await configuration.changed(params)
+        settings = await configuration.settings(settings_of(front.options))
+        for hosted in self.sessions():
+            if front in hosted.fronts:
+                await hosted.configure(settings)
 
     async def _first_of(self, names: Sequence[str], bound: str | None, wanted: Wanted) -> Hosted:
         for name in names:
@@ -212,6 +225,7 @@ class Host:
             # Now that this client's documents are known.
             self._holding.start(hosted.session.changes.take_up, what="what was left to reject")
             self._holding.start(lambda: front.show_runs(hosted), what="the progress of runs")
+            self._holding.start(lambda: tell(front, hosted), what="what extensions tell")
             self._holding.start(
                 lambda: front.dialogs.follow(
                     hosted.session,
@@ -233,16 +247,6 @@ class Host:
                 _log.info("A session is unloaded: nobody has used it for %g s.", limit_s)
                 self._holding.let_go(hosted)
 
-    async def _registry(self, env: Mapping[str, str]) -> ModelRegistry:
-        models = await load_models(
-            paths=app_paths(self._config.env),
-            env=env,
-            clock=self._clock,
-            pool=self._holding.pool,
-            redactor=self.redactor,
-        )
-        return models.registry
-
 
 def _folder(root: Path) -> Path:
     try:
@@ -254,3 +258,10 @@ def _folder(root: Path) -> Path:
         message = f"the workspace {str(root)!r} is not a folder; open one that exists"
         raise WorkspaceMissing(message)
     return real
+
+
+def _speaks_for_all(hosted: Hosted, front: Front) -> bool:
+    """Tell whether a session has no other client; a window's former connection, not gone yet, is none."""
+    client = front.options.client_id
+    others = (one for one in hosted.fronts if one is not front)
+    return all(client is not None and one.options.client_id == client for one in others)

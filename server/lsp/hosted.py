@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from agent_core.events import (
     SessionTrust,
     WorkspaceRoot,
 )
+from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import DocumentContention, TillerError
 from agent_core.session import AgentSession
 from agent_core.session.user_edits import UserEdit
@@ -43,6 +44,8 @@ class Kept:
 
     opened_ms: int
     """When it was opened, in Unix milliseconds."""
+    said: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    """What an editor's configuration says, as it is in force."""
     used_s: float = -math.inf
     """When it was last seen in use, in seconds of the host's clock."""
     contended_s: dict[Path, float] = field(default_factory=dict[Path, float])
@@ -117,6 +120,12 @@ class Hosted:
         self.files.attach(front.editor)
         self._tell_clients()
         return True
+
+    async def configure(self, settings: Mapping[str, JsonValue]) -> None:
+        """Let an editor's configuration count, in force from the next run."""
+        if settings != self.kept.said:
+            self.kept.said = dict(settings)
+            await self.session.resources.configure(self.kept.said)
 
     def detach(self, front: Front) -> bool:
         """Let a client go and tell the others; no when it was not attached."""

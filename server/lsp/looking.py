@@ -28,10 +28,19 @@ def beside(
     """
     attention = front.editor.attention
     seen = context or attention.latest
-    if seen is None:
+    if seen is None or _is_command(hosted, content):
         return content, None
     words = context_words(seen, roots=[one.folder for one in hosted.roots])
     news = attention.news_for(hosted.session.id, words)
     if news is None:
         return content, None
     return (*content, TextBlock(text=fenced(TAG, None, f"{HEAD}\n{news}"))), news
+
+
+def _is_command(hosted: Any, content: Sequence[Block]) -> bool:
+    """Tell whether words run a command, which takes nothing beside them."""
+    match content:
+        case [TextBlock(text=text)]:
+            return bool(hosted.session.resources.runs(text))
+        case _:
+            return False

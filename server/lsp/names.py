@@ -28,6 +28,7 @@ METHODS: Final[Mapping[str, str]] = {
     "agent/run/retry": "run_retry",
     "agent/compact": "compact",
     "agent/bash": "bash",
+    "agent/review": "review",
     "agent/checkpoint/list": "checkpoint_list",
     "agent/checkpoint/preview": "checkpoint_preview",
     "agent/checkpoint/restore": "checkpoint_restore",
@@ -39,6 +40,12 @@ METHODS: Final[Mapping[str, str]] = {
     "agent/model/list": "model_list",
     "agent/model/cycle": "model_cycle",
     "agent/thinking/cycle": "thinking_cycle",
+    "agent/command/list": "command_list",
+    "agent/command/complete": "command_complete",
+    "agent/resources/reload": "resources_reload",
+    "agent/extension/list": "extension_list",
+    "agent/extension/press": "extension_press",
+    "agent/extension/render": "extension_render",
     "agent/status": "status",
 }
 
@@ -147,6 +154,11 @@ EVENTS: Final[tuple[str, ...]] = (
     "notice",
     "error",
     "extension.error",
+    "ui.notify",
+    "ui.status",
+    "ui.widget",
+    "ui.title",
+    "ui.editorText",
 )
 """What this server can send; a test holds it against the core's own table."""
 

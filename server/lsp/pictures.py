@@ -15,7 +15,7 @@ from agent_core.events import (
     ToolStarted,
     WorkspaceRoot,
 )
-from agent_core.events.codec import block, cost, encode, permission, queue_item, usage, value
+from agent_core.events.codec import NAMES, block, cost, encode, permission, queue_item, usage, value
 from agent_core.kernel import JsonValue, rfc3339
 from agent_core.kernel.json import as_object
 from agent_core.messages import Text
@@ -55,8 +55,9 @@ def snapshot(
     epoch: str,
     roots: Sequence[WorkspaceRoot],
     clients: Sequence[Attendant],
+    cursor: str | None,
 ) -> dict[str, JsonValue]:
-    """Give the picture that a client starts from."""
+    """Give the picture that a client starts from; `cursor` is where its past is read from."""
     out: dict[str, JsonValue] = {
         "session": one.session,
         "epoch": epoch,
@@ -72,7 +73,7 @@ def snapshot(
         "changes": counts(one.changes),
         "checkpoints": {"count": len(one.checkpoints)},
         "clients": [value(one) for one in clients],
-        "history": {"cursor": str(one.seq)},
+        "history": {"cursor": cursor},
     }
     if one.activity != Activities():
         out["activity"] = _activity(one.activity)
@@ -80,6 +81,11 @@ def snapshot(
         out["checkpoints"] = {"count": len(one.checkpoints), "latest": one.checkpoints[-1]}
     if one.paused:
         out["paused"] = True
+    if one.views:
+        out["views"] = [
+            {"type": NAMES[type(view)], "extension": view.extension, "view": view.view}
+            for view in one.views
+        ]
     if one.title is not None:
         out["title"] = one.title
     if one.run is not None:
@@ -183,6 +189,7 @@ def _uri_of(subject: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         "cwd": subject.get("cwd"),
         "uri": subject.get("path"),
         "folder": subject.get("folder"),
+        "source": subject.get("source"),
     }
     return {name: Path(at).as_uri() for name, at in places.items() if isinstance(at, str)}
 

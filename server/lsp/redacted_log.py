@@ -16,7 +16,7 @@ class Cleaner(Protocol):
 
 
 class RedactedLog(logging.Formatter):
-    """Writes records as another formatter does, tracebacks included, and takes the secrets out of what it wrote."""
+    """Writes records as another formatter does, tracebacks included, without secrets and with nothing hidden."""
 
     def __init__(self, inner: logging.Formatter, redactor: Cleaner) -> None:
         super().__init__()
@@ -30,7 +30,10 @@ class RedactedLog(logging.Formatter):
             line = self.inner.format(record)
         except Exception:  # noqa: BLE001 - a wrong log call must not stop what it tells of
             line = f"(a log line that cannot be put together, of {record.name})"
-        return self._redactor.text(line)
+        from agent_core.kernel.visible import readable  # noqa: PLC0415 - loaded with the first record, as below
+
+        # Tracebacks hold what others wrote, which may be orders to the terminal that shows the log.
+        return readable(self._redactor.text(line))
 
 
 class EarlyLog(logging.Formatter):

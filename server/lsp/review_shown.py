@@ -6,7 +6,9 @@ from agent_core.events import Reader, RunEnded
 from agent_core.kernel import JsonValue, RunId
 from agent_core.kernel.redaction import Redactor
 from server.lsp.change_pictures import change_set
+from server.lsp.diagnostics_told import DiagnosticsTold
 from server.lsp.editor import Editor
+from server.lsp.findings_shown import FindingsShown
 from server.lsp.hints import Hints, Hosted
 from server.lsp.plain.diff_document import DiffDocument
 from server.lsp.plain.refreshing import LensRefresh
@@ -28,8 +30,11 @@ class ReviewShown:
         self._connection = connection
         self._editor = editor
         self._redactor = redactor
-        self.hints = Hints(connection, editor.mirror, options)
+        told = DiagnosticsTold(connection)
+        self.hints = Hints(connection, editor.mirror, options, told=told)
         """What is shown beside the text."""
+        self.findings = FindingsShown(editor.mirror, told=told)
+        """What a review found."""
         self.diff = DiffDocument(connection, editor, redactor=redactor)
         """All of it in one document."""
         self._lenses = LensRefresh(connection, options)
@@ -38,6 +43,7 @@ class ReviewShown:
     def close(self) -> None:
         """Stop; the client has left."""
         self.hints.close()
+        self.findings.close()
         self.diff.close()
         self._lenses.close()
         for reader in self._readers:

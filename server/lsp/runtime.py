@@ -18,6 +18,12 @@ from server.lsp.origin import Origin
 from server.lsp.rpc import INTERNAL_ERROR, RpcError
 
 FEATURES: Final = "server.lsp.features"
+FOR_REQUESTS: Final = (
+    "httpx_exchange",
+    "adapters.anthropic_messages",
+    "adapters.openai_completions",
+    "adapters.openai_responses",
+)
 NOT_LOADED: Final = "the agent could not be loaded; the server's log says why. Install tillerd anew"
 
 _log = logging.getLogger(__name__)
@@ -129,6 +135,7 @@ def _import(methods: Mapping[str, str]) -> ModuleType:
         importlib.import_module(f"{FEATURES}.{name}")
     importlib.import_module("server.lsp.features.commands")
     host = importlib.import_module("server.lsp.host")
-    # The first request to a provider would pay for it otherwise.
-    importlib.import_module("agent_core.providers.httpx_exchange")
+    # The first request to a provider would pay for it otherwise, on the loop's own thread.
+    for name in FOR_REQUESTS:
+        importlib.import_module(f"agent_core.providers.{name}")
     return host

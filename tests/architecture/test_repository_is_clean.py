@@ -13,7 +13,10 @@ from tests.support.shared import ROOT
 from tests.support.sources import text_files
 
 # "path" → why the finding there is none, in a sentence.
-WAIVERS: Mapping[str, str] = {}
+WAIVERS: Mapping[str, str] = {
+    "agent_core/decisions/0050-the-extension-installs-its-server-into-an-environment-of-its-own.md": "tells of the next one",
+    "vscode-client/src/host/server/install.ts": "installs from the wheels that the extension brings along, and from nowhere else",
+}
 
 # A name in brackets keeps a pattern from finding itself here.
 UNWANTED: Mapping[str, re.Pattern[str]] = {

@@ -28,11 +28,13 @@ STARTING: Mapping[str, str] = {
     "server/cli/trace_record.py": "the server that the user names, to listen in",
     "server/cli/trace_replay.py": "our own server, or the one that the user names",
     "server/daemon/starting.py": "our own daemon",
+    "server/review/git.py": "git, for a review",
 }
 # "path: line of code" → why it is no git that could be talked into something.
 WITH_GIT: Mapping[str, str] = {
     "agent_core/changes/adapters/git_objects.py: ('git'": "`cat-file` reads objects and starts nothing",
     "agent_core/changes/committed.py: ('git'": "`rev-list`, `ls-tree` and `rev-parse` read objects and start nothing",
+    "server/review/git.py: ['git', *HARMLESS": "no hook, filter, monitor or external diff of the repository is started; tests hold it to that",
     "server/cli/doctor_checks.py: _program('git'": "`git --version` opens no repository",
 }
 

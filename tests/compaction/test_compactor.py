@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import anyio
 import pytest
@@ -14,7 +15,14 @@ from agent_core.compaction import (
     estimate_text,
     prepare,
 )
-from agent_core.hooks import Compacting, CompactionCancelled, CompactionOutcome, GoOn, SummaryGiven
+from agent_core.hooks import (
+    Compacting,
+    CompactionCancelled,
+    CompactionOutcome,
+    GoOn,
+    Input,
+    SummaryGiven,
+)
 from agent_core.kernel import EntryId
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import CompactionSummaryMessage, Text, Usage, UserMessage, text_of
@@ -60,11 +68,14 @@ PREPARED = CompactionPreparation(
 class Hooks:
     def __init__(self, outcome: CompactionOutcome | None = None) -> None:
         self._outcome = outcome or GoOn()
-        self.asked: list[Compacting] = []
+        self.asked: list[Input[Any]] = []
 
-    async def compacting(self, compacting: Compacting, /) -> CompactionOutcome:
-        self.asked.append(compacting)
+    async def ask(self, value: Input[Any], /) -> Any:
+        self.asked.append(value)
         return self._outcome
+
+    def listens(self, point: type[Input[Any]], /) -> bool:
+        return True
 
 
 async def test_the_summary_comes_with_the_files_and_what_it_cost() -> None:

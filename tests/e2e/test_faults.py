@@ -14,6 +14,7 @@ from tests.support.lsp_connection import ClientError
 from tests.support.lsp_profiles import PANEL
 from tests.support.server import Ground, prompt, says
 from tests.support.session_files import checked_entries, read_entries, runs, said
+from tests.support.sizes import paired
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
 
@@ -28,6 +29,7 @@ FAULTS: dict[str, dict[str, Any]] = {
     "overloaded": {"status": 503},
     "rate-limited": {"status": 429, "headers": {"retry-after": "0"}},
 }
+APIS = ("openai-completions", "anthropic-messages")
 RETRY = {"maxRetries": 2, "baseDelayMs": 20}
 BIG = "big " * 5000
 HEADROOM = 4096
@@ -47,8 +49,7 @@ async def ended(stream: Subscription, run: str) -> dict[str, Any]:
     return end
 
 
-@pytest.mark.parametrize("api", ["openai-completions", "anthropic-messages"])
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(("fault", "api"), paired([*FAULTS], APIS))
 async def test_a_broken_stream_is_tried_again_and_told(
     ground: Ground, fault: str, api: str
 ) -> None:
@@ -70,8 +71,7 @@ async def test_a_broken_stream_is_tried_again_and_told(
     checked_entries(*ground.sessions())
 
 
-@pytest.mark.parametrize("api", ["openai-completions", "anthropic-messages"])
-@pytest.mark.parametrize("fault", ["cut", "eof", "stall", "malformed"])
+@pytest.mark.parametrize(("fault", "api"), paired(["cut", "eof", "stall", "malformed"], APIS[::-1]))
 async def test_a_stream_that_breaks_every_time_fails_the_run_truthfully_and_the_session_goes_on(
     ground: Ground, fault: str, api: str
 ) -> None:

@@ -22,10 +22,11 @@ pytestmark = [
     pytest.mark.timeout(at_size(ci=180, campaign=1800)),
 ]
 
-KILLS = at_size(ci=6, campaign=30)
+KILLS = at_size(ci=3, campaign=30)
 EVENTS_OF_A_ROUND = 90
 """A kill falls somewhere among so many events: in words, between calls, while tools run."""
 JITTER_S = 0.03
+STEP_MS = at_size(ci=5, campaign=2)
 
 BUSY = {
     **calls(
@@ -87,7 +88,7 @@ async def test_a_session_survives_the_death_of_its_server(ground: Ground, seed: 
     )
 
 
-@pytest.mark.parametrize("after_ms", range(0, 2 * KILLS, 2))
+@pytest.mark.parametrize("after_ms", range(0, STEP_MS * KILLS, STEP_MS))
 async def test_a_prompt_that_was_never_acknowledged_is_there_as_a_whole_or_not_at_all(
     ground: Ground, after_ms: int
 ) -> None:

@@ -12,6 +12,7 @@ from tests.support.lsp_profiles import HELIX, PANEL, Profile
 from tests.support.processes import processes_with, wait_gone
 from tests.support.server import Ground, calls, prompt
 from tests.support.session_files import checked_entries, messages, runs
+from tests.support.sizes import paired
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]
 
@@ -41,8 +42,11 @@ async def _ends_it(client: RawClient) -> None:
     [(_says_goodbye, 0), (_just_exits, 1), (_hangs_up, 0), (_ends_it, 143)],
     ids=["shutdown-exit", "exit", "eof", "sigterm"],
 )
-@pytest.mark.parametrize("profile", [HELIX, PANEL], ids=lambda one: one.name)
-@pytest.mark.parametrize("how", ["sends", "waits", "listens"])
+@pytest.mark.parametrize(
+    ("how", "profile"),
+    paired(["sends", "waits", "listens"], [HELIX, PANEL]),
+    ids=lambda one: getattr(one, "name", one),
+)
 async def test_a_client_that_leaves_in_mid_run_is_let_go_and_the_run_settled(
     ground: Ground,
     how: str,

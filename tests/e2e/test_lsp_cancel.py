@@ -84,6 +84,8 @@ async def test_one_call_is_stopped_with_its_processes_and_the_run_goes_on(ground
             "cancelled",
             True,
         )
+        stored = (await client.request("agent/session/read", {}))["items"]
+        assert [one["status"] for one in stored if one["kind"] == "tool"] == ["cancelled"]
         assert (await client.request("agent/run/cancel", asked))["status"] == "alreadyEnded"
 
 

@@ -216,6 +216,8 @@ async def test_a_command_is_refused_with_the_words_how_to_allow_it(ground: Groun
         await client.request("agent/prompt", prompt("go", wait=True))
         tool = stream.of("tool.ended")[0]
         assert tool["status"] == "blocked"
+        stored = (await client.request("agent/session/read", {}))["items"]
+        assert [one["status"] for one in stored if one["kind"] == "tool"] == ["blocked"]
         assert '"mode": "yolo"' in tool["content"][0]["text"]
         assert not (ground.root / "x").exists()
 

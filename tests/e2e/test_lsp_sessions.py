@@ -72,6 +72,28 @@ async def test_what_was_said_is_read_page_by_page(ground: Ground) -> None:
             await client.request("agent/session/read", {"before": "x"})
 
 
+async def test_the_past_of_a_snapshot_ends_where_its_run_begins(ground: Ground) -> None:
+    ground.provider.script([says("first answer"), calls(("bash", {"command": "sleep 30"}))])
+    async with ground.client(PANEL) as client:
+        await say(client, "first words")
+        idle = await client.request("agent/session/open", {})
+        past = {"session": idle["session"], "before": idle["history"]["cursor"]}
+        whole = await client.request("agent/session/read", past)
+        assert [one["content"][0]["text"] for one in whole["items"]] == [
+            "first words",
+            "first answer",
+        ]
+        stream = client.subscribe()
+        await client.request("agent/prompt", prompt("second words"))
+        await stream.wait(type="tool.running")
+        running = await client.request("agent/session/open", {})
+        own = [one["content"] for one in running["run"]["items"] if one.get("role") == "user"]
+        assert own[0][0]["text"].startswith("second words")
+        past["before"] = running["history"]["cursor"]
+        assert (await client.request("agent/session/read", past))["items"] == whole["items"]
+        await client.request("agent/run/cancel", {})
+
+
 async def test_the_conversation_goes_on_from_an_earlier_entry(ground: Ground) -> None:
     ground.provider.script([says("one"), says("two"), says("other two")])
     async with ground.client(PANEL) as client:

@@ -16,6 +16,7 @@ from tests.support.lsp_profiles import EGLOT, HELIX, NEOVIM_0_11, VSCODE, Profil
 from tests.support.office import soon
 from tests.support.plain_windows import actions, command, messages, refusal
 from tests.support.server import Ground, calls, says
+from tests.support.sizes import paired
 from tests.support.windows import opened, serving
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
@@ -23,6 +24,25 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 Json = dict[str, Any]
 SHOW = "window/showMessageRequest"
 TEXT = "one\ntwo\nthree\n"
+WRONG: list[tuple[str, list[Any], str]] = [
+    ("send", [{"words": "x"}], "tiller.send knows no 'words'; it takes `text`"),
+    ("send", [[1]], "tiller.send takes words, or {'text': …}, got [[1]]"),
+    ("new", ["x"], "tiller.new takes nothing behind it, got ['x']"),
+    ("trust", ["x"], "tiller.trust takes nothing behind it, got ['x']"),
+    ("status", [{}, {}], "tiller.status takes nothing behind it, got [{}, {}]"),
+    ("chat", ["now"], "tiller.chat takes nothing behind it, got ['now']"),
+    ("accept", ["x"], "the argument 'x' is no object"),
+    (
+        "reject",
+        [{"hunk": 3}],
+        "tiller.reject takes one object with `hunk`, `file` or `changeSet`, got {'hunk': 3}",
+    ),
+    ("rules", [{"remove": "no"}], "tiller.rules: no rule has the id 'no'"),
+    ("model", [7, {}], "tiller.model takes words, or {'model': …}, got [7, {}]"),
+    ("explain", ["a.py", "x"], "tiller.explain takes a path and lines from 1, got ['a.py', 'x']"),
+    ("review", [{"uri": "untitled:1"}], "tiller.review: 'untitled:1' is no file"),
+    ("fix", [{"line": 0}], "tiller.fix: lines 0 to 0 make no sense; they count from 1"),
+]  # fmt: skip
 
 
 def last_words(ground: Ground) -> str:
@@ -65,31 +85,14 @@ async def test_every_command_is_answered_without_arguments(ground: Ground, name:
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "sentence"),
-    [
-        ("send", [{"words": "x"}], "tiller.send knows no 'words'; it takes `text`"),
-        ("send", [[1]], "tiller.send takes words, or {'text': …}, got [[1]]"),
-        ("new", ["x"], "tiller.new takes nothing behind it, got ['x']"),
-        ("trust", ["x"], "tiller.trust takes nothing behind it, got ['x']"),
-        ("status", [{}, {}], "tiller.status takes nothing behind it, got [{}, {}]"),
-        ("chat", ["now"], "tiller.chat takes nothing behind it, got ['now']"),
-        ("accept", ["x"], "the argument 'x' is no object"),
-        (
-            "reject",
-            [{"hunk": 3}],
-            "tiller.reject takes one object with `hunk`, `file` or `changeSet`, got {'hunk': 3}",
-        ),
-        ("rules", [{"remove": "no"}], "tiller.rules: no rule has the id 'no'"),
-        ("model", [7, {}], "tiller.model takes words, or {'model': …}, got [7, {}]"),
-        ("explain", ["a.py", "x"], "tiller.explain takes a path and lines from 1, got ['a.py', 'x']"),
-        ("review", [{"uri": "untitled:1"}], "tiller.review: 'untitled:1' is no file"),
-        ("fix", [{"line": 0}], "tiller.fix: lines 0 to 0 make no sense; they count from 1"),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("profile", [HELIX, NEOVIM_0_11], ids=lambda one: one.name)
+    ("wrong", "profile"),
+    paired(WRONG, (HELIX, NEOVIM_0_11)),
+    ids=lambda one: getattr(one, "name", None) or one[0],
+)
 async def test_wrong_arguments_are_one_sentence_that_the_user_sees(
-    ground: Ground, profile: Profile, name: str, arguments: list[Any], sentence: str
+    ground: Ground, profile: Profile, wrong: tuple[str, list[Any], str]
 ) -> None:
+    name, arguments, sentence = wrong
     async with serving(ground) as windows, windows.window(profile) as client:
         assert await refusal(client, name, *arguments) == sentence
         # Neovim shows the error of an answer; Helix writes it to its log.

@@ -75,6 +75,11 @@ from agent_core.events import (
     ToolStarted,
     TurnEnded,
     TurnStarted,
+    UiEditorText,
+    UiNotify,
+    UiStatus,
+    UiTitle,
+    UiWidget,
     UsageReport,
     WorkspaceRoot,
 )
@@ -267,6 +272,11 @@ SAMPLES: tuple[Event, ...] = (
     Notice(level="warning", text="x"),
     ErrorRaised(run=None, error=FAILURE),
     ExtensionError(extension="h", event="context", error="boom"),
+    UiNotify(extension="h", view={"text": "x", "level": "info"}),
+    UiStatus(extension="h", view={"key": "k", "text": None}),
+    UiWidget(extension="h", view={"key": "k", "view": None, "placement": "aboveEditor"}),
+    UiTitle(extension="h", view={"text": "x"}),
+    UiEditorText(extension="h", view={"text": "x", "mode": "replace"}),
 )
 
 

@@ -7,18 +7,22 @@ import anyio
 import pytest
 
 from agent_core.hooks import (
+    POINTS,
     ArgumentsReplaced,
+    CommandBlocked,
+    CommandTyped,
     Compacting,
     CompactionCancelled,
     ContextBuilt,
     ContextReplaced,
     GoOn,
     Hook,
-    HookRunner,
     HookTable,
+    Input,
     InputHandled,
     InputReplaced,
     InputTyped,
+    Point,
     ResultReplaced,
     RunPrepared,
     RunPreparing,
@@ -29,8 +33,8 @@ from agent_core.hooks import (
 )
 from agent_core.kernel import ToolCallId
 from agent_core.messages import CustomMessage, UserMessage
-from tests.support.hook_functions import gives, hangs, raises, runner, text
-from tests.support.sessions import Bench
+from tests.support.hook_functions import gives, hangs, put, raises, runner, text
+from tests.support.hook_samples import SAMPLES
 
 
 def called(**arguments: str) -> ToolCalled:
@@ -58,32 +62,27 @@ def compacting() -> Compacting:
     )
 
 
-# How outcomes compose, asked directly.
-
-
 async def test_input_is_a_chain_and_later_hooks_see_the_new_words() -> None:
     seen: list[object] = []
     table = HookTable()
-    table.input.extend(
-        [
-            Hook("a", gives(InputReplaced(content=text("a")), seen=seen)),
-            Hook("b", gives(GoOn(), seen=seen)),
-            Hook("c", gives(InputReplaced(content=text("c")), seen=seen)),
-        ]
+    put(
+        table,
+        InputTyped,
+        Hook("a", gives(InputReplaced(content=text("a")), seen=seen)),
+        Hook("b", gives(GoOn(), seen=seen)),
+        Hook("c", gives(InputReplaced(content=text("c")), seen=seen)),
     )
     hooks, _ = runner(table)
-    assert await hooks.input_typed(InputTyped(content=text("typed"))) == InputReplaced(
-        content=text("c")
-    )
+    assert await hooks.ask(InputTyped(content=text("typed"))) == InputReplaced(content=text("c"))
     assert seen == [InputTyped(content=text(one)) for one in ("typed", "a", "a")]
 
 
 async def test_handled_input_stops_the_chain() -> None:
     seen: list[object] = []
     table = HookTable()
-    table.input.extend([Hook("a", gives(InputHandled())), Hook("b", gives(GoOn(), seen=seen))])
+    put(table, InputTyped, Hook("a", gives(InputHandled())), Hook("b", gives(GoOn(), seen=seen)))
     hooks, _ = runner(table)
-    assert await hooks.input_typed(InputTyped(content=text("x"))) == InputHandled()
+    assert await hooks.ask(InputTyped(content=text("x"))) == InputHandled()
     assert seen == []
 
 
@@ -94,17 +93,15 @@ async def test_before_agent_start_chains_the_prompt_and_collects_messages() -> N
         for words in ("one", "two")
     )
     table = HookTable()
-    table.before_agent_start.extend(
-        [
-            Hook("a", gives(RunPrepared(system="base+a", messages=(one,)), seen=seen)),
-            Hook("b", gives(RunPrepared(messages=(two,)), seen=seen)),
-            Hook("c", gives(GoOn(), seen=seen)),
-        ]
+    put(
+        table,
+        RunPreparing,
+        Hook("a", gives(RunPrepared(system="base+a", messages=(one,)), seen=seen)),
+        Hook("b", gives(RunPrepared(messages=(two,)), seen=seen)),
+        Hook("c", gives(GoOn(), seen=seen)),
     )
     hooks, _ = runner(table)
-    assert await hooks.run_preparing(preparing()) == RunPrepared(
-        system="base+a", messages=(one, two)
-    )
+    assert await hooks.ask(preparing()) == RunPrepared(system="base+a", messages=(one, two))
     assert [one.system for one in seen if isinstance(one, RunPreparing)] == [
         "base",
         "base+a",
@@ -115,13 +112,13 @@ async def test_before_agent_start_chains_the_prompt_and_collects_messages() -> N
 async def test_context_is_a_chain() -> None:
     first, second = (UserMessage(content=text(words), at_ms=0) for words in ("1", "2"))
 
-    async def add(built: ContextBuilt) -> ContextReplaced:
+    async def add(built: ContextBuilt, _: object) -> ContextReplaced:
         return ContextReplaced(messages=(*built.messages, second))
 
     table = HookTable()
-    table.context.extend([Hook("a", add), Hook("b", gives(GoOn())), Hook("c", add)])
+    put(table, ContextBuilt, Hook("a", add), Hook("b", gives(GoOn())), Hook("c", add))
     hooks, _ = runner(table)
-    assert await hooks.context_built(ContextBuilt(messages=(first,))) == ContextBuilt(
+    assert await hooks.ask(ContextBuilt(messages=(first,))) == ContextReplaced(
         messages=(first, second, second)
     )
 
@@ -129,88 +126,88 @@ async def test_context_is_a_chain() -> None:
 async def test_tool_call_chains_arguments_and_the_first_block_stops() -> None:
     seen: list[object] = []
     table = HookTable()
-    table.tool_call.extend(
-        [
-            Hook("a", gives(ArgumentsReplaced(arguments={"command": "ls"}))),
-            Hook("b", gives(ToolBlocked(reason="no"), seen=seen)),
-            Hook("c", gives(GoOn(), seen=seen)),
-        ]
+    put(
+        table,
+        ToolCalled,
+        Hook("a", gives(ArgumentsReplaced(arguments={"command": "ls"}))),
+        Hook("b", gives(ToolBlocked(reason="no"), seen=seen)),
+        Hook("c", gives(GoOn(), seen=seen)),
     )
     hooks, _ = runner(table)
-    assert await hooks.tool_called(called(command="rm")) == ToolBlocked(reason="no")
+    assert await hooks.ask(called(command="rm")) == ToolBlocked(reason="no")
     assert seen == [called(command="ls")]
-    del table.tool_call[1]
-    assert await hooks.tool_called(called(command="rm")) == ArgumentsReplaced(
-        arguments={"command": "ls"}
-    )
+    table.remove("b")
+    assert await hooks.ask(called(command="rm")) == ArgumentsReplaced(arguments={"command": "ls"})
 
 
 async def test_tool_result_is_a_chain_part_by_part() -> None:
     table = HookTable()
-    table.tool_result.extend(
-        [
-            Hook("a", gives(ResultReplaced(content=text("new")))),
-            Hook("b", gives(ResultReplaced(details={"exit_code": 1}))),
-            Hook("c", gives(ResultReplaced(is_error=True))),
-        ]
+    put(
+        table,
+        ToolReturned,
+        Hook("a", gives(ResultReplaced(content=text("new")))),
+        Hook("b", gives(ResultReplaced(details={"exit_code": 1}))),
+        Hook("c", gives(ResultReplaced(is_error=True))),
     )
     hooks, _ = runner(table)
-    assert await hooks.tool_returned(returned(exit_code=0)) == ResultReplaced(
+    assert await hooks.ask(returned(exit_code=0)) == ResultReplaced(
         content=text("new"), details={"exit_code": 1}, is_error=True
     )
 
 
-async def test_the_first_that_decides_a_compaction_wins() -> None:
+async def test_the_last_summary_of_a_compaction_counts() -> None:
     seen: list[object] = []
     table = HookTable()
-    table.session_before_compact.extend(
-        [
-            Hook("a", gives(GoOn())),
-            Hook("b", gives(SummaryGiven(summary="mine"))),
-            Hook("c", gives(CompactionCancelled(), seen=seen)),
-        ]
+    put(
+        table,
+        Compacting,
+        Hook("a", gives(SummaryGiven(summary="one"))),
+        Hook("b", gives(SummaryGiven(summary="two"))),
+        Hook("c", gives(GoOn(), seen=seen)),
     )
     hooks, _ = runner(table)
-    assert await hooks.compacting(compacting()) == SummaryGiven(summary="mine")
+    assert await hooks.ask(compacting()) == SummaryGiven(summary="two")
+    assert seen == [compacting()]
+
+
+async def test_the_first_no_to_a_compaction_stops() -> None:
+    seen: list[object] = []
+    table = HookTable()
+    put(
+        table,
+        Compacting,
+        Hook("a", gives(SummaryGiven(summary="mine"))),
+        Hook("b", gives(CompactionCancelled())),
+        Hook("c", gives(GoOn(), seen=seen)),
+    )
+    hooks, _ = runner(table)
+    assert await hooks.ask(compacting()) == CompactionCancelled()
     assert seen == []
 
 
-async def ask(hooks: HookRunner, point: str) -> object:
-    match point:
-        case "input":
-            return await hooks.input_typed(InputTyped(content=text("x")))
-        case "before_agent_start":
-            return await hooks.run_preparing(preparing())
-        case "context":
-            return await hooks.context_built(ContextBuilt(messages=()))
-        case "tool_call":
-            return await hooks.tool_called(called())
-        case "tool_result":
-            return await hooks.tool_returned(returned())
-        case _:
-            return await hooks.compacting(compacting())
-
-
-UNTOUCHED = {
-    "input": GoOn(),
-    "before_agent_start": RunPrepared(),
-    "context": ContextBuilt(messages=()),
-    "tool_call": GoOn(),
-    "tool_result": GoOn(),
-    "session_before_compact": GoOn(),
-}
 BLOCKED = ToolBlocked(
     reason="bash was not run: the check 'bad' failed, and a check that fails means no."
 )
+REFUSED: dict[type[Input[Any]], object] = {
+    ToolCalled: BLOCKED,
+    CommandTyped: CommandBlocked(
+        reason="the command was not run: the check 'bad' failed, and a check that fails means no."
+    ),
+}
+"""Points where a failure means no."""
+everywhere = pytest.mark.parametrize(
+    "point", [pytest.param(one, id=one.name) for one in POINTS.values()]
+)
 
 
-@pytest.mark.parametrize("point", list(UNTOUCHED))
-async def test_without_hooks_nothing_changes(point: str) -> None:
+@everywhere
+async def test_without_hooks_nothing_changes(point: Point) -> None:
     hooks, failures = runner(HookTable())
-    assert (await ask(hooks, point), failures) == (UNTOUCHED[point], [])
+    assert not hooks.listens(point.input)
+    assert (await hooks.ask(SAMPLES[point.input]), failures) == (GoOn(), [])
 
 
-@pytest.mark.parametrize("point", list(UNTOUCHED))
+@everywhere
 @pytest.mark.parametrize(
     ("hook", "error"),
     [
@@ -218,34 +215,41 @@ async def test_without_hooks_nothing_changes(point: str) -> None:
         pytest.param(raises(TimeoutError("mine")), "TimeoutError: mine", id="own-timeout"),
         pytest.param(raises(SystemExit(3)), "SystemExit: 3", id="exits"),
         pytest.param(hangs, "no answer within 0.02 s", id="hangs"),
-        pytest.param(lambda _: GoOn(), None, id="not-async"),
-        pytest.param(gives(None), "gave None, which is no outcome of", id="forgot-return"),
         pytest.param(gives({"block": True}), "gave {'block': True}, which", id="foreign-value"),
     ],
 )
 async def test_a_failing_hook_is_reported_and_costs_its_own_effect_only(
-    point: str, hook: Callable[..., Awaitable[Any]], error: str | None
+    point: Point, hook: Callable[..., Awaitable[Any]], error: str
 ) -> None:
     seen: list[object] = []
     table = HookTable()
-    at = getattr(table, point)
-    at += [Hook("bad", hook), Hook("good", gives(GoOn(), seen=seen))]
-    hooks, failures = runner(table, timeout_s=0.02)
+    put(table, point.input, Hook("bad", hook), Hook("good", gives(GoOn(), seen=seen)))
+    hooks, failures = runner(table, limit_s=0.02)
     with anyio.fail_after(5):
-        outcome = await ask(hooks, point)
-    assert outcome == (BLOCKED if point == "tool_call" else UNTOUCHED[point])
+        outcome = await hooks.ask(SAMPLES[point.input])
+    assert outcome == REFUSED.get(point.input, GoOn())
     # A check that fails means no: nobody else is asked then.
-    assert len(seen) == (0 if point == "tool_call" else 1)
+    assert len(seen) == (0 if point.input in REFUSED else 1)
     ((name, where, told),) = failures
-    assert (name, where) == ("bad", point)
-    assert told.startswith(error or "TypeError")
+    assert (name, where) == ("bad", point.name)
+    assert told.startswith(error)
+
+
+@everywhere
+async def test_silence_is_consent_only_where_a_failure_is_none(point: Point) -> None:
+    table = HookTable()
+    table.add(Hook("bad", gives(None)), at=point.input)
+    hooks, failures = runner(table)
+    assert await hooks.ask(SAMPLES[point.input]) == REFUSED.get(point.input, GoOn())
+    odd = ("bad", point.name, f"gave None, which is no outcome of {point.name}")
+    assert failures == ([odd] if point.input in REFUSED else [])
 
 
 async def test_an_outcome_of_another_point_does_not_count() -> None:
     table = HookTable()
-    table.tool_call.append(Hook("bad", gives(InputHandled())))
+    table.add(Hook("bad", gives(InputHandled())), at=ToolCalled)
     hooks, failures = runner(table)
-    assert await hooks.tool_called(called()) == BLOCKED
+    assert await hooks.ask(called()) == BLOCKED
     assert failures == [
         ("bad", "tool_call", "gave InputHandled(), which is no outcome of tool_call")
     ]
@@ -253,10 +257,10 @@ async def test_an_outcome_of_another_point_does_not_count() -> None:
 
 async def test_cancelling_the_run_ends_a_hook_and_is_no_failure() -> None:
     table = HookTable()
-    table.context.append(Hook("slow", hangs))
+    table.add(Hook("slow", hangs), at=ContextBuilt)
     hooks, failures = runner(table)
     with anyio.move_on_after(0.01) as scope:
-        await hooks.context_built(ContextBuilt(messages=()))
+        await hooks.ask(ContextBuilt(messages=()))
     assert scope.cancelled_caught
     assert failures == []
 
@@ -264,20 +268,12 @@ async def test_cancelling_the_run_ends_a_hook_and_is_no_failure() -> None:
 async def test_the_table_may_grow_while_hooks_are_asked() -> None:
     table = HookTable()
 
-    async def grow(_: object) -> GoOn:
-        table.context.append(Hook("late", gives(ContextReplaced(messages=()))))
+    async def grow(*_: object) -> GoOn:
+        table.add(Hook("late", gives(ContextReplaced(messages=()))), at=ContextBuilt)
         return GoOn()
 
-    table.context.append(Hook("a", grow))
+    table.add(Hook("a", grow), at=ContextBuilt)
     hooks, _ = runner(table)
     built = ContextBuilt(messages=(UserMessage(content=text("x"), at_ms=0),))
-    assert await hooks.context_built(built) == built
-    assert await hooks.context_built(built) == ContextBuilt(messages=())
-
-
-# The same through a session.
-
-
-async def go(b: Bench, words: str = "go") -> None:
-    await b.session.prompt(words)
-    await b.idle()
+    assert await hooks.ask(built) == GoOn()
+    assert await hooks.ask(built) == ContextReplaced(messages=())

@@ -147,5 +147,9 @@ def test_no_text_makes_it_slow(piece: str) -> None:
         _ = list(secret_spans(text))
         return time.process_time() - begun
 
+    def grows_evenly() -> bool:
+        return seconds(32_000) < 40 * max(seconds(4_000), 0.002)
+
     _ = seconds(1_000)
-    assert seconds(32_000) < 40 * max(seconds(4_000), 0.002)
+    # Whoever shares the caches may spoil one measurement; what grows with the square spoils all.
+    assert any(grows_evenly() for _ in range(3))

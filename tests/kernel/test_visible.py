@@ -3,7 +3,15 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from agent_core.kernel.visible import PlainStream, as_meant, for_model, one_line, plain, shown
+from agent_core.kernel.visible import (
+    PlainStream,
+    as_meant,
+    for_model,
+    one_line,
+    plain,
+    readable,
+    shown,
+)
 
 PIECES = st.lists(
     st.sampled_from(["\x1b", "[", "3", "1", "m", "]", "\x07", "\\", "a", "\n", "P", "\x9b", "\u202e", " ", "\x9d"]),
@@ -71,6 +79,11 @@ def test_nothing_hidden_is_left_and_the_written_form_means_the_same(text: str) -
 
 def test_only_what_hides_is_meant_by_its_number() -> None:
     assert as_meant("<U+202E><U+0041><U+FFFFFF>") == "\u202e<U+0041><U+FFFFFF>"
+
+
+def test_bytes_of_a_name_that_are_no_characters_are_written_out() -> None:
+    name = b"\xff\x1b[2J.py".decode("utf-8", "surrogateescape")
+    assert readable(name) == "\\udcff<U+001B>[2J.py"
 
 
 def test_a_title_is_one_line() -> None:

@@ -130,6 +130,25 @@ PAIRS: dict[str, tuple[StorableMessage, JsonObject]] = {
             "timestamp": 9,
         },
     ),
+    "a call that was not done": (
+        ToolResultMessage(
+            call_id=ToolCallId("c1"),
+            tool_name="bash",
+            content=(Text(text="no"),),
+            is_error=True,
+            unfinished="blocked",
+            at_ms=9,
+        ),
+        {
+            "role": "toolResult",
+            "toolCallId": "c1",
+            "toolName": "bash",
+            "content": [{"type": "text", "text": "no"}],
+            "isError": True,
+            "unfinished": "blocked",
+            "timestamp": 9,
+        },
+    ),
     "bashExecution": (
         BashMessage(
             command="ls",

@@ -16,7 +16,8 @@ from agent_core.messages import (
     UserMessage,
 )
 from agent_core.providers import Answer, ModelRequest
-from agent_core.providers.adapters.embedded import EMBEDDED_FACTS, EmbeddedModel
+from agent_core.providers.adapters.embedded.facts import EMBEDDED_FACTS
+from agent_core.providers.adapters.embedded.model import EmbeddedModel
 from tests.support.repairing import (
     BARE_PYTHON,
     FULL_PYTHON,
@@ -29,7 +30,7 @@ from tests.support.typos import plant, write_project
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 BATCH = 6
-BATCHES = range(at_size(ci=8, campaign=100))
+BATCHES = range(at_size(ci=4, campaign=100))
 MAY_DECLINE = 1
 """In a batch; more would mean that a kind of slip is not understood."""
 

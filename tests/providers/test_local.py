@@ -157,19 +157,19 @@ async def test_a_session_calls_a_tool_and_asks_again_with_its_result(
     asked_with: list[tuple[Message, ...]] = []
     enough = anyio.Event()
 
-    async def look(built: ContextBuilt) -> GoOn:
+    async def look(built: ContextBuilt, _: object) -> GoOn:
         asked_with.append(built.messages)
         # Its second answer is in the third request; a small model may go on for ever.
         if len(asked_with) > 2:
             enough.set()
         return GoOn()
 
-    async def few_words(_: RunPreparing) -> RunPrepared:
+    async def few_words(_: RunPreparing, __: object) -> RunPrepared:
         return RunPrepared(system="You help.")
 
     hooks = HookTable()
-    hooks.context.append(Hook("look", look))
-    hooks.before_agent_start.append(Hook("few words", few_words))
+    hooks.add(Hook("look", look), at=ContextBuilt)
+    hooks.add(Hook("few words", few_words), at=RunPreparing)
     async with Folder(root, tiller_dirs).open(
         model="local/smollm2-135m", tools=["read"], hooks=hooks
     ) as session:

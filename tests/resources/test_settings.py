@@ -43,6 +43,14 @@ DEFAULTS: dict[str, Any] = {
     "steer": {"graceS": 2.0},
     "durability": "run",
     "budgets": {"usd": None, "tokens": None, "turns": None, "minutes": None},
+    "skills": [],
+    "prompts": [],
+    "enableSkillCommands": True,
+    "extensions": [],
+    "extensionConflicts": "last",
+    "extensionFlags": {},
+    "hooks": {"timeoutS": 5.0, "longTimeoutS": 120.0},
+    "mcp": {"startTimeoutS": 30.0, "callTimeoutS": 120.0},
     "idleUnloadMinutes": 30.0,
 }
 
@@ -294,3 +302,48 @@ def test_the_schema_names_every_key_with_its_default() -> None:
     assert properties["permission"]["default"] == DEFAULTS["permission"]
     assert schema["additionalProperties"] is True
     json.dumps(schema)
+
+
+def test_lists_of_paths_add_up_and_are_meant_from_their_file(tmp_path: Path) -> None:
+    user, project = tmp_path / "c/settings.json", tmp_path / "w/.tiller/settings.json"
+    for path, entries in ((user, ["a", "~/b", "/c", "-a/x", "!old-*"]), (project, ["../d"])):
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps({"skills": entries, "prompts": entries[:1]}))
+    layers = (
+        Layer(name="user", content=user),
+        Layer(name="project", content=project),
+        Layer(name="request", content={"skills": ["here"]}),
+    )
+    values = load_settings_now(layers, project_trusted=True).values
+    own, theirs = user.parent, project.parent
+    assert values.skills == (
+        f"{own}/a",
+        "~/b",
+        "/c",
+        f"-{own}/a/x",
+        "!old-*",
+        f"{theirs}/../d",
+        "here",
+    )
+    assert values.prompts == (f"{own}/a", f"{theirs}/../d")
+    assert load_settings_now(layers, project_trusted=False).values.skills[-1] == "here"
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("project", "extensions"),
+        ("editor", "extensions"),
+        ("editor", "skills"),
+        ("editor", "prompts"),
+    ],
+)
+def test_what_runs_or_instructs_is_named_by_those_who_may(name: LayerName, key: str) -> None:
+    layers = (
+        Layer(name="user", content={key: ["/mine"]}),
+        Layer(name=name, content={key: ["/theirs"]}),
+    )
+    settings = load_settings_now(layers, project_trusted=True)
+    assert settings.values.as_json()[key] == ["/mine"]
+    (problem,) = settings.problems
+    assert "only in the user's own settings" in problem.message

@@ -7,9 +7,9 @@ from agent_core.resources.system_prompt import (
     DATA_RULE,
     PREAMBLE,
     ToolWords,
-    build_system_prompt,
     prompt_sections,
 )
+from tests.support.prompts import build_system_prompt
 
 GOLDEN = Path(__file__).parent / "golden" / "system_prompt.txt"
 ROOT = PurePosixPath("/home/ada/engine")

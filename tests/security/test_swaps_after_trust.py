@@ -50,6 +50,12 @@ def become_worktree(root: Path) -> None:
     (root.parent / ".git").write_text("gitdir: /nowhere/.git/worktrees/x\n", "utf-8")
 
 
+def swap_above(root: Path) -> None:
+    """Get a skill from the top of a repository, as a pull brings it."""
+    (root.parent / ".git").mkdir()
+    write("../.agents/skills/above/SKILL.md", "swapped")(root)
+
+
 SWAPS: dict[str, tuple[Swap, str]] = {
     "instructions edited": (write("AGENTS.md", "swapped"), "+swapped"),
     "instructions that win": (write("AGENTS.override.md", "swapped"), "+swapped"),
@@ -67,6 +73,8 @@ SWAPS: dict[str, tuple[Swap, str]] = {
     "servers": (write(".mcp.json", '{"mcpServers": {}}'), "+{"),
     "an extension": (write(".tiller/extensions/x.py", "swapped"), "+swapped"),
     "a skill in another folder": (write(".agents/skills/x/SKILL.md", "swapped"), "+swapped"),
+    "a template": (write(".tiller/prompts/fix.md", "swapped"), "+swapped"),
+    "a skill of the repository above": (swap_above, "+swapped"),
     "a folder exchanged": (exchange, "+swapped"),
     "a folder moved": (
         lambda root: (root / ".tiller/skills/one").rename(root / ".tiller/skills/two"),

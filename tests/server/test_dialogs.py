@@ -9,6 +9,7 @@ from agent_core.events import (
     CommandSubject,
     PermissionOption,
     PermissionRequest,
+    ServerSubject,
     TargetSubject,
 )
 from agent_core.kernel import ItemId, RunId, SessionId
@@ -123,3 +124,17 @@ def test_a_file_or_tool_is_named_with_what_it_gets() -> None:
     assert "/w/AGENTS.md" in dialog(replace(ASKED, subject=target))["message"]
     tool = TargetSubject(type="tool", tool="mine", sandbox="none", input={"to": "a\x1bb"})
     assert "to: a<U+001B>b" in dialog(replace(ASKED, subject=tool))["message"]
+
+
+def test_a_server_is_named_with_its_tools_and_how_it_is_reached() -> None:
+    server = ServerSubject(
+        server="shop",
+        way="npx shop (contained like commands, without the network)",
+        source=Path("/c/mcp.json"),
+        added=("buy",),
+        changed=("look\x1b",),
+    )
+    asked = replace(ASKED, title="Use the MCP server shop again?", subject=server)
+    message = dialog(asked)["message"]
+    assert message.startswith("Use the MCP server shop again?")
+    assert "look<U+001B>, buy of npx shop (contained like commands" in message

@@ -70,6 +70,12 @@ def test_no_way_into_the_log_carries_a_secret(way: str, written: io.StringIO) ->
     assert HELD not in written.getvalue()
 
 
+def test_orders_to_a_terminal_are_written_out(written: io.StringIO) -> None:
+    name = b"\xff\x1b[2J".decode("utf-8", "surrogateescape")
+    logging.getLogger("tests.way").error("read %s", name, exc_info=ValueError("\x1b]0;mine\x07"))
+    assert written.getvalue() == ("read \\udcff<U+001B>[2J\nValueError: <U+001B>]0;mine<U+0007>\n")
+
+
 def test_a_wrong_call_still_gives_a_line(written: io.StringIO) -> None:
     logging.getLogger("tests.way").error("%d", HELD)
     assert written.getvalue() == "(a log line that cannot be put together, of tests.way)\n"

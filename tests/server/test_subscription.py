@@ -113,7 +113,8 @@ async def test_a_client_that_reads_nothing_gets_a_gap_the_whole_and_deltas_again
         sink.reads.set()
         values = await seen(client, sink, source)
         kinds = [value["kind"] for value in values]
-        assert kinds.count("agent/gap") == 1
+        # One for the deltas; a second one where the writer had already taken the first when more were left out.
+        assert kinds.count("agent/gap") in {1, 2}
         assert client.reduced.items["m"]["content"] == [{"type": "text", "text": text * 40}]
         source.tell(MessageStarted(**OF, role="assistant"), delta("unseen"))
         source.tell(*NEXT_RUN, delta("seen"))

@@ -77,6 +77,23 @@ EXAMPLES: list[tuple[type[WireModel], dict]] = [
             },
         },
     ),
+    (
+        PermissionRequest,
+        {
+            **PERMISSION,
+            "subject": {
+                "type": "server",
+                "server": "tickets",
+                "way": "npx tickets (contained like commands, with the network)",
+                "source": "file:///home/me/.config/tiller/mcp.json",
+                "added": ["open"],
+                "removed": [],
+                "changed": [],
+                "unasked": ["open"],
+                "difference": '{"name": "open"}',
+            },
+        },
+    ),
     (PermissionRequest, {**PERMISSION, "subject": {"type": "_launch", "missile": 3}}),
     (PermissionAnswer, {"option": "once", "note": "go on"}),
     (Question, QUESTION),

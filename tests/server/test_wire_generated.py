@@ -11,7 +11,15 @@ from server.lsp.wire import ERROR_KINDS, EVENTS, FRAMES, METHODS
 from server.lsp.wire.schema import PROTOCOL_PAGE, SCHEMA_FILE, build, main, stale, text
 from server.lsp.wire.tables import fill
 
+# Built once for the file and once by each check; a busy machine needs seconds for it.
+pytestmark = pytest.mark.timeout(90)
+
 DUE = "run: python -m server.lsp.wire.schema"
+
+
+@pytest.fixture(scope="module")
+def built() -> dict:
+    return build()
 
 
 @pytest.fixture(scope="module")
@@ -19,13 +27,13 @@ def document() -> dict:
     return json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
 
 
-def test_the_shipped_schema_is_up_to_date() -> None:
-    assert SCHEMA_FILE.read_text(encoding="utf-8") == text(build()), DUE
+def test_the_shipped_schema_is_up_to_date(built: dict) -> None:
+    assert SCHEMA_FILE.read_text(encoding="utf-8") == text(built), DUE
 
 
-def test_the_tables_of_the_protocol_page_are_up_to_date() -> None:
+def test_the_tables_of_the_protocol_page_are_up_to_date(built: dict) -> None:
     page = PROTOCOL_PAGE.read_text(encoding="utf-8")
-    assert fill(page, build()) == page, DUE
+    assert fill(page, built) == page, DUE
     assert stale() == {}
     assert main(["--check"]) == 0
 
@@ -69,29 +77,29 @@ def test_fields_that_are_called_title_are_kept(document: dict) -> None:
     assert document["$defs"]["SessionInfo"]["properties"]["title"] == {"type": "string"}
 
 
-def test_an_empty_page_becomes_the_markers_and_filling_twice_changes_nothing() -> None:
-    once = fill("", build())
-    assert fill(once, build()) == once
+def test_an_empty_page_becomes_the_markers_and_filling_twice_changes_nothing(built: dict) -> None:
+    once = fill("", built)
+    assert fill(once, built) == once
     assert "| R | `agent/prompt` |" in once
     assert "| `run.ended` |" in once
     assert "| `SessionNotFound` |" in once
 
 
-def test_words_around_the_markers_stay() -> None:
+def test_words_around_the_markers_stay(built: dict) -> None:
     page = "\n".join(
         f"before {name}\n<!-- {name}:begin -->\nold\n<!-- {name}:end -->\nafter {name}"
         for name in ("methods", "events", "errors")
     )
-    filled = fill(page, build())
+    filled = fill(page, built)
     for name in ("methods", "events", "errors"):
         assert f"before {name}\n" in filled
         assert f"\nafter {name}" in filled
     assert "\nold\n" not in filled
 
 
-def test_a_page_without_its_markers_is_refused() -> None:
+def test_a_page_without_its_markers_is_refused(built: dict) -> None:
     with pytest.raises(ValueError, match="methods:begin"):
-        fill("# A page\n", build())
+        fill("# A page\n", built)
 
 
 def test_every_event_that_the_core_emits_is_in_the_table() -> None:

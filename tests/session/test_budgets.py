@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import anyio
 import pytest
 
 from agent_core.events import Budgets, Failure, RunEnded
@@ -132,6 +133,22 @@ async def test_minutes_are_looked_at_between_two_turns():
         assert event.status == "budget"
         assert "1.5 of 1 minutes" in problem(event).message
         assert it.results() == ["slow", "slow"]
+
+
+async def test_a_turn_that_hangs_is_cut_when_the_minutes_are_over(monkeypatch):
+    monkeypatch.setattr("agent_core.session.conduct.LAST_TURN_S", 0.05)
+
+    async def hang(arguments, context):
+        await anyio.sleep_forever()
+        return text_result("never")
+
+    tool = FunctionTool("echo", hang)
+    async with bench(busy(turns=9), tools=(tool,), budgets=Budgets(minutes=0.001)) as it:
+        await it.session.prompt("Work.")
+        event = await ended(it)
+        assert (event.status, problem(event).kind) == ("budget", "BudgetExceeded")
+        assert "minutes" in problem(event).message
+        assert len(it.model.requests) == len(it.results()) == 1
 
 
 async def test_a_run_that_has_nothing_left_to_do_is_done_whatever_it_used():

@@ -14,6 +14,7 @@ from agent_core.hooks import (
     InputTyped,
     RunOutcome,
     RunPrepared,
+    RunPreparing,
 )
 from agent_core.kernel import SessionId
 from agent_core.kernel.errors import ModelUnknown, SessionClosed, StorageUnavailable, UsageError
@@ -180,11 +181,11 @@ async def test_the_input_hooks_are_asked_about_the_users_words_alone() -> None:
     typed: list[InputTyped] = []
     table = HookTable()
 
-    async def look(point: InputTyped) -> InputOutcome:
+    async def look(point: InputTyped, _: object) -> InputOutcome:
         typed.append(point)
         return GoOn()
 
-    table.input.append(Hook("look", look))
+    table.add(Hook("look", look), at=InputTyped)
     async with bench(ScriptedModel([say("ok")]), hooks=table) as b:
         await b.session.add("do it", custom_type="cron", delivery="steer")
         await b.idle()
@@ -208,12 +209,12 @@ async def test_they_are_said_beside_the_users_next_prompt_and_once() -> None:
 
 
 async def test_a_run_begins_with_the_users_words_then_these_then_those_of_hooks() -> None:
-    async def prepare(_: object) -> RunOutcome:
+    async def prepare(_: object, __: object) -> RunOutcome:
         text = (Text(text="hooked"),)
         return RunPrepared(messages=(CustomMessage(custom_type="h", content=text, at_ms=1),))
 
     table = HookTable()
-    table.before_agent_start.append(Hook("prepare", prepare))
+    table.add(Hook("prepare", prepare), at=RunPreparing)
     async with bench(ScriptedModel([say("ok")]), hooks=table) as b:
         await b.session.add("one", custom_type="p", delivery="nextTurn")
         await b.session.add("two", custom_type="p", delivery="nextTurn")
@@ -238,11 +239,11 @@ async def test_added_in_a_run_they_wait_for_the_prompt_after_it() -> None:
 
 
 async def test_a_prompt_that_a_hook_deals_with_leaves_them_waiting() -> None:
-    async def deal(point: InputTyped) -> InputOutcome:
+    async def deal(point: InputTyped, _: object) -> InputOutcome:
         return InputHandled() if words_of(point.content) == "/help" else GoOn()
 
     table = HookTable()
-    table.input.append(Hook("deal", deal))
+    table.add(Hook("deal", deal), at=InputTyped)
     async with bench(ScriptedModel([say("ok")]), hooks=table) as b:
         await b.session.add("ctx", custom_type="ide", delivery="nextTurn")
         await b.session.prompt("/help")

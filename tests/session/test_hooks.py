@@ -29,14 +29,16 @@ from agent_core.hooks import (
     InputTyped,
     ResultReplaced,
     RunPrepared,
+    RunPreparing,
     ToolBlocked,
+    ToolCalled,
     ToolReturned,
 )
 from agent_core.kernel import ToolCallId
 from agent_core.messages import CustomMessage, UserMessage, text_of
 from agent_core.providers import ModelFacts
 from agent_core.session.parts import SessionOptions
-from tests.support.hook_functions import bash, gives, hangs, raises, runner, text
+from tests.support.hook_functions import bash, gives, hangs, put, raises, runner, text
 from tests.support.scripted_model import ScriptedModel, call, say
 from tests.support.sessions import Bench, bench, words
 from tests.support.tools import echo
@@ -67,8 +69,8 @@ async def go(b: Bench, words: str = "go") -> None:
     await b.idle()
 
 
-def adds(mark: str) -> Callable[[ToolReturned], Awaitable[ResultReplaced]]:
-    async def run(result: ToolReturned) -> ResultReplaced:
+def adds(mark: str) -> Callable[[ToolReturned, object], Awaitable[ResultReplaced]]:
+    async def run(result: ToolReturned, _: object) -> ResultReplaced:
         return ResultReplaced(content=text(text_of(result.content) + mark))
 
     return run
@@ -76,7 +78,7 @@ def adds(mark: str) -> Callable[[ToolReturned], Awaitable[ResultReplaced]]:
 
 async def test_a_hook_that_has_nothing_to_say_lets_the_call_run() -> None:
     tool, table = bash(), HookTable()
-    table.tool_call.append(Hook("gate", gives(GoOn())))
+    table.add(Hook("gate", gives(GoOn())), at=ToolCalled)
     async with bench(ScriptedModel([call("bash"), say("ok")]), tools=[tool], hooks=table) as b:
         await go(b)
         assert b.results() == ["output"]
@@ -85,7 +87,7 @@ async def test_a_hook_that_has_nothing_to_say_lets_the_call_run() -> None:
 
 async def test_a_blocked_call_does_not_run_and_the_model_is_told_why() -> None:
     tool, table = bash(), HookTable()
-    table.tool_call.append(Hook("gate", gives(ToolBlocked(reason="需要确认"))))
+    table.add(Hook("gate", gives(ToolBlocked(reason="需要确认"))), at=ToolCalled)
     model = ScriptedModel([call("bash"), say("ok")])
     async with bench(model, tools=[tool], hooks=table) as b:
         await go(b)
@@ -98,11 +100,11 @@ async def test_a_blocked_call_does_not_run_and_the_model_is_told_why() -> None:
 
 async def test_of_two_hooks_the_second_can_block() -> None:
     tool, table = bash(), HookTable()
-    table.tool_call.extend(
-        [
-            Hook("hook_a", gives(GoOn())),
-            Hook("hook_b", gives(ToolBlocked(reason="禁止"))),
-        ]
+    put(
+        table,
+        ToolCalled,
+        Hook("hook_a", gives(GoOn())),
+        Hook("hook_b", gives(ToolBlocked(reason="禁止"))),
     )
     async with bench(ScriptedModel([call("bash"), say("ok")]), tools=[tool], hooks=table) as b:
         await go(b)
@@ -112,7 +114,7 @@ async def test_of_two_hooks_the_second_can_block() -> None:
 
 async def test_arguments_from_a_hook_are_what_runs_and_what_is_told() -> None:
     tool, table = echo(), HookTable()
-    table.tool_call.append(Hook("a", gives(ArgumentsReplaced(arguments={"text": "new"}))))
+    table.add(Hook("a", gives(ArgumentsReplaced(arguments={"text": "new"}))), at=ToolCalled)
     model = ScriptedModel([call("echo", {"text": "old"}), say("ok")])
     async with bench(model, tools=[tool], hooks=table) as b:
         await go(b)
@@ -124,7 +126,7 @@ async def test_arguments_from_a_hook_are_what_runs_and_what_is_told() -> None:
 async def test_an_automatic_compaction_can_be_cancelled_and_the_session_stays_as_it_is() -> None:
     seen: list[object] = []
     table = HookTable()
-    table.session_before_compact.append(Hook("keep", gives(CompactionCancelled(), seen=seen)))
+    table.add(Hook("keep", gives(CompactionCancelled(), seen=seen)), at=Compacting)
     long = "word " * 7_000
     options = SessionOptions(compaction=CompactionSettings(keep_recent_tokens=100))
     model = ScriptedModel([say("first"), say(long)], facts=SMALL)
@@ -142,13 +144,13 @@ async def test_an_automatic_compaction_can_be_cancelled_and_the_session_stays_as
 
 
 async def test_a_hook_takes_a_secret_out_of_what_the_model_sees() -> None:
-    async def redact(result: ToolReturned) -> ResultReplaced:
+    async def redact(result: ToolReturned, _: object) -> ResultReplaced:
         return ResultReplaced(
             content=text(text_of(result.content).replace("API_KEY", "[REDACTED]"))
         )
 
     table = HookTable()
-    table.tool_result.append(Hook("redact", redact))
+    table.add(Hook("redact", redact), at=ToolReturned)
     model = ScriptedModel([call("bash"), say("ok")])
     async with bench(model, tools=[bash("the API_KEY is set")], hooks=table) as b:
         await go(b)
@@ -159,7 +161,7 @@ async def test_a_hook_takes_a_secret_out_of_what_the_model_sees() -> None:
 
 async def test_two_hooks_on_a_result_work_one_after_the_other() -> None:
     table = HookTable()
-    table.tool_result.extend([Hook("hook_a", adds("[a]")), Hook("hook_b", adds("[b]"))])
+    put(table, ToolReturned, Hook("hook_a", adds("[a]")), Hook("hook_b", adds("[b]")))
     async with bench(ScriptedModel([call("bash"), say("ok")]), tools=[bash()], hooks=table) as b:
         await go(b)
         assert b.results() == ["output[a][b]"]
@@ -167,7 +169,7 @@ async def test_two_hooks_on_a_result_work_one_after_the_other() -> None:
 
 async def test_what_a_hook_does_not_name_stays_in_the_result() -> None:
     table = HookTable()
-    table.tool_result.append(Hook("a", gives(ResultReplaced(content=text("changed")))))
+    table.add(Hook("a", gives(ResultReplaced(content=text("changed")))), at=ToolReturned)
     tool = bash("output", exit_code=0)
     async with bench(ScriptedModel([call("bash"), say("ok")]), tools=[tool], hooks=table) as b:
         await go(b)
@@ -182,11 +184,11 @@ async def test_what_a_hook_does_not_name_stays_in_the_result() -> None:
 async def test_a_hook_adds_to_a_request_and_the_transcript_stays() -> None:
     note = UserMessage(content=text("system reminder"), at_ms=0)
 
-    async def remind(built: ContextBuilt) -> ContextReplaced:
+    async def remind(built: ContextBuilt, _: object) -> ContextReplaced:
         return ContextReplaced(messages=(*built.messages, note))
 
     table = HookTable()
-    table.context.append(Hook("remind", remind))
+    table.add(Hook("remind", remind), at=ContextBuilt)
     model = ScriptedModel([say("ok")])
     async with bench(model, hooks=table) as b:
         await go(b)
@@ -196,7 +198,7 @@ async def test_a_hook_adds_to_a_request_and_the_transcript_stays() -> None:
 
 async def test_a_hook_replaces_what_the_user_typed() -> None:
     table = HookTable()
-    table.input.append(Hook("translate", gives(InputReplaced(content=text("hello")))))
+    table.add(Hook("translate", gives(InputReplaced(content=text("hello")))), at=InputTyped)
     model = ScriptedModel([say("ok")])
     async with bench(model, hooks=table) as b:
         await go(b, "你好")
@@ -206,14 +208,14 @@ async def test_a_hook_replaces_what_the_user_typed() -> None:
 async def test_input_that_a_hook_dealt_with_reaches_no_model() -> None:
     seen: list[object] = []
     table = HookTable()
-    table.input.extend([Hook("a", gives(InputHandled())), Hook("b", gives(GoOn(), seen=seen))])
+    put(table, InputTyped, Hook("a", gives(InputHandled())), Hook("b", gives(GoOn(), seen=seen)))
     model = ScriptedModel([say("later")])
     async with bench(model, hooks=table) as b:
         await go(b, "do it yourself")
         assert (seen, model.requests) == ([], [])
         ended = [e.status for e in b.seen() if isinstance(e, RunEnded)]
         assert ended == ["completed"]
-        table.input.clear()
+        table.remove("a")
         await go(b, "now you")
         assert [words(m) for m in model.requests[0].messages] == ["now you"]
 
@@ -221,10 +223,10 @@ async def test_input_that_a_hook_dealt_with_reaches_no_model() -> None:
 async def test_steering_is_input_too() -> None:
     table = HookTable()
 
-    async def shout(typed: InputTyped) -> InputReplaced:
+    async def shout(typed: InputTyped, _: object) -> InputReplaced:
         return InputReplaced(content=text(text_of(typed.content).upper()))
 
-    table.input.append(Hook("shout", shout))
+    table.add(Hook("shout", shout), at=InputTyped)
     model = ScriptedModel([say("a"), say("b")])
     async with bench(model, hooks=table) as b:
         await b.session.steer("held", if_idle="hold")
@@ -235,9 +237,8 @@ async def test_steering_is_input_too() -> None:
 async def test_a_message_that_a_hook_adds_is_in_the_context() -> None:
     added = CustomMessage(custom_type="note", content=text("额外上下文"), display=True, at_ms=0)
     table = HookTable()
-    table.before_agent_start.append(
-        Hook("add", gives(RunPrepared(system="other rules", messages=(added,))))
-    )
+    prepared = RunPrepared(system="other rules", messages=(added,))
+    table.add(Hook("add", gives(prepared)), at=RunPreparing)
     model = ScriptedModel([say("ok")])
     async with bench(model, hooks=table) as b:
         await go(b)
@@ -250,25 +251,30 @@ async def test_a_hook_that_crashes_is_told_and_the_next_one_still_works(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     table = HookTable()
-    table.tool_result.extend(
-        [
-            Hook("hook_a", raises(RuntimeError("boom"))),
-            Hook("hook_b", adds("[b]")),
-        ]
+    put(
+        table,
+        ToolReturned,
+        Hook("hook_a", raises(RuntimeError("boom"))),
+        Hook("hook_b", adds("[b]")),
     )
     async with bench(ScriptedModel([call("bash"), say("ok")]), tools=[bash()], hooks=table) as b:
         with caplog.at_level(logging.ERROR):
             await go(b)
         assert b.results() == ["output[b]"]
         told = [e for e in b.seen() if isinstance(e, ExtensionError)]
-        assert told == [
-            ExtensionError(extension="hook_a", event="tool_result", error="RuntimeError: boom")
+        assert [(e.extension, e.event, e.error) for e in told] == [
+            ("hook_a", "tool_result", "RuntimeError: boom")
         ]
+        # The stack is that of the hook's own code.
+        assert [line for line in (told[0].stack or "").splitlines() if "File" in line] == [
+            line for line in (told[0].stack or "").splitlines() if "hook_functions.py" in line
+        ]
+        assert "raise error" in (told[0].stack or "")
 
 
 async def test_the_log_says_where_a_hook_crashed(caplog: pytest.LogCaptureFixture) -> None:
     table = HookTable()
-    table.tool_result.append(Hook("hook_a", raises(RuntimeError("boom"))))
+    table.add(Hook("hook_a", raises(RuntimeError("boom"))), at=ToolReturned)
     async with bench(ScriptedModel([call("bash"), say("ok")]), tools=[bash()], hooks=table) as b:
         with caplog.at_level(logging.ERROR):
             await go(b)
@@ -281,19 +287,19 @@ async def test_the_log_says_where_a_hook_crashed(caplog: pytest.LogCaptureFixtur
 
 
 async def test_a_hook_that_hangs_is_given_up_and_the_result_stays() -> None:
-    """Not through a session: its patience is 30 s."""
+    """Not through a session: its patience is 5 s."""
     table = HookTable()
-    table.tool_result.extend([Hook("slow", hangs), Hook("good", adds("[b]"))])
-    hooks, failures = runner(table, timeout_s=0.02)
+    put(table, ToolReturned, Hook("slow", hangs), Hook("good", adds("[b]")))
+    hooks, failures = runner(table, limit_s=0.02)
     with anyio.fail_after(5):
-        outcome = await hooks.tool_returned(returned("output"))
-    assert outcome == ResultReplaced(content=text("output[b]"), details={}, is_error=False)
+        outcome = await hooks.ask(returned("output"))
+    assert outcome == ResultReplaced(content=text("output[b]"))
     assert failures == [("slow", "tool_result", "no answer within 0.02 s")]
 
 
 async def test_a_failed_compaction_hook_leaves_the_compaction_to_the_model() -> None:
     table = HookTable()
-    table.session_before_compact.append(Hook("bad", raises(RuntimeError("boom"))))
+    table.add(Hook("bad", raises(RuntimeError("boom"))), at=Compacting)
     long = "word " * 1_500
     model = ScriptedModel([say(long), say(long), say("## Goal\nx")], facts=SMALL)
     async with bench(model, hooks=table, options=SessionOptions(auto_compact=False)) as b:

@@ -10,7 +10,6 @@ from agent_core.kernel import EntryId
 from agent_core.kernel.redaction import Redactor
 from agent_core.messages import AssistantMessage, Message, Text
 from agent_core.resources.reading import Instructions
-from agent_core.resources.system_prompt import build_system_prompt
 from agent_core.session.parts import Place
 from agent_core.storage import Opened, Recovery
 from agent_core.storage.adapters.memory import MemoryStore
@@ -49,6 +48,7 @@ from tests.support.entries import (
 )
 from tests.support.html_safety import read_page
 from tests.support.obedient_model import ObedientModel, everything_in
+from tests.support.prompts import build_system_prompt
 from tests.support.scripted_model import ScriptedModel, say
 from tests.support.sessions import Bench, bench, words
 

@@ -7,8 +7,7 @@ import pytest
 
 from agent_core.compaction import CompactionSettings
 from agent_core.events import CompactionEnded, ErrorRaised, Notice, RetryStarted, RunEnded
-from agent_core.hooks import Hook, HookTable, SummaryGiven
-from agent_core.hooks.points import CompactionCancelled
+from agent_core.hooks import Compacting, CompactionCancelled, Hook, HookTable, SummaryGiven
 from agent_core.kernel import MessageId, SessionId
 from agent_core.kernel.errors import ProviderError, StorageUnavailable
 from agent_core.messages import (
@@ -272,10 +271,10 @@ async def test_a_hook_can_cancel_or_replace_a_compaction() -> None:
     table = HookTable()
     outcomes = [CompactionCancelled(), SummaryGiven(summary="my own words")]
 
-    async def decide(_: object) -> Any:
+    async def decide(_: object, __: object) -> Any:
         return outcomes.pop(0)
 
-    table.session_before_compact.append(Hook("mine", decide))
+    table.add(Hook("mine", decide), at=Compacting)
     model = ScriptedModel([say(LONG), say(LONG)], facts=SMALL)
     async with bench(model, hooks=table, options=SessionOptions(auto_compact=False)) as b:
         for text in ("one", "two"):

@@ -7,7 +7,7 @@ from typing import Any
 
 from agent_core import AgentSession, Hook, HookTable, create_session
 from agent_core.events import Notice
-from agent_core.hooks.points import InputHandled
+from agent_core.hooks import InputHandled, InputTyped
 from tests.support.isolation import TillerDirs
 
 PATH = "/usr/bin:/bin"
@@ -63,9 +63,9 @@ async def ask(session: AgentSession, words: str = "go") -> None:
 def handled() -> HookTable:
     """Deal with every prompt, so that a session gets words without a model."""
 
-    async def deal(_: object) -> InputHandled:
+    async def deal(_: object, __: object) -> InputHandled:
         return InputHandled()
 
     table = HookTable()
-    table.input.append(Hook("deal", deal))
+    table.add(Hook("deal", deal), at=InputTyped)
     return table

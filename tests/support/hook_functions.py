@@ -5,7 +5,7 @@ from typing import Any
 
 import anyio
 
-from agent_core.hooks import GoOn, HookFailure, HookRunner, HookTable
+from agent_core.hooks import GoOn, Hook, HookFailure, HookLimits, HookRunner, HookTable
 from agent_core.messages import Text
 from agent_core.tools import ToolResult, text_result
 from tests.support.tools import FunctionTool
@@ -14,7 +14,7 @@ from tests.support.tools import FunctionTool
 def gives(outcome: object, *, seen: list[object] | None = None) -> Callable[..., Awaitable[Any]]:
     """Make a hook function that notes what it is asked and always gives the same."""
 
-    async def run(asked: object) -> Any:
+    async def run(asked: object, _: object) -> Any:
         if seen is not None:
             seen.append(asked)
         return outcome
@@ -23,13 +23,13 @@ def gives(outcome: object, *, seen: list[object] | None = None) -> Callable[...,
 
 
 def raises(error: BaseException) -> Callable[..., Awaitable[Any]]:
-    async def run(_: object) -> Any:
+    async def run(*_: object) -> Any:
         raise error
 
     return run
 
 
-async def hangs(_: object) -> Any:
+async def hangs(*_: object) -> Any:
     await anyio.sleep_forever()
     return GoOn()
 
@@ -45,12 +45,20 @@ def bash(output: str = "output", **details: Any) -> FunctionTool:
     return FunctionTool("bash", work, kind="execute")
 
 
+def put(table: HookTable, at: type[Any], *hooks: Hook[Any, Any]) -> None:
+    """Put several hooks at a point."""
+    for hook in hooks:
+        table.add(hook, at=at)
+
+
 def runner(
-    table: HookTable, *, timeout_s: float = 5.0
+    table: HookTable, *, limit_s: float = 5.0
 ) -> tuple[HookRunner, list[tuple[str, str, str]]]:
     failures: list[tuple[str, str, str]] = []
 
     def report(failure: HookFailure) -> None:
-        failures.append((failure.hook, failure.point, failure.error))
+        failures.append((failure.owner, failure.point, failure.error))
 
-    return HookRunner(table, report=report, timeout_s=timeout_s), failures
+    return HookRunner(
+        table, report=report, limits=HookLimits(short_s=limit_s, long_s=limit_s)
+    ), failures

@@ -25,7 +25,7 @@ from agent_core.providers import (
     ToolCallStart,
     ToolDeclaration,
 )
-from agent_core.providers.adapters.embedded import EmbeddedModel
+from agent_core.providers.adapters.embedded.model import EmbeddedModel
 from agent_core.tools import ToolContext, ToolResult
 from agent_core.tools.builtin.bash import bash_tool
 from agent_core.tools.builtin.edit import edit_tool

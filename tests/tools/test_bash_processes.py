@@ -75,12 +75,12 @@ async def test_an_ill_typed_command_is_told(bench: Bench, command) -> None:
 
 
 async def test_a_hook_can_keep_a_command_from_running(bench: Bench) -> None:
-    async def block(called: ToolCalled) -> ToolCallOutcome:
+    async def block(called: ToolCalled, _: object) -> ToolCallOutcome:
         if "rm -rf" in str(called.arguments["command"]):
             return ToolBlocked(reason="危险命令需要确认")
         return GoOn()
 
-    bench.hooks.tool_call.append(Hook("gate", block))
+    bench.hooks.add(Hook("gate", block), at=ToolCalled)
     path = bench.put("a.txt", "kept")
     outcome = await _bash(bench, "rm -rf .")
     assert (outcome.status, words(outcome)) == ("blocked", "危险命令需要确认")

@@ -4,7 +4,16 @@ import anyio
 import pytest
 from typing_extensions import override
 
-from agent_core.hooks import ArgumentsReplaced, GoOn, Hook, ResultReplaced, ToolBlocked
+from agent_core.hooks import (
+    ArgumentsReplaced,
+    GoOn,
+    Hook,
+    HookTable,
+    ResultReplaced,
+    ToolBlocked,
+    ToolCalled,
+    ToolReturned,
+)
 from agent_core.kernel.errors import ToolError
 from agent_core.messages import Image, Text
 from agent_core.tools import ToolResult, error_result, text_result
@@ -34,8 +43,8 @@ def _tool(bench: Bench, work, name: str = "probe", **more) -> FunctionTool:
     return tool
 
 
-def _hook(table, run) -> None:
-    table.append(Hook("probe", run))
+def _hook(table: HookTable, at, run) -> None:
+    table.add(Hook("probe", run), at=at)
 
 
 async def _fine(arguments, _context):
@@ -70,10 +79,10 @@ async def test_arguments_that_were_no_json_are_told(bench: Bench) -> None:
 async def test_a_hook_blocks(bench: Bench) -> None:
     tool = _tool(bench, _fine)
 
-    async def block(called):
+    async def block(called, _: object):
         return ToolBlocked(reason="" if called.arguments else "not now")
 
-    _hook(bench.hooks.tool_call, block)
+    _hook(bench.hooks, ToolCalled, block)
     assert await bench.run("probe") == ToolOutcome.without_run("blocked", "not now")
     outcome = await bench.run("probe", a=1)
     assert outcome == ToolOutcome.without_run("blocked", "Tool execution was blocked")
@@ -83,11 +92,11 @@ async def test_a_hook_blocks(bench: Bench) -> None:
 async def test_a_hook_that_fails_blocks(bench: Bench) -> None:
     tool = _tool(bench, _fine)
 
-    async def fail(_called):
+    async def fail(_called, _: object):
         message = "broken"
         raise RuntimeError(message)
 
-    _hook(bench.hooks.tool_call, fail)
+    _hook(bench.hooks, ToolCalled, fail)
     outcome = await bench.run("probe")
     assert outcome.status == "blocked"
     assert tool.calls == []
@@ -96,10 +105,10 @@ async def test_a_hook_that_fails_blocks(bench: Bench) -> None:
 async def test_hooks_change_arguments_and_they_are_checked_again(bench: Bench) -> None:
     path = bench.put("b.txt", "b")
 
-    async def redirect(_called):
+    async def redirect(_called, _: object):
         return ArgumentsReplaced(arguments={"path": bench.options.get("to", "b.txt")})
 
-    _hook(bench.hooks.tool_call, redirect)
+    _hook(bench.hooks, ToolCalled, redirect)
     policy = bench.policy = Policy(Allowed())
     assert words(await bench.run("read", path="a.txt")) == path.read_text()
     assert bench.begun == [{"path": "b.txt"}]
@@ -197,11 +206,11 @@ async def test_hooks_see_and_change_the_result(bench: Bench) -> None:
     _tool(bench, _fine)
     seen = []
 
-    async def change(returned):
+    async def change(returned, _: object):
         seen.append((returned.tool, returned.arguments, returned.content, returned.is_error))
         return ResultReplaced(content=(Text(text="changed"),))
 
-    _hook(bench.hooks.tool_result, change)
+    _hook(bench.hooks, ToolReturned, change)
     outcome = await bench.run("probe", a=1)
     assert seen == [("probe", {"a": 1}, (Text(text="fine"),), False)]
     assert outcome.result == text_result("changed", details={"seen": {"a": 1}})
@@ -210,21 +219,21 @@ async def test_hooks_see_and_change_the_result(bench: Bench) -> None:
 async def test_a_hook_can_make_a_result_an_error(bench: Bench) -> None:
     _tool(bench, _fine)
 
-    async def change(_returned):
+    async def change(_returned, _: object):
         return ResultReplaced(is_error=True)
 
-    _hook(bench.hooks.tool_result, change)
+    _hook(bench.hooks, ToolReturned, change)
     assert (await bench.run("probe")).status == "error"
 
 
 async def test_hooks_that_fail_leave_the_result(bench: Bench) -> None:
     _tool(bench, _fine)
 
-    async def fail(_returned):
+    async def fail(_returned, _: object):
         message = "broken"
         raise RuntimeError(message)
 
-    _hook(bench.hooks.tool_result, fail)
+    _hook(bench.hooks, ToolReturned, fail)
     assert words(await bench.run("probe")) == "fine"
 
 
@@ -287,11 +296,11 @@ async def test_tools_may_change_between_calls(bench: Bench) -> None:
 async def test_a_hook_that_goes_on_changes_nothing(bench: Bench) -> None:
     _tool(bench, _fine)
 
-    async def go_on(_value):
+    async def go_on(_value, _: object):
         return GoOn()
 
-    _hook(bench.hooks.tool_call, go_on)
-    _hook(bench.hooks.tool_result, go_on)
+    _hook(bench.hooks, ToolCalled, go_on)
+    _hook(bench.hooks, ToolReturned, go_on)
     assert words(await bench.run("probe")) == "fine"
 
 

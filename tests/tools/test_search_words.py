@@ -3,8 +3,9 @@
 import pytest
 
 from agent_core.kernel import JsonObject
-from agent_core.resources.system_prompt import ToolWords, build_system_prompt
+from agent_core.resources.system_prompt import ToolWords
 from agent_core.tools.builtin import builtin_tools
+from tests.support.prompts import build_system_prompt
 
 TOOLS = {tool.spec.name: tool for tool in builtin_tools()}
 SEARCHES = ("grep", "find", "ls")

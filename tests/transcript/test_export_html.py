@@ -158,9 +158,9 @@ def test_all_hostile_texts_in_one_answer_stay_text() -> None:
 )
 def test_a_long_hostile_answer_is_shown_soon(unit: str) -> None:
     text = unit * (60_000 // len(unit))
-    began = time.monotonic()
+    began = time.process_time()
     page_of(chain(user("q"), assistant(text)))
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10
 
 
 @pytest.mark.slow

@@ -100,9 +100,9 @@ def test_the_time_is_bounded(kind: str) -> None:
         case _:
             old = "".join(chosen.choice("abc") + "\n" for _ in range(20_000))
             new = "".join(chosen.choice("abc") + "\n" for _ in range(20_000))
-    started = time.perf_counter()
+    started = time.thread_time()
     edits = minimal_edits(old, new)
-    took = time.perf_counter() - started
+    took = time.thread_time() - started
     assert applied(old, edits) == new if len(edits) < 4_000 else edits
     assert took < 5.0
 

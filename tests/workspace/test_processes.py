@@ -157,7 +157,7 @@ async def test_it_is_asked_before_it_is_killed(shell: Shell) -> None:
         "trap '' INT; trap 'echo asked; exit 3' TERM; echo up; sleep 600 & wait"
     )
     assert await process.read() == b"up\n"
-    await process.end(grace_s=2)
+    await process.end(grace_s=15)
     assert await _all(process) == b"asked\n"
     assert await process.wait() == ProcessEnd(exit_code=3)
 

@@ -15,9 +15,8 @@ from agent_core.tools.builtin.search_ignore import (
     GIT_FOLDER,
     LIMIT_BYTES,
     FolderRules,
-    Rules,
-    read_rules,
 )
+from agent_core.workspace.ignore_rules import Rules, read_rules
 
 LEFT_OUT: Final = frozenset({GIT_FOLDER, ".tiller"})
 IGNORE_FILE: Final = ".gitignore"

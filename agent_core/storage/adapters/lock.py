@@ -11,8 +11,6 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import psutil
-
 from agent_core.kernel import json
 from agent_core.kernel.errors import SessionLocked
 from agent_core.storage.adapters.paths import FILE_MODE
@@ -175,6 +173,8 @@ def _start_of(pid: int) -> str | None:
         return None if state in {"Z", "X"} else rest[18]
     except (OSError, ValueError, IndexError):
         pass
+    import psutil  # noqa: PLC0415 - 20 ms, where the kernel keeps no such file
+
     try:
         return f"{psutil.Process(pid).create_time():.2f}"
     except psutil.NoSuchProcess:

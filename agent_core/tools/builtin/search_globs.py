@@ -1,31 +1,16 @@
-"""Glob patterns as regular expressions that never take long, whatever the pattern and the path: pure.
-
-A star takes as little as it can and never gives it back, which is right because what follows up to the next
-star has a fixed length. So a match needs no more than one walk along the path.
-"""
+"""The glob patterns that tools are given, judged quickly whatever the pattern and the path: pure."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePath
 
 from agent_core.kernel.errors import ToolError
+from agent_core.workspace.ignore_rules import MAX_PATTERN_CHARS, glob_regex
 
 MAX_EXPANDED = 1_000
 """How many patterns the braces of one pattern may stand for."""
-MAX_PATTERN_CHARS = 1_000
-CLASSES: Mapping[str, str] = {
-    "alnum": "0-9A-Za-z",
-    "alpha": "A-Za-z",
-    "digit": "0-9",
-    "lower": "a-z",
-    "punct": "!-\\/:-@\\[-`{-~",
-    "space": " \\t\\r\\n\\v\\f",
-    "upper": "A-Z",
-    "word": "0-9A-Za-z_",
-    "xdigit": "0-9A-Fa-f",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,27 +67,6 @@ def file_glob(pattern: str) -> Callable[[str], bool]:
     below = words if "/" in pattern.rstrip("/") else f"**/{words}"
     fits = _fitting(_expanded(below, pattern))
     return lambda path: fits(path) is not None
-
-
-def glob_regex(pattern: str) -> str:
-    """Translate a pattern into a regular expression to be matched in full; braces stand for themselves."""
-    steps = [step for step in pattern.split("/") if step]
-    runs: list[list[str]] = [[]]
-    for step in steps:
-        if step == "**":
-            runs.append([])
-        else:
-            runs[-1].append(_step(step))
-    first, rest = runs[0], runs[1:]
-    text = "/".join(first)
-    if not rest:
-        return text
-    text += "/" if first else ""
-    for run in rest[:-1]:
-        if run:
-            text += f"(?>(?:[^/]+/)*?{'/'.join(run)}/)"
-    last = rest[-1]
-    return text + (f"(?:[^/]+/)*{'/'.join(last)}" if last else ".+")
 
 
 def _check(words: str, pattern: str) -> None:
@@ -180,66 +144,3 @@ def _suffix(pattern: str) -> str:
     if "\\" in pattern or "[" in pattern:
         return ""
     return re.split(r"[*?/]", pattern)[-1]
-
-
-def _step(step: str) -> str:
-    """Translate one name of a path."""
-    pieces = [""]
-    place = 0
-    while place < len(step):
-        character = step[place]
-        if character == "*":
-            pieces.append("")
-            place += 1
-        elif character == "[" and (found := _character_class(step, place)):
-            text, place = found
-            pieces[-1] += text
-        elif character == "?":
-            pieces[-1] += "[^/]"
-            place += 1
-        else:
-            if character == "\\" and place + 1 < len(step):
-                place += 1
-            pieces[-1] += re.escape(step[place])
-            place += 1
-    if len(pieces) == 1:
-        return pieces[0]
-    first, *middle, last = pieces
-    # A name has at least one character, so a star alone stands for one or more.
-    if not any(pieces):
-        return "[^/]+"
-    return first + "".join(f"(?>[^/]*?{one})" for one in middle if one) + f"[^/]*{last}"
-
-
-def _character_class(step: str, start: int) -> tuple[str, int] | None:
-    """Translate `[…]`; None when it is not closed, so that the bracket stands for itself."""
-    place = start + 1
-    negated = step[place : place + 1] in {"!", "^"}
-    if negated and step[place : place + 1]:
-        place += 1
-    first = place
-    items: list[str] = []
-    while place < len(step) and (step[place] != "]" or place == first):
-        named = re.match(r"\[:(\w+):\]", step[place:])
-        if named and named[1] in CLASSES:
-            items.append(CLASSES[named[1]])
-            place += named.end()
-            continue
-        low, place = _class_character(step, place)
-        if step[place : place + 1] == "-" and step[place + 1 : place + 2] not in {"", "]"}:
-            high, place = _class_character(step, place + 1)
-            if low <= high:
-                items.append(f"{re.escape(low)}-{re.escape(high)}")
-            continue
-        items.append(re.escape(low))
-    if place >= len(step):
-        return None
-    if not items:
-        return ("[^/]" if negated else "(?!)"), place + 1
-    return f"(?!/)[{'^' if negated else ''}{''.join(items)}]", place + 1
-
-
-def _class_character(step: str, place: int) -> tuple[str, int]:
-    if step[place] == "\\" and place + 1 < len(step):
-        place += 1
-    return step[place], place + 1

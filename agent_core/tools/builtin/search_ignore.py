@@ -1,6 +1,5 @@
 """What .gitignore, .ignore and .rgignore files say about paths: pure, but for reading them through the port."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,34 +7,15 @@ from pathlib import Path
 from anyio import to_thread
 
 from agent_core.kernel.errors import WorkspaceError
-from agent_core.tools.builtin.search_globs import MAX_PATTERN_CHARS, glob_regex
 from agent_core.workspace import Entry, Files, FileText
+from agent_core.workspace.ignore_rules import Rules, Verdict, read_rules
 
 IGNORE_FILES = (".rgignore", ".ignore", ".gitignore")
 """Those named first prevail, however far up they lie."""
 GIT_FOLDER = ".git"
 EXCLUDE = Path(GIT_FOLDER, "info", "exclude")
-TRAILING_SPACES = re.compile(r"(?<!\\)[ \t]+$")
 LIMIT_BYTES = 1_048_576
 """A larger ignore file is not read."""
-
-Verdict = bool | None
-"""Whether a path is ignored; None: nothing is said about it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """The lines of one ignore file; paths are relative to its folder, those of folders end with a slash."""
-
-    lines: Sequence[tuple["re.Pattern[str]", bool]]
-    """The last line comes first; with whether it ignores."""
-
-    def verdict(self, path: str) -> Verdict:
-        """Say what the last line that fits says. A folder's contents are not what this is about."""
-        for line, ignores in self.lines:
-            if line.fullmatch(path):
-                return ignores
-        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,28 +86,6 @@ async def folder_rules(
     if not rules and not is_repository:
         return above
     return FolderRules(prefix=prefix, rules=rules, is_repository=is_repository, parent=parent)
-
-
-def read_rules(text: str) -> Rules:
-    """Read the lines of an ignore file; what makes no sense is passed over."""
-    lines = [rule for line in text.splitlines() if (rule := _rule(line))]
-    return Rules(lines=tuple(reversed(lines)))
-
-
-def _rule(line: str) -> tuple["re.Pattern[str]", bool] | None:
-    words = TRAILING_SPACES.sub("", line)
-    if not words or words.startswith("#"):
-        return None
-    ignores = not words.startswith("!")
-    words = words if ignores else words[1:]
-    only_folders = words.endswith("/")
-    tied = "/" in words[:-1]
-    words = words.strip("/")
-    if not words or len(words) > MAX_PATTERN_CHARS or words.endswith("\\"):
-        return None
-    regex = glob_regex(words if tied else f"**/{words}")
-    # A folder's path ends with a slash here.
-    return re.compile(f"(?:{regex}){'/' if only_folders else '/?'}", re.DOTALL), ignores
 
 
 async def ignore_text(files: Files, path: Path) -> str:

@@ -3,8 +3,63 @@
 import os
 import tempfile
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import BinaryIO
+
+import anyio
+from anyio import lowlevel
+
+from agent_core.kernel.errors import ProcessGone
+
+
+class Input:
+    """The writing end of a pipe, which does not block."""
+
+    def __init__(self, writing: int) -> None:
+        self._writing: int | None = writing
+        self._turn = anyio.Lock()
+
+    async def write(self, data: bytes) -> None:
+        """Write all of it; what several write does not mix.
+
+        Raises:
+            ProcessGone: Nobody reads it any more, or it was closed.
+        """
+        async with self._turn:
+            left = memoryview(data)
+            while left:
+                left = left[await self._some(left) :]
+
+    def close(self) -> None:
+        """Let the reader see the end. Idempotent."""
+        if self._writing is not None:
+            anyio.notify_closing(self._writing)
+            os.close(self._writing)
+            self._writing = None
+
+    async def _some(self, data: memoryview) -> int:
+        await lowlevel.checkpoint_if_cancelled()
+        if self._writing is None:
+            message = "its input was closed"
+            raise ProcessGone(message)
+        try:
+            return os.write(self._writing, data)
+        except BlockingIOError:
+            with suppress(anyio.ClosedResourceError):
+                await anyio.wait_writable(self._writing)
+            return 0
+        except OSError as error:
+            message = f"it does not read its input any more ({error.strerror})"
+            raise ProcessGone(message) from error
+
+
+def open_input(ours: ExitStack, theirs: ExitStack) -> tuple[int, int]:
+    """Open a pipe into which we write without blocking; gives the reading and the writing end."""
+    reading, writing = os.pipe()
+    theirs.callback(os.close, reading)
+    ours.callback(os.close, writing)
+    os.set_blocking(writing, False)
+    return reading, writing
 
 
 @contextmanager

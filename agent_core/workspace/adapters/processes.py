@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from anyio import lowlevel, to_thread
 
 from agent_core.kernel.errors import AccessRefused, FileMissing, WorkspaceError
 from agent_core.workspace.adapters.process_exit import Exit, KeptExit
-from agent_core.workspace.adapters.process_input import input_of
+from agent_core.workspace.adapters.process_input import Input, input_of, open_input
 from agent_core.workspace.adapters.process_kept import end_kept
 from agent_core.workspace.adapters.process_mark import Mark, fresh_mark
 from agent_core.workspace.adapters.process_output import Output
@@ -27,9 +27,11 @@ from agent_core.workspace.adapters.process_starter import Starter
 from agent_core.workspace.adapters.process_tree import ProcessTable, Tree, end_tree
 from agent_core.workspace.permission import Needs
 from agent_core.workspace.port import NO_NEEDS, Killed, ProcessEnd
+from agent_core.workspace.sandbox.keeper import find_shell
 from agent_core.workspace.sandbox.values import Launch, Sandbox
 
 REAP_S = 1.0
+PARTED = 'e=$1; shift; exec "$@" 2>&"$e" {e}>&-'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +39,12 @@ class _Wanted:
     argv: tuple[str, ...]
     cwd: Path
     env: Mapping[str, str]
-    stdin: bytes
     needs: frozenset[Needs]
+    stdin: bytes = b""
+    talks: bool = False
+    """It is spoken with: its input stays open, and its errors do not mix with its output."""
+    given: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Variables that it gets whatever containment takes out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +56,9 @@ class _Started:
     report: int | None
     """What the keeper of a contained command says; None: there is no keeper."""
     launch: Launch
+    input: int | None = None
+    """What we write into, when it is spoken with."""
+    errors: int | None = None
 
 
 class DiskProcesses:
@@ -83,6 +92,24 @@ class DiskProcesses:
         wanted = _Wanted(argv=argv, cwd=cwd, env=env, stdin=stdin, needs=needs)
         started = await to_thread.run_sync(self._start, wanted, limiter=self._threads)
         return DiskProcess(started, table=self._table, threads=self._threads, starter=self._starter)
+
+    async def talk(
+        self,
+        argv: tuple[str, ...],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        given: Mapping[str, str],
+        needs: frozenset[Needs] = NO_NEEDS,
+    ) -> "DiskTalk":
+        """Start a program in a group of its own, to be spoken with."""
+        wanted = _Wanted(argv=argv, cwd=cwd, env=env, given=given, needs=needs, talks=True)
+        started = await to_thread.run_sync(self._start, wanted, limiter=self._threads)
+        process = DiskProcess(
+            started, table=self._table, threads=self._threads, starter=self._starter
+        )
+        assert started.input is not None and started.errors is not None  # noqa: S101, PT018 - for the type checker
+        return DiskTalk(process, Input(started.input), Output(started.errors))
 
     async def before_start(self) -> str | None:
         """Do nothing: everything is on the disk already."""
@@ -199,6 +226,48 @@ class DiskProcess:
         return first.is_over and not first.reaped and self._table.is_newest(self.pid)
 
 
+class DiskTalk:
+    """A running program that is spoken with."""
+
+    def __init__(self, process: DiskProcess, to_it: Input, errors: Output) -> None:
+        self._process = process
+        self._input = to_it
+        self._errors = errors
+
+    @property
+    def pid(self) -> int:
+        """The process id of its first process."""
+        return self._process.pid
+
+    async def read(self) -> bytes:
+        """Wait for output and give a chunk; empty when every writer has closed it."""
+        return await self._process.read()
+
+    async def read_errors(self) -> bytes:
+        """Wait for what it complains of; empty when every writer has closed that."""
+        return await self._errors.read()
+
+    async def write(self, data: bytes) -> None:
+        """Write all of it into its input."""
+        await self._input.write(data)
+
+    def finish(self) -> None:
+        """Say that nothing more comes."""
+        self._input.close()
+
+    async def wait(self) -> ProcessEnd:
+        """Wait for the first process to end; its children may live on."""
+        return await self._process.wait()
+
+    async def end(self, *, grace_s: float) -> Killed:
+        """End the whole tree: told first that nothing more comes, then asked, killed after the grace. Idempotent."""
+        self._input.close()
+        try:
+            return await self._process.end(grace_s=grace_s)
+        finally:
+            self._errors.close()
+
+
 def _start(wanted: _Wanted, sandbox: Sandbox | None) -> _Started:
     if not wanted.cwd.is_dir():
         message = f"Working directory does not exist: {wanted.cwd}"
@@ -232,23 +301,48 @@ def _launched(launch: Launch, wanted: _Wanted) -> _Started:
             report, plain = _pipe(ours, theirs)
             argv = (*argv[: launch.output_at], str(writing), *argv[launch.output_at + 1 :])
             passed = (*passed, writing)
-        given = theirs.enter_context(input_of(wanted.stdin))
+        to_it, errors = None, None
+        if wanted.talks:
+            given, to_it = open_input(ours, theirs)
+            errors, complaining = _pipe(ours, theirs)
+            argv, passed, theirs_errors = _apart(argv, launch, passed, plain, complaining)
+        else:
+            given, theirs_errors = theirs.enter_context(input_of(wanted.stdin)), plain
         with fresh_mark() as mark:
             begun_s = time.monotonic()
             popen = subprocess.Popen(  # noqa: S603 - starting what the model asks for is the purpose; the policy judged it
                 argv,
                 stdin=given,
                 stdout=plain,
-                stderr=plain,
+                stderr=theirs_errors,
                 cwd=wanted.cwd,
-                env=mark.environment(launch.env),
+                env=mark.environment({**launch.env, **wanted.given}),
                 start_new_session=True,
                 pass_fds=passed,
             )
         _ = ours.pop_all()
     return _Started(
-        popen=popen, mark=mark, begun_s=begun_s, output=reading, report=report, launch=launch
+        popen=popen,
+        mark=mark,
+        begun_s=begun_s,
+        output=reading,
+        report=report,
+        launch=launch,
+        input=to_it,
+        errors=errors,
     )
+
+
+def _apart(
+    argv: tuple[str, ...], launch: Launch, passed: tuple[int, ...], plain: int, complaining: int
+) -> tuple[tuple[str, ...], tuple[int, ...], int]:
+    """Keep what a program complains of apart from its output; gives the words, descriptors and errors to start with."""
+    if launch.output_at is None:
+        return argv, passed, complaining
+    # A keeper lets both go where the output goes, so the program is started by a shell that parts them again.
+    at = launch.output_at + 1
+    words = (find_shell() or "bash", "-c", PARTED, "parted", str(complaining))
+    return (*argv[:at], *words, *argv[at:]), (*passed, complaining), plain
 
 
 def _pipe(ours: ExitStack, theirs: ExitStack) -> tuple[int, int]:

@@ -22,6 +22,7 @@ Column = Literal[
     "command not contained",
     "network",
     "outside the roots",
+    "another server's reading tool",
     "another tool",
 ]
 Cell = Literal["run", "rules", "ask", "refuse"]
@@ -36,6 +37,8 @@ MATRIX: Final[Mapping[Column, Mapping[Mode, Cell]]] = {
     "command not contained": {"plan": "refuse", "ask": "rules", "auto": "rules", "yolo": "run"},
     "network": {"plan": "refuse", "ask": "rules", "auto": "rules", "yolo": "run"},
     "outside the roots": {"plan": "refuse", "ask": "rules", "auto": "rules", "yolo": "run"},
+    # It may reach out into the world: before a folder is trusted a person is asked.
+    "another server's reading tool": {"plan": "rules", "ask": "run", "auto": "run", "yolo": "run"},
     "another tool": {"plan": "refuse", "ask": "rules", "auto": "rules", "yolo": "run"},
 }
 
@@ -74,6 +77,6 @@ def _of_file(subject: FileAsked) -> Column:
 def _of_other(subject: OtherAsked) -> Column:
     if subject.host is not None:
         return "network"
-    if subject.kind == "read" and subject.mcp is None:
-        return "read inside"
+    if subject.kind == "read":
+        return "read inside" if subject.mcp is None else "another server's reading tool"
     return "another tool"

@@ -115,10 +115,15 @@ def is_secret(name: str, value: str) -> bool:
     return by_name or PASSWORD_IN_URL.search(value) is not None
 
 
+def steers_programs(name: str) -> bool:
+    """Tell whether a variable makes programs load or run other code, or leads to other programs of the user."""
+    return _runs_others(name) or _is_door(name)
+
+
 def _is_removed(name: str, value: str) -> bool:
     if name in KEPT:
         return False
-    return is_secret(name, value) or _runs_others(name) or _is_door(name)
+    return is_secret(name, value) or steers_programs(name)
 
 
 def _runs_others(name: str) -> bool:

@@ -12,10 +12,12 @@ async def run(front: Front, params: dict[str, Any]) -> object:
     """Give those that can be asked, those of the scope, or all."""
     asked = parse(ModelListParams, params, method="agent/model/list")
     models = (await front.hosted(asked.session)).session.models
+    # The user may have signed in since, in a terminal or another window.
+    await models.refresh()
     usable = {one.ref for one in models.available()}
     match asked.scope:
         case "all":
-            listed = await front.host.models(front.origin.env)
+            listed = (await front.host.registry(front.origin.env)).models()
         case "scoped":
             listed = tuple(named.model for named in models.scoped())
         case _:

@@ -6,14 +6,12 @@ from typing import Any
 from agent_core.kernel.errors import TillerError
 from server.lsp.failures import rpc_error
 from server.lsp.front import Front, bad
-from server.lsp.history import Placed, items, of_run, ranged, shortened
+from server.lsp.history import END, Placed, items, of_run, ranged, shortened
 from server.lsp.stored import whole_entries
 from server.lsp.wire import SessionReadParams, parse
 
 PAGE = 100
 MOST = 1_000
-END = "end"
-"""The cursor behind the newest item."""
 
 
 async def run(front: Front, params: dict[str, Any]) -> object:
@@ -23,7 +21,8 @@ async def run(front: Front, params: dict[str, Any]) -> object:
         entries = await whole_entries(front, asked.session)
     except TillerError as error:
         raise rpc_error(error, session=asked.session) from error
-    placed = list(items(entries if asked.run is None else of_run(entries, asked.run)))
+    wanted = entries if asked.run is None else of_run(entries, asked.run)
+    placed = list(items(wanted, branch=entries))
     if asked.item is not None:
         return {"items": [_one(placed, asked)]}
     start, end = _page(placed, asked)

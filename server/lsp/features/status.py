@@ -15,6 +15,7 @@ async def run(front: Front, params: dict[str, Any]) -> object:
     """Give the state of the server."""
     _ = parse(StatusParams, params, method="agent/status")
     host = front.host
+    registry = await host.registry(front.origin.env)
     return {
         "daemon": {
             "pid": os.getpid(),
@@ -31,8 +32,8 @@ async def run(front: Front, params: dict[str, Any]) -> object:
             for hosted in host.sessions()
         ],
         "auth": [
-            {"provider": provider, "state": state}
-            for provider, state in await host.accounts(front.origin.env)
+            {"provider": provider.id, "state": registry.auth(provider.id)}
+            for provider in registry.providers()
         ],
         "versions": {"server": VERSION, "protocol": PROTOCOL, "python": platform.python_version()},
         "quirks": [

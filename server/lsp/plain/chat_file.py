@@ -229,7 +229,8 @@ class ChatFile:
             if known.doubt is not None and known.doubt[0] == mark:
                 page.put(known.doubt[1], mark)
                 known.tail = tail
-            if page.is_unsaved and seen.document != known.document and mark != page.mark:
+            is_other = seen.document != known.document and mark != page.mark
+            if is_other and (page.is_unsaved or page.knows(mark)):
                 known.tail = tail if page.lose(mark) else ""
             elif not base.dirty:
                 page.keep()

@@ -9,6 +9,7 @@ from agent_core.events import (
     PermissionRequest,
     Question,
     QuestionLine,
+    ServerSubject,
     TrustSubject,
 )
 from agent_core.kernel.visible import one_line
@@ -114,12 +115,14 @@ def permission_pieces(request: PermissionRequest) -> Iterator[Piece]:
     subject = request.subject
     if isinstance(subject, CommandSubject):
         about = f"run `{short(subject.command)}` in {subject.cwd}"
-    elif isinstance(subject, TrustSubject):
+    elif isinstance(subject, TrustSubject | ServerSubject):
         about = short(request.title)
     else:
         about = f"use {short(subject.tool)}" + (f" on {subject.path}" if subject.path else "")
     why = f" ({short(request.description)})" if request.description else ""
     yield Piece(kind="block", text=f"> **May it?** {about}{why}")
+    if isinstance(subject, ServerSubject):
+        yield line(short(f"{', '.join((*subject.changed, *subject.added))} of {subject.way}"))
     yield from (line(f"- {one.label}") for one in request.options)
     yield line("Answer in the dialog, or by a code action on these lines.")
 

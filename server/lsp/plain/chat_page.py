@@ -10,6 +10,8 @@ from server.lsp.plain.chat_text import AGENT, YOU, Piece, draft_of, mark_of
 
 MOST_CHARS: Final = 400_000
 """So much is kept to make the file anew; the session has the rest."""
+STATES: Final = 8
+"""So many states of the file are known again, also when the disk had a later one: an editor may have read it before."""
 EARLIER: Final = Piece(
     kind="line", text="> What was said before is in the session, but not shown here."
 )
@@ -71,11 +73,15 @@ class Page:
     def keep(self) -> None:
         """Take note that the disk has all that is in the file."""
         self._kept = self._given
-        del self._marks[:-1]
+        del self._marks[:-STATES]
         self._shorten()
 
+    def knows(self, mark: str) -> bool:
+        """Tell whether the file was in the state that a mark stands for."""
+        return any(one == mark for one, _ in self._marks)
+
     def lose(self, mark: str) -> bool:
-        """Take note that the editor has gone without saving all; tells whether the file is known by its mark."""
+        """Take note that a file is opened that has not all of it; tells whether it is known by its mark."""
         known = [at for one, at in self._marks if one == mark]
         self._given = self._kept = known[-1] if known else self._kept
         self._marks = [one for one in self._marks if one[1] <= self._given]
@@ -107,7 +113,7 @@ class Page:
             self._given -= gone - 1
             self._kept -= gone - 1
             self._sealed = max(0, self._sealed - gone + 1)
-            self._marks = [(mark, at - gone + 1) for mark, at in self._marks]
+            self._marks = [(mark, at - gone + 1) for mark, at in self._marks if at >= gone]
 
 
 def _too_many(pieces: Sequence[Piece], *, most: int) -> int:

@@ -26,6 +26,7 @@ from agent_core.events import (
     RunEnded,
     ToolEnded,
     ToolRunning,
+    UiEvent,
 )
 from agent_core.kernel import ItemId, JsonObject, MessageId
 from agent_core.messages import Text
@@ -40,6 +41,7 @@ from server.lsp.plain.chat_lines import (
     words_of,
 )
 from server.lsp.plain.chat_text import Piece, escaped
+from server.lsp.plain.chat_views import Views
 from server.lsp.work_line import outcome
 
 URGENT: Final = (RunEnded, PermissionRequested, QuestionRequested, MessageEnded)
@@ -62,6 +64,7 @@ class Told:
         self._asked: dict[str, PermissionRequest | Question] = {}
         self._own: set[MessageId] = set()
         self._command = ""
+        self._views = Views()
 
     def expect(self, message: MessageId) -> None:
         """Pass over a turn of the user's that is in the file already."""
@@ -89,9 +92,14 @@ class Told:
                 self._inputs.clear()
                 yield line(outcome(event))
             case _:
-                words = _NOTES.get(type(event), lambda _: None)(event)
-                if words is not None:
-                    yield line(words)
+                yield from self._seldom(event)
+
+    def _seldom(self, event: Event) -> Iterator[Piece]:
+        if isinstance(event, UiEvent):
+            yield from self._views.see(event)
+        words = _NOTES.get(type(event), lambda _: None)(event)
+        if words is not None:
+            yield line(words)
 
     def _stream(self, item: ItemId, text: str) -> Iterator[Piece]:
         # Of a message that began before anybody followed, the whole is shown when it is over.

@@ -1,6 +1,5 @@
 """What waits for the user's word as one document: a file that is kept up to date, or one that is no file at all."""
 
-import asyncio
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
@@ -11,11 +10,12 @@ from typing import Any, Final
 import anyio
 from anyio import to_thread
 
-from agent_core.events import ChangesUpdated, Reader, RunEnded
+from agent_core.events import ChangesUpdated, RunEnded
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.redaction import Redactor
 from server.lsp.codec import as_object
 from server.lsp.editor import Editor
+from server.lsp.following import Following
 from server.lsp.names import DIFF_SCHEME
 from server.lsp.plain.chat_place import Place, usual_place
 from server.lsp.plain.diff_text import HEAD, diff_text
@@ -42,7 +42,7 @@ class DiffDocument:
         self._redactor = redactor
         self._is_virtual = takes(connection.client_params, "workspace", "textDocumentContent")
         self._can_show = takes(connection.client_params, "window", "showDocument")
-        self._readers: list[Reader] = []
+        self._following = Following(ChangesUpdated, RunEnded, pause_s=PAUSE_S)
         self._is_shown = False
         self._turn = anyio.Lock()
 
@@ -81,29 +81,11 @@ class DiffDocument:
 
     async def follow(self, hosted: Any) -> None:
         """Keep the document up to date until the session is over or the client has left."""
-        reader = hosted.session.subscribe()
-        self._readers.append(reader)
-        news = asyncio.Event()
-        async with anyio.create_task_group() as group:
-
-            async def renew() -> None:
-                while True:
-                    await news.wait()
-                    await asyncio.sleep(PAUSE_S)
-                    news.clear()
-                    await self._renew(hosted)
-
-            group.start_soon(renew)
-            async for stamped in reader:
-                if isinstance(stamped.event, ChangesUpdated | RunEnded):
-                    news.set()
-            group.cancel_scope.cancel()
-        self._readers.remove(reader)
+        await self._following.follow(hosted.session, partial(self._renew, hosted))
 
     def close(self) -> None:
         """Stop; the client has left."""
-        for reader in self._readers:
-            reader.close()
+        self._following.close()
 
     # ------------------------------------------------------------------ keeping it up to date
 

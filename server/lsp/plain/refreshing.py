@@ -1,10 +1,7 @@
 """Has an editor ask for its code lenses again when they would be others."""
 
-import asyncio
 from contextlib import suppress
 from typing import Any, Final
-
-import anyio
 
 from agent_core.events import (
     ChangesUpdated,
@@ -12,11 +9,11 @@ from agent_core.events import (
     PermissionResolved,
     QuestionRequested,
     QuestionResolved,
-    Reader,
     RunEnded,
     RunStarted,
 )
 from server.lsp.client_options import is_plain
+from server.lsp.following import Following
 from server.lsp.plain.diff_document import takes
 from server.lsp.protocol import Connection
 from server.lsp.rpc import RpcError
@@ -45,33 +42,17 @@ class LensRefresh:
         said = options.plain.lens if options.plain is not None else None
         wanted = is_plain(params, options) if said is None else said
         self._is_wanted = wanted and takes(params, "workspace", "codeLens", "refreshSupport")
-        self._readers: list[Reader] = []
+        self._following = Following(*MATTERS, pause_s=PAUSE_S)
 
     async def follow(self, hosted: Any) -> None:
         """Tell the editor until the session is over or the editor has left."""
-        if not self._is_wanted:
-            return
-        reader = hosted.session.subscribe()
-        self._readers.append(reader)
-        news = asyncio.Event()
-        async with anyio.create_task_group() as group:
-
-            async def refresh() -> None:
-                while True:
-                    await news.wait()
-                    await asyncio.sleep(PAUSE_S)
-                    news.clear()
-                    with suppress(RpcError, TimeoutError, ConnectionError):
-                        await self._connection.request(REFRESH, timeout_s=ANSWER_S)
-
-            group.start_soon(refresh)
-            async for stamped in reader:
-                if isinstance(stamped.event, MATTERS):
-                    news.set()
-            group.cancel_scope.cancel()
-        self._readers.remove(reader)
+        if self._is_wanted:
+            await self._following.follow(hosted.session, self._refresh)
 
     def close(self) -> None:
         """Stop; the editor has left."""
-        for reader in self._readers:
-            reader.close()
+        self._following.close()
+
+    async def _refresh(self) -> None:
+        with suppress(RpcError, TimeoutError, ConnectionError):
+            await self._connection.request(REFRESH, timeout_s=ANSWER_S)

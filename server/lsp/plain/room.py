@@ -42,7 +42,8 @@ class Room:
     async def code_actions(self, params: dict[str, Any]) -> list[Action]:
         """Answer `textDocument/codeAction`; opens no session and waits for nothing."""
         hints = self.front.review.hints.actions(params)
-        review = [*hints, *await proposed.actions(self.front, params)]
+        fixes = self.front.review.findings.actions(params)
+        review = [*hints, *fixes, *await proposed.actions(self.front, params)]
         asked = read_asked(params)
         if asked is None or not self._has_actions:
             return review

@@ -17,7 +17,7 @@ _NAMES: Mapping[str, str] = {
         Complaint complaint parse prepare
     """,
     "errors": """
-        ERROR_KINDS ERROR_MEANINGS ErrorData ErrorKind KilledProcess RunError
+        ERROR_KINDS ERROR_MEANINGS ErrorData ErrorKind KilledProcess RunError RunStatus
     """,
     "blocks": """
         Block Content Diagnostic DiagnosticsBlock DiffBlock ImageBlock Position Range
@@ -32,17 +32,18 @@ _NAMES: Mapping[str, str] = {
         SkippedFile
     """,
     "permissions": """
-        Answer AnsweredResult ChangeSubject CommandSubject ParsedCommand PermissionAnswer
+        Answer AnsweredResult ChangeSubject CommandSubject FolderTrust ParsedCommand PermissionAnswer
         PermissionOption PermissionRequest PermissionRespondParams PermissionRulesParams
         PermissionRulesResult PermissionSubject Question QuestionAnswer QuestionLine
-        QuestionOption QuestionRespondParams Rule RuleDraft Sandbox TargetSubject TrustSubject
+        QuestionOption QuestionRespondParams Rule RuleDraft Sandbox ServerSubject TargetSubject
+        TrustSubject
         VendorSubject
         Verdict
     """,
     "session": """
         Activity Attendant BashActivity BudgetUse Budgets CheckpointCount ClientRole
         CompactionActivity CompactionReason ConfigChange ContextUse Cost DocumentOutcome
-        EditItem FolderTrust History Item MessageDelivery MessageItem MessageRole Mode
+        EditItem EndItem History Item MessageDelivery MessageItem MessageRole Mode
         QueueItem QueueMode RetryActivity Root RunView SessionConfig SessionInfo
         SessionState Snapshot SpentUsage StopReason SummaryItem Thinking ThoughtItem
         TokenUse ToolItem ToolStatus Usage
@@ -59,7 +60,7 @@ _NAMES: Mapping[str, str] = {
         BashParams BashResult CompactParams CompactResult EditorContext EditorFocus
         Finding FollowUpParams IfIdle PromptAccepted PromptParams QueueOp
         QueueUpdateParams QueueUpdateResult ReviewParams RunCancelParams RunCancelResult
-        RunResult RunRetryParams RunStatus SteerParams
+        RunResult RunRetryParams SteerParams
     """,
     "catalogue": """
         AuthAccount AuthLoginParams AuthLoginResult AuthLogoutParams AuthState
@@ -70,6 +71,11 @@ _NAMES: Mapping[str, str] = {
         ResourcesReloadParams ResourcesReloadResult SessionStatus StatusParams
         StatusResult ThinkingCycleParams ThinkingCycleResult ToolsRegisterParams
         ToolsRegisterResult VersionTable
+    """,
+    "extensions": """
+        ExtensionFlag ExtensionKey ExtensionListParams ExtensionListResult
+        ExtensionPressParams ExtensionPressResult ExtensionRenderParams
+        ExtensionRenderResult ExtensionRenderer StandingView
     """,
     "editor": """
         DiagnosticsItem DiagnosticsParams DiagnosticsResult DocumentsReadParams

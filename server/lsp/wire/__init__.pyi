@@ -8,6 +8,7 @@ from server.lsp.wire.editor import *
 from server.lsp.wire.errors import *
 from server.lsp.wire.event_base import *
 from server.lsp.wire.events import *
+from server.lsp.wire.extensions import *
 from server.lsp.wire.methods import *
 from server.lsp.wire.parsing import *
 from server.lsp.wire.permissions import *

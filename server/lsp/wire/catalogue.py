@@ -162,7 +162,7 @@ class ResourcesReloadParams(SessionParams):
 class LoadedResource(WireModel):
     """Something that was read."""
 
-    kind: Literal["context", "skill", "prompt", "extension", "systemPrompt"] | Vendor
+    kind: Literal["context", "skill", "prompt", "extension", "systemPrompt", "settings"] | Vendor
     name: str
     uri: str | None = None
 

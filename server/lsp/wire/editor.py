@@ -6,7 +6,7 @@ from pydantic import Field
 
 from server.lsp.wire.base import Count, Json, Many, WireModel
 from server.lsp.wire.blocks import Diagnostic
-from server.lsp.wire.session import FolderTrust
+from server.lsp.wire.permissions import FolderTrust
 
 __all__ = [
     "DiagnosticsItem",

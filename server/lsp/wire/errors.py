@@ -5,9 +5,22 @@ from typing import Literal, get_args
 
 from typing_extensions import TypeAliasType
 
-from server.lsp.wire.base import Count, Json, Many, Uint, WireModel
+from server.lsp.wire.base import Count, Json, Many, Uint, Vendor, WireModel
 
-__all__ = ["ERROR_KINDS", "ERROR_MEANINGS", "ErrorData", "ErrorKind", "KilledProcess", "RunError"]
+__all__ = [
+    "ERROR_KINDS",
+    "ERROR_MEANINGS",
+    "ErrorData",
+    "ErrorKind",
+    "KilledProcess",
+    "RunError",
+    "RunStatus",
+]
+
+RunStatus = TypeAliasType(
+    "RunStatus",
+    Literal["completed", "cancelled", "failed", "interrupted", "budget", "refused"] | Vendor,
+)
 
 ErrorKind = TypeAliasType(
     "ErrorKind",

@@ -4,7 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from server.lsp.wire import catalogue, changes, editor, permissions, runs, sessions, subscription
+from server.lsp.wire import (
+    catalogue,
+    changes,
+    editor,
+    extensions,
+    permissions,
+    runs,
+    sessions,
+    subscription,
+)
 from server.lsp.wire.base import Json, SessionParams, WireModel
 from server.lsp.wire.session import SessionInfo, Snapshot
 
@@ -124,6 +133,15 @@ _ALL = (
         "agent/resources/reload",
         catalogue.ResourcesReloadParams,
         catalogue.ResourcesReloadResult,
+    ),
+    _asked("agent/extension/list", extensions.ExtensionListParams, extensions.ExtensionListResult),
+    _asked(
+        "agent/extension/press", extensions.ExtensionPressParams, extensions.ExtensionPressResult
+    ),
+    _asked(
+        "agent/extension/render",
+        extensions.ExtensionRenderParams,
+        extensions.ExtensionRenderResult,
     ),
     _asked("agent/tools/register", catalogue.ToolsRegisterParams, catalogue.ToolsRegisterResult),
     _asked("agent/auth/status", catalogue.AuthStatusParams, catalogue.AuthStatusResult),

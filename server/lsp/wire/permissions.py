@@ -13,6 +13,7 @@ __all__ = [
     "AnsweredResult",
     "ChangeSubject",
     "CommandSubject",
+    "FolderTrust",
     "ParsedCommand",
     "PermissionAnswer",
     "PermissionOption",
@@ -29,6 +30,7 @@ __all__ = [
     "Rule",
     "RuleDraft",
     "Sandbox",
+    "ServerSubject",
     "TargetSubject",
     "TrustSubject",
     "VendorSubject",
@@ -133,6 +135,25 @@ class TrustSubject(WireModel):
     """How texts differ from those that were trusted, as a unified diff."""
 
 
+class ServerSubject(WireModel):
+    """A server of the Model Context Protocol whose tools want to be used."""
+
+    type: Literal["server"] = "server"
+    server: str
+    way: str
+    """How it is reached, and what holds it in."""
+    source: str
+    """The file that names it, as a URI."""
+    added: Many[str]
+    """Tools that nobody approved yet."""
+    removed: Many[str]
+    changed: Many[str]
+    unasked: Many[str]
+    """Tools that would run without a question each time, since the server marks them as read-only."""
+    difference: str
+    """All that the server says of new tools, and how it differs for those that have changed."""
+
+
 class VendorSubject(WireModel):
     """A subject of a vendor's own type; kept whole."""
 
@@ -151,6 +172,7 @@ _AnySubject = Annotated[
     | Annotated[TargetSubject, Tag("secret")]
     | Annotated[TargetSubject, Tag("tool")]
     | Annotated[TrustSubject, Tag("trust")]
+    | Annotated[ServerSubject, Tag("server")]
     | Annotated[VendorSubject, Tag("_")],
     by_word(
         "type",
@@ -163,6 +185,7 @@ _AnySubject = Annotated[
         "secret",
         "tool",
         "trust",
+        "server",
         vendor=True,
     ),
 ]
@@ -300,3 +323,10 @@ class QuestionRespondParams(QuestionAnswer):
     """Answers a question; the first answer wins."""
 
     request: str
+
+
+class FolderTrust(WireModel):
+    """Whether the user trusts a folder."""
+
+    folder: str
+    trusted: bool

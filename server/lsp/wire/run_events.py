@@ -5,7 +5,7 @@ from typing import Literal
 from server.lsp.wire.base import Count, Json, JsonObject, Many, Number, Seq, Uint, Vendor, WireModel
 from server.lsp.wire.blocks import Block
 from server.lsp.wire.changes import ChangeCounts, ChangeSet
-from server.lsp.wire.errors import RunError
+from server.lsp.wire.errors import RunError, RunStatus
 from server.lsp.wire.event_base import (
     ItemEvent,
     MessageEvent,
@@ -14,7 +14,6 @@ from server.lsp.wire.event_base import (
     SessionEvent,
     TurnEvent,
 )
-from server.lsp.wire.runs import RunStatus
 from server.lsp.wire.session import (
     CompactionReason,
     Cost,

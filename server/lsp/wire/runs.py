@@ -9,7 +9,7 @@ from typing_extensions import TypeAliasType
 from server.lsp.wire.base import Count, Many, Seq, SessionParams, Token, Uint, Vendor, WireModel
 from server.lsp.wire.blocks import Block, Content, Diagnostic, Range
 from server.lsp.wire.changes import ChangeSet
-from server.lsp.wire.errors import KilledProcess, RunError
+from server.lsp.wire.errors import KilledProcess, RunError, RunStatus
 from server.lsp.wire.session import ConfigChange, QueueItem, Usage
 
 __all__ = [
@@ -32,15 +32,10 @@ __all__ = [
     "RunCancelResult",
     "RunResult",
     "RunRetryParams",
-    "RunStatus",
     "SteerParams",
 ]
 
 IfIdle = TypeAliasType("IfIdle", Literal["start", "hold", "reject"] | Vendor)
-RunStatus = TypeAliasType(
-    "RunStatus",
-    Literal["completed", "cancelled", "failed", "interrupted", "budget", "refused"] | Vendor,
-)
 
 
 class EditorFocus(WireModel):
@@ -226,5 +221,8 @@ class ReviewParams(SessionParams):
     """Reviews changes; the findings are published as diagnostics too."""
 
     base: str | None = None
+    """A commit; without it what is not committed is looked at."""
     paths: Many[str] | None = None
+    """Files, folders or globs, from the workspace's root; without it all."""
     instructions: str | None = None
+    work_done_token: Token | None = None

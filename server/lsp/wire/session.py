@@ -20,7 +20,9 @@ from server.lsp.wire.base import (
 )
 from server.lsp.wire.blocks import Block
 from server.lsp.wire.changes import ChangeCounts
-from server.lsp.wire.permissions import PermissionRequest, Question, Sandbox
+from server.lsp.wire.errors import RunStatus
+from server.lsp.wire.extensions import StandingView
+from server.lsp.wire.permissions import FolderTrust, PermissionRequest, Question, Sandbox
 
 __all__ = [
     "Activity",
@@ -37,7 +39,7 @@ __all__ = [
     "Cost",
     "DocumentOutcome",
     "EditItem",
-    "FolderTrust",
+    "EndItem",
     "History",
     "Item",
     "MessageDelivery",
@@ -255,13 +257,23 @@ class SummaryItem(_ItemBase):
     tokens_after: Count | None = None
 
 
+class EndItem(_ItemBase):
+    """The end of a run that was not completed."""
+
+    kind: Literal["end"] = "end"
+    status: RunStatus
+    resumable: bool
+    """Whether `agent/run/retry` goes on with it."""
+
+
 _AnyItem = Annotated[
     Annotated[MessageItem, Tag("message")]
     | Annotated[ThoughtItem, Tag("thought")]
     | Annotated[ToolItem, Tag("tool")]
     | Annotated[EditItem, Tag("edit")]
-    | Annotated[SummaryItem, Tag("summary")],
-    by_word("kind", "message", "thought", "tool", "edit", "summary"),
+    | Annotated[SummaryItem, Tag("summary")]
+    | Annotated[EndItem, Tag("end")],
+    by_word("kind", "message", "thought", "tool", "edit", "summary", "end"),
 ]
 
 Item = TypeAliasType("Item", _AnyItem)
@@ -282,13 +294,6 @@ class Root(WireModel):
     uri: str
     name: str
     primary: bool
-    trusted: bool
-
-
-class FolderTrust(WireModel):
-    """Whether the user trusts a folder."""
-
-    folder: str
     trusted: bool
 
 
@@ -370,6 +375,8 @@ class Snapshot(WireModel):
     roots: Many[Root]
     trust: Many[FolderTrust]
     changes: ChangeCounts
+    views: Many[StandingView] | None = None
+    """What extensions show until something else comes."""
     checkpoints: CheckpointCount
     clients: Many[Attendant]
     history: History

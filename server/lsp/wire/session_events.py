@@ -6,10 +6,9 @@ from server.lsp.wire.base import JsonObject, Many, Seq, Vendor
 from server.lsp.wire.changes import Checkpoint
 from server.lsp.wire.errors import RunError
 from server.lsp.wire.event_base import EventBase, SessionEvent
-from server.lsp.wire.permissions import PermissionRequest, Question, Rule
+from server.lsp.wire.permissions import FolderTrust, PermissionRequest, Question, Rule
 from server.lsp.wire.session import (
     Attendant,
-    FolderTrust,
     QueueItem,
     Root,
     SessionConfig,
@@ -226,6 +225,8 @@ class ExtensionErrorRaised(SessionEvent):
     extension: str
     event: str
     error: str
+    stack: str | None = None
+    """Where in its code."""
 
 
 class UiEvent(SessionEvent):

@@ -16,6 +16,7 @@ from agent_core.events import (
     Question,
     QuestionLine,
     QuestionOption,
+    ServerSubject,
     TargetSubject,
 )
 from agent_core.kernel import ItemId, RunId, SessionId
@@ -123,6 +124,21 @@ def test_a_permission_to_write_names_the_file() -> None:
     subject = TargetSubject(type="edit", tool="write", sandbox="none", path=Path("/w/a"))
     first = next(iter(permission_pieces(replace(ASKED, subject=subject))))
     assert first.text == "> **May it?** use write on /w/a (no rule allows it)"
+
+
+def test_a_permission_for_a_server_names_its_tools_and_how_it_is_reached() -> None:
+    subject = ServerSubject(
+        server="shop",
+        way="npx shop (contained like commands)",
+        source=Path("/c/mcp.json"),
+        added=("buy",),
+        changed=("look",),
+    )
+    asked = replace(ASKED, title="Use the MCP server shop again?", subject=subject)
+    assert [one.text for one in permission_pieces(asked)][:2] == [
+        "> **May it?** Use the MCP server shop again? (no rule allows it)",
+        "> look, buy of npx shop (contained like commands)",
+    ]
 
 
 def test_a_question_stands_there_with_its_options() -> None:

@@ -71,6 +71,20 @@ def test_without_a_save_all_since_the_last_one_comes_again() -> None:
     assert page.waiting() == (block("b"),)
 
 
+def test_an_editor_that_read_the_disk_too_early_lacks_what_was_written_since() -> None:
+    page = Page()
+    page.add(block("alpha"))
+    early = wrote(page, NEW)
+    page.keep()
+    page.add(block("beta"))
+    _ = wrote(page, early)
+    page.keep()
+    assert page.knows(mark_of(early))
+    assert page.lose(mark_of(early))
+    assert page.waiting() == (block("beta"),)
+    assert not page.knows("something else")
+
+
 def test_a_state_of_the_file_is_known_again() -> None:
     page = Page()
     texts = [NEW]

@@ -36,7 +36,8 @@ SUBJECTS: dict[str, Make] = {
     "another editing tool": lambda w: other("mine", "edit"),
     "another executing tool": lambda w: other("mine", "execute"),
     "a fetching tool": lambda w: other("fetch", "read", host="example.org"),
-    "a tool of another server": lambda w: other("mcp", "read", mcp="s/t"),
+    "a tool of another server": lambda w: other("mcp", mcp="s/t"),
+    "a reading tool of another server": lambda w: other("mcp", "read", mcp="s/t"),
 }
 
 # By subject: plan, ask, auto, yolo.
@@ -63,6 +64,7 @@ TABLE: dict[str, tuple[Word, Word, Word, Word]] = {
     "another executing tool": ("refuse", "ask", "ask", "run"),
     "a fetching tool": ("refuse", "ask", "ask", "run"),
     "a tool of another server": ("refuse", "ask", "ask", "run"),
+    "a reading tool of another server": ("ask", "run", "run", "run"),
 }
 CONTAINED: dict[str, tuple[Word, Word, Word, Word]] = {
     "command": ("refuse", "run", "run", "run"),

@@ -17,7 +17,7 @@ UNITS = (
 )  # fmt: skip
 SIZES = (8_192, at_size(ci=131_072, campaign=1_048_576))
 MOST_S = 10.0
-"""What a busy machine needs ten times over; what grows with the square of the length takes minutes."""
+"""Time of the processor, ten times what a slow one needs; what grows with the square of the length takes minutes."""
 PARTS = st.sampled_from((*PROGRAMS, *BARE, *QUOTED, *DOUBTFUL, *JOINS, *BLANKS, *UNITS))
 
 
@@ -27,10 +27,10 @@ PARTS = st.sampled_from((*PROGRAMS, *BARE, *QUOTED, *DOUBTFUL, *JOINS, *BLANKS, 
 def test_a_long_hostile_line_is_answered_soon(unit: str) -> None:
     for size in SIZES:
         line = (unit * (size // len(unit) + 1))[:size]
-        begun_s = time.perf_counter()
+        begun_s = time.thread_time()
         read_command(line)
         mentioned(line)
-        assert time.perf_counter() - begun_s < MOST_S
+        assert time.thread_time() - begun_s < MOST_S
 
 
 @settings(max_examples=at_size(ci=200, campaign=5000), deadline=None)

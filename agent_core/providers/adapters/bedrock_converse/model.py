@@ -101,6 +101,7 @@ class BedrockConverse:
             body=body,
             secrets=(*grant.secrets, *secrets),
             key_source=grant.source,
+            signed=grant.key is None,
         )
 
 

@@ -17,27 +17,16 @@ from agent_core.messages import (
     ToolCall,
     Usage,
 )
+from agent_core.providers.adapters.embedded.facts import EMBEDDED_FACTS
 from agent_core.providers.adapters.embedded.plan import CallTool, Next, Say, next_step
 from agent_core.providers.port import (
     Answer,
     ModelFacts,
     ModelRequest,
     Part,
-    Prices,
     TextDelta,
     ToolCallDelta,
     ToolCallStart,
-)
-
-EMBEDDED_FACTS = ModelFacts(
-    provider="embedded",
-    id="repair",
-    api="embedded",
-    name="Repair (rule-based, not a language model)",
-    # It has no window: it reads the whole transcript each time. Compaction would only take its memory away.
-    context_window=1_000_000,
-    max_tokens=16_384,
-    prices=Prices(input=0.0, output=0.0),
 )
 
 PIECE = re.compile(r"\S+\s*(?:\S+\s*){0,2}")

@@ -1,0 +1,215 @@
+"""The extensions of a session: where they are looked for, and how they come to stand in it."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from anyio import to_thread
+from anyio.abc import TaskGroup
+
+from agent_core.assembly.ground import Ground, home_of
+from agent_core.assembly.models import ModelSet
+from agent_core.assembly.news import report_to
+from agent_core.assembly.request import SessionRequest
+from agent_core.events import Notice
+from agent_core.extensions.commands import ExtensionCommands
+from agent_core.extensions.discovery import Discovered, Found, Places, discover
+from agent_core.extensions.host import ExtensionHost, HostPlan, Stage
+from agent_core.extensions.models import brought_by
+from agent_core.extensions.offers import Offers
+from agent_core.extensions.ports import Services
+from agent_core.extensions.showcase import Showcase
+from agent_core.extensions.threads import LoopThread
+from agent_core.hooks import HookFailure, HookRunner, SessionBegun, SessionEnding
+from agent_core.kernel import uuid7
+from agent_core.providers import Model
+from agent_core.providers.brought import NOTHING, Brought
+from agent_core.resources.loaded import Loaded
+from agent_core.resources.paths import project_folder
+from agent_core.resources.settings import load_settings
+from agent_core.resources.settings_values import SettingsValues
+from agent_core.resources.watching import watch_folders
+from agent_core.session import AgentSession
+from agent_core.session.model_choice import ModelSource
+from agent_core.session.parts import Parts
+from agent_core.tools import Tool
+
+FOLDER = "extensions"
+SOURCES = frozenset({".py", ".toml"})
+
+log = logging.getLogger(__name__)
+
+
+class Extending:
+    """The extensions of one session, before, while and after it is open."""
+
+    def __init__(self, request: SessionRequest, ground: Ground, values: SettingsValues) -> None:
+        self._request = request
+        self._ground = ground
+        self._hooks: HookRunner | None = None
+        """None: the session is not open."""
+        self.told: tuple[str, ...] = ()
+        """What was wrong when they were loaded for the first time, a sentence each."""
+        self._tell: Callable[[str], object] = log.warning
+        self._report: Callable[[HookFailure], None] = _log_failure
+        self.known: ModelSet | None = None
+        """Where the models go; None: nowhere."""
+        self._brought = NOTHING
+        self._flags: Mapping[str, bool | str] = {}
+        """What the user's own settings say."""
+        self.host = ExtensionHost(
+            HostPlan(
+                look=self._look,
+                table=request.hooks,
+                new_id=lambda: uuid7(request.clock.now_ms()),
+                conflicts=values.extension_conflicts,
+                flags=lambda name: self._flags.get(name),  # noqa: PLW0108 - asked anew each time
+                report=lambda failure: self._report(failure),  # noqa: PLW0108 - another one, once the session is open
+            )
+        )
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """The tools that they bring."""
+        return tuple(self.host.offers.tools.values())
+
+    @property
+    def models(self) -> Brought:
+        """The models that they bring."""
+        return brought_by(self.host.offers.providers.values())[0]
+
+    async def load(self) -> None:
+        """Load them before the session is there; `told` is what the user should hear of it."""
+        self.told = tuple(map(str, self._with_models(await self.host.load()).problems))
+
+    async def reload(self) -> Loaded:
+        """Load everything anew, as somebody asked for; the old code hears of its end and the new code of its begin."""
+        await self._ask(SessionEnding(reason="reload"))
+        loaded = self._with_models(await self.host.reload())
+        await self._ask(SessionBegun(reason="reload"))
+        return loaded
+
+    async def reload_and_tell(self) -> None:
+        """Load everything anew, unasked: what could not be used is told."""
+        for problem in (await self.reload()).problems:
+            _ = self._tell(str(problem))
+
+    def bind(
+        self, session: AgentSession, parts: Parts, group: TaskGroup, source: ModelSource
+    ) -> None:
+        """Put them in force in a session that is open."""
+        say = parts.voice.say
+        self._hooks = parts.hooks
+        self._tell = lambda text: say(Notice(level="warning", text=text))
+        self._report = report_to(parts.voice)
+        services = Services(
+            session=session,
+            workspace=parts.place.workspace,
+            clock=parts.clock,
+            thread=LoopThread(),
+            show=say,
+            is_attended=lambda: parts.place.standing.fallback == "ask",
+            is_trusted=parts.place.standing.is_trusted,
+            system_prompt=partial(_system_prompt, parts),
+            model=partial(_model, parts, source),
+            start=lambda work: group.start_soon(partial(self._fenced, work)),
+            shows=lambda what: self._request.showing.shows(what),  # noqa: PLW0108 - asked anew each time
+        )
+        parts.commands.sources.append(ExtensionCommands(self.host))
+        parts.commands.offers = Showcase(self.host, lambda name: self._flags.get(name))  # noqa: PLW0108 - as above
+        parts.reloads.insert(0, self)
+        self.host.bind(Stage(services=services, takes=_Taker(parts), changed=self._changed))
+        group.start_soon(self._watch)
+
+    def close(self) -> None:
+        """Let them go."""
+        self._hooks = None
+        self.host.close()
+
+    async def _ask(self, moment: SessionBegun | SessionEnding) -> None:
+        if self._hooks is not None:
+            _ = await self._hooks.ask(moment)
+
+    def _with_models(self, loaded: Loaded) -> Loaded:
+        _, problems = brought_by(self.host.offers.providers.values())
+        return loaded.plus(Loaded(problems=problems))
+
+    def _changed(self, offers: Offers) -> None:
+        brought, _ = brought_by(offers.providers.values())
+        if self.known is not None and brought != self._brought:
+            self._brought = brought
+            self.known.registry.bring(brought)
+            self.known.hold_secrets(self._request.redactor, self._request.env)
+
+    async def _watch(self) -> None:
+        """Load extensions anew when their files change, for as long as there are any."""
+        shared = self._request.watches
+        watch = watch_folders if shared is None else shared.watch
+        try:
+            while folders := self.host.folders:
+                async with watch(folders) as news:
+                    while self.host.folders == folders:
+                        changed = await news.next()
+                        if any(path.suffix in SOURCES for path in changed):
+                            await self.reload_and_tell()
+        except OSError as error:
+            _ = self._tell(f"extensions are not watched, so changes need a reload: {error}")
+
+    async def _look(self) -> Discovered:
+        request, ground = self._request, self._ground
+        own = [layer for layer in ground.layers if layer.name in {"user", "request"}]
+        values = (await load_settings(own)).values
+        self._flags = values.extension_flags
+        places = Places(
+            user=ground.paths.config / FOLDER,
+            project=project_folder(ground.root) / FOLDER if ground.standing.is_trusted() else None,
+            project_expected=ground.expected,
+            settings=values.extensions,
+            named=[ground.root / path.expanduser() for path in request.extensions],
+            home=home_of(request.env),
+        )
+        discovered = await to_thread.run_sync(discover, places)
+        for number, factory in enumerate(request.own_extensions):
+            name = getattr(factory, "__name__", "") or "given"
+            found = Found(
+                name=f"{name}-{number}" if number else name, origin="given", entry=factory
+            )
+            discovered.found.append(found)
+        return discovered
+
+    async def _fenced(self, work: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await work()
+        except Exception as error:  # noqa: BLE001 - the fence around foreign code: reported, never swallowed
+            text = f"{type(error).__name__}: {error}"
+            _ = self._report(
+                HookFailure(owner="extension", point="task", error=text, exception=error)
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Taker:
+    _parts: Parts
+
+    def bring_tools(self, tools: Sequence[Tool]) -> None:
+        """Have these tools of extensions, and no others of theirs."""
+        self._parts.toolbox.bring(tools)
+
+    def take_off(self, extension: str) -> None:
+        """Show nothing of an extension any more."""
+        voice = self._parts.voice
+        for event in voice.picture.views.taken_off(extension):
+            _ = voice.say(event)
+
+
+async def _system_prompt(parts: Parts) -> str:
+    return await parts.system_prompt([tool.spec for tool in parts.toolbox.active().values()])
+
+
+def _model(parts: Parts, source: ModelSource, ref: str | None) -> Model:
+    return parts.models.required() if ref is None else source.open(source.resolve(ref).model)
+
+
+def _log_failure(failure: HookFailure) -> None:
+    log.error("extension %r failed at %s", failure.owner, failure.point, exc_info=failure.exception)

@@ -1,0 +1,181 @@
+"""The settings of a session as they are now: read again when a file, the trust or an editor's configuration changes."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from anyio import to_thread
+
+from agent_core.assembly.options import allowance, session_options
+from agent_core.assembly.trust import project_layer
+from agent_core.events import Notice, PermissionMode, SessionConfigured
+from agent_core.kernel import JsonObject
+from agent_core.resources.loaded import Loaded, Problem, Resource
+from agent_core.resources.paths import project_folder
+from agent_core.resources.settings import Layer, LayerName, Settings, load_settings
+from agent_core.resources.settings_values import SettingsValues
+from agent_core.resources.trust import WorkspaceTrust
+from agent_core.resources.watching import FolderNews, FolderWatches
+from agent_core.session.parts import Parts, Place, SessionOptions
+
+log = logging.getLogger(__name__)
+
+STRICTEST_FIRST: Sequence[PermissionMode] = ("plan", "ask", "auto", "yolo")
+OWN = frozenset[LayerName]({"user", "request"})
+"""Layers that say how much is allowed at most."""
+
+
+class LiveSettings:
+    """Where the settings come from, and what they came to when they were last read."""
+
+    def __init__(
+        self,
+        first: Settings,
+        *,
+        layers: Sequence[Layer],
+        root: Path,
+        scratch: Path,
+        trust: WorkspaceTrust | None,
+    ) -> None:
+        """Begin with what was read before the session was open.
+
+        Args:
+            first: That.
+            layers: All but the project's.
+            root: The workspace.
+            scratch: Where tools keep whole outputs.
+            trust: None: whoever opens the session vouches for the workspace, or does not.
+        """
+        self.now = first
+        self._layers = tuple(layers)
+        self._root = root
+        self._scratch = scratch
+        self._trust = trust
+
+    @property
+    def files(self) -> Mapping[LayerName, Path]:
+        """The files that settings are read from, by layer; they need not be there."""
+        found: dict[LayerName, Path] = {"project": project_folder(self._root) / "settings.json"}
+        found.update(
+            {one.name: one.content for one in self._layers if isinstance(one.content, Path)}
+        )
+        return found
+
+    def say(self, name: LayerName, values: JsonObject) -> None:
+        """Let a layer that is no file say something else from now on."""
+        others = tuple(layer for layer in self._layers if layer.name != name)
+        self._layers = (*others, Layer(name=name, content=values))
+
+    async def load(self, *, is_trusted: bool) -> Settings:
+        """Read them; the workspace's file is not even opened before it is trusted."""
+        layers = [*self._layers, project_layer(self._root, self._trust)]
+        self.now = await load_settings(layers, project_trusted=is_trusted)
+        return self.now
+
+    async def allowed(self) -> PermissionMode:
+        """Read the most that the user's own settings allow."""
+        own = [layer for layer in self._layers if layer.name in OWN]
+        return (await load_settings(own)).values.permission.mode
+
+    async def apply(self, options: SessionOptions, place: Place, *, is_trusted: bool) -> None:
+        """Put in force from the next run what a change of trust brings or takes."""
+        values = (await self.load(is_trusted=is_trusted)).values
+        self.put(values, options, place)
+        # A project tightens; what the user chose meanwhile is not loosened by taking its trust away.
+        place.standing.mode = _stricter(place.standing.mode, values.permission.mode)
+
+    def put(self, values: SettingsValues, options: SessionOptions, place: Place) -> None:
+        """Put in force what a running session can change, but for what people choose in it."""
+        made = session_options(values, scratch=self._scratch)
+        options.retry = made.retry
+        if made.compaction.enabled != options.compaction.enabled:
+            options.auto_compact = made.auto_compact
+        options.compaction = made.compaction
+        options.tool_execution = made.tool_execution
+        options.skip_on_steer = made.skip_on_steer
+        options.steer_grace_s = made.steer_grace_s
+        options.cache = made.cache
+        options.tool_options = made.tool_options
+        place.allowance.most = allowance(values.budgets).most
+        place.standing.fallback = values.permission.fallback
+        place.standing.timeout_s = values.permission.timeout_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowedSettings:
+    """Lets one session follow its settings; what people chose in it stays chosen."""
+
+    live: LiveSettings
+    parts: Parts
+
+    async def configure(self, values: JsonObject) -> None:
+        """Take what an editor's configuration says now, in the place of what it said."""
+        self.live.say("editor", values)
+        await self.follow()
+
+    async def follow(self) -> None:
+        """Read the settings again, unasked: what is wrong with them is told."""
+        for problem in (await self.reload()).problems:
+            _ = self.parts.voice.say(Notice(level="warning", text=str(problem)))
+
+    async def watch(self, watches: FolderWatches) -> None:
+        """Follow the files for as long as the session is open; without room for watches a reload does."""
+        is_moved = False
+        try:
+            while True:
+                folders = await to_thread.run_sync(self._folders)
+                async with watches.watch(folders) as news:
+                    if is_moved:
+                        await self.follow()  # nobody watched a moment ago
+                    await self._follow_until_moved(news, folders)
+                is_moved = True
+        except OSError as error:
+            log.warning("settings are not watched, so changes need a reload: %s", error)
+
+    async def _follow_until_moved(self, news: FolderNews, folders: tuple[Path, ...]) -> None:
+        """Return when other folders are to be watched: the project's own may come and go."""
+        files = frozenset(self.live.files.values())
+        while True:
+            changed = await news.next()
+            if await to_thread.run_sync(self._folders) != folders:
+                return
+            if not files.isdisjoint(changed):
+                await self.follow()
+
+    def _folders(self) -> tuple[Path, ...]:
+        """Give the folders of the files, or those above where there is none. Blocking."""
+        above = (file.parent for file in self.live.files.values())
+        return tuple(folder if folder.is_dir() else folder.parent for folder in above)
+
+    async def reload(self) -> Loaded:
+        """Read the settings again and put them in force from the next run."""
+        parts, live = self.parts, self.live
+        before, config = live.now.values, parts.config()
+        standing = parts.place.standing
+        settings = await live.load(is_trusted=standing.is_trusted())
+        allowed = await live.allowed()
+        values = settings.values
+        live.put(values, parts.options, parts.place)
+        parts.place.allowed = allowed
+        chosen = standing.mode != before.permission.mode
+        standing.mode = _stricter(standing.mode, allowed) if chosen else values.permission.mode
+        inbox = parts.inbox
+        if inbox.steering_mode == before.steering_mode:
+            inbox.steering_mode = values.steering_mode
+        if inbox.follow_up_mode == before.follow_up_mode:
+            inbox.follow_up_mode = values.follow_up_mode
+        if (after := parts.config()) != config:
+            _ = parts.voice.say(SessionConfigured(config=after))
+        problems = (
+            Problem(message=one.message, path=one.path, line=one.line) for one in settings.problems
+        )
+        used = (one for name, one in live.files.items() if name in settings.sources.values())
+        return Loaded(
+            resources=tuple(Resource(kind="settings", name=one.name, path=one) for one in used),
+            problems=tuple(problems),
+        )
+
+
+def _stricter(one: PermissionMode, other: PermissionMode) -> PermissionMode:
+    return min((one, other), key=STRICTEST_FIRST.index)

@@ -1,0 +1,46 @@
+"""Tells people what went wrong beside a run: the disk, and code of others."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agent_core.events import ErrorRaised, ExtensionError, Notice
+from agent_core.hooks import HookFailure
+from agent_core.kernel.errors import StorageError
+from agent_core.session.parts import Voice, failure_of
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class DiskNews:
+    """Tells when the disk fails, and when it works again."""
+
+    voice: Voice
+
+    def failed(self, error: StorageError, /) -> None:
+        """Tell that something is only in memory."""
+        view = self.voice.picture.run
+        _ = self.voice.say(ErrorRaised(run=view.run if view else None, error=failure_of(error)))
+
+    def works_again(self, entries: int, /) -> None:
+        """Tell that what waited is in the file."""
+        text = f"saved again: the session's file holds all of the {entries} entries that had waited for the disk"
+        _ = self.voice.say(Notice(level="info", text=text))
+
+
+def report_to(voice: Voice) -> Callable[[HookFailure], None]:
+    """Tell that a hook failed; where exactly stands in the log."""
+
+    def tell(failure: HookFailure) -> None:
+        log.error("hook %r failed at %s", failure.owner, failure.point, exc_info=failure.exception)
+        _ = voice.say(
+            ExtensionError(
+                extension=failure.owner,
+                event=failure.point,
+                error=failure.error,
+                stack=failure.stack,
+            )
+        )
+
+    return tell

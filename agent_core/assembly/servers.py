@@ -1,0 +1,192 @@
+"""The servers of a session on this machine: how they are found, started, held in and approved."""
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from agent_core.assembly.ground import Ground
+from agent_core.assembly.request import SessionRequest
+from agent_core.events import Notice
+from agent_core.kernel import JsonValue
+from agent_core.kernel.errors import NotText
+from agent_core.mcp import McpServers
+from agent_core.mcp.adapters.http import http
+from agent_core.mcp.adapters.library import connected
+from agent_core.mcp.adapters.stdio import stdio
+from agent_core.mcp.approved import ApprovalStore
+from agent_core.mcp.definitions import Http, Server
+from agent_core.mcp.files import ServerFiles
+from agent_core.mcp.port import Connection
+from agent_core.mcp.results import Pictures
+from agent_core.mcp.server import Limits
+from agent_core.mcp.servers import Around
+from agent_core.messages import Text, UserContent
+from agent_core.resources.settings_values import McpSettings
+from agent_core.session.parts import Parts, SessionOptions
+from agent_core.session.server_asking import ServerAsking
+from agent_core.session.toolbox import Toolbox
+from agent_core.tools import Tool
+from agent_core.tools.builtin.read_image import image_result, image_rules
+from agent_core.tools.builtin.read_image_head import image_kind
+from agent_core.workspace import FileBytes
+from agent_core.workspace.adapters.processes import DiskProcesses
+from agent_core.workspace.sandbox import Open, Sandbox
+from agent_core.workspace.talking import Talks
+
+VERSION: Final = "0.1"
+"""What servers are told of ours."""
+ELSEWHERE: Final = "it runs on its own; nothing of ours holds it in"
+LET_OUT: Final = "not contained: your mcp.json says so"
+
+
+def server_ground(
+    request: SessionRequest,
+    ground: Ground,
+    *,
+    sandbox: Sandbox,
+    env: Mapping[str, str],
+    options: SessionOptions,
+) -> Around | None:
+    """Give what the servers of a session are built from; None where the workspace is not on this machine.
+
+    Args:
+        request: Which session.
+        ground: What holds for it.
+        sandbox: What contains its commands, and its servers.
+        env: The environment of commands, without our keys.
+        options: The session's, of which those for images count here.
+    """
+    if request.ports is not None:
+        return None
+    root = ground.root
+    values = ground.settings.values.mcp
+    reaching = _Reaching(
+        inside=DiskProcesses(sandbox=sandbox),
+        outside=DiskProcesses(sandbox=Open()),
+        env=env,
+        sandbox=sandbox,
+        roots=lambda: (root, *request.added.trusted),
+    )
+    return Around(
+        files=ServerFiles(
+            config=ground.paths.config,
+            root=root,
+            env=request.env,
+            is_trusted=lambda: ground.standing.is_trusted(),  # noqa: PLW0108 - asked anew each time
+            expected=ground.expected,
+        ),
+        store=ApprovalStore(ground.paths.data / "mcp-approved.json"),
+        opens=reaching.opens,
+        limits=lambda: _limits(values),
+        held=reaching.held,
+        pictures=_pictures(lambda: options.tool_options["read"]),
+        clock=request.clock,
+        root=root,
+    )
+
+
+def build_servers(
+    around: Around | None, parts: Parts, *, wants: Callable[[str], bool]
+) -> McpServers | None:
+    """Build the servers of a session out of what they are built from; None where there are none.
+
+    Args:
+        around: What they are built from.
+        parts: The session.
+        wants: Whether a tool of theirs is to be active, by its name.
+    """
+    if around is None:
+        return None
+    asking = ServerAsking(
+        session=parts.session,
+        standing=parts.place.standing,
+        desk=parts.gate.desk,
+        clock=parts.clock,
+        new_id=parts.new_id,
+    )
+    servers = McpServers(
+        around,
+        toolbox=Shelf(toolbox=parts.toolbox, is_wanted=wants),
+        approves=asking,
+        say=lambda text: parts.voice.say(Notice(level="warning", text=text)),
+    )
+    parts.reloads.append(servers)
+    return servers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shelf:
+    """Puts the tools of servers into a toolbox: active when whoever chose the tools wants such."""
+
+    toolbox: Toolbox
+    is_wanted: Callable[[str], bool]
+
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """The names of all tools."""
+        return self.toolbox.all_names
+
+    def register(self, tool: Tool) -> None:
+        """Add a tool."""
+        if self.is_wanted(tool.spec.name):
+            self.toolbox.register(tool)
+        else:
+            self.toolbox.add(tool)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reaching:
+    """Reaches servers, each in its way."""
+
+    inside: Talks
+    outside: Talks
+    env: Mapping[str, str]
+    sandbox: Sandbox
+    roots: Callable[[], Sequence[Path]]
+
+    @asynccontextmanager
+    async def opens(self, server: Server) -> AsyncGenerator[Connection]:
+        """Open a connection."""
+        way = server.way
+        if isinstance(way, Http):
+            transport = http(way)
+        else:
+            talks = self.inside if way.contained else self.outside
+            transport = stdio(way, talks, env=self.env, where=self.held(server))
+        roots = tuple(root.as_uri() for root in self.roots())
+        async with connected(transport, version=VERSION, roots=roots) as connection:
+            yield connection
+
+    def held(self, server: Server) -> str:
+        """Say how a server is held in."""
+        way = server.way
+        if isinstance(way, Http):
+            return ELSEWHERE
+        if not way.contained:
+            return LET_OUT
+        containing = self.sandbox.containing
+        if containing.level == "none":
+            return f"not contained: {containing.why_not_full}"
+        reach = "with the network" if "network" in way.needs else "without the network"
+        partly = "" if containing.level == "full" else "partly "
+        return f"{partly}contained like commands, {reach}"
+
+
+def _limits(values: McpSettings) -> Limits:
+    return Limits(start_s=values.start_timeout_s, call_s=values.call_timeout_s)
+
+
+def _pictures(options: Callable[[], Mapping[str, JsonValue]]) -> Pictures:
+    def shown(name: str, data: bytes) -> tuple[UserContent, ...]:
+        kind = image_kind(data)
+        if kind is None:
+            return (Text(text=f"[{name} is left out: it is no image that is known]"),)
+        file = FileBytes(path=Path(name), data=data, sha256="")
+        try:
+            return image_result(name, file, kind=kind, rules=image_rules(options())).content
+        except NotText as error:
+            return (Text(text=f"[{error}]"),)
+
+    return shown

@@ -1,0 +1,30 @@
+"""Asks hooks for more folders with skills and prompt templates."""
+
+from typing import Literal
+
+from agent_core.hooks import ResourcesGiven, ResourcesSought
+from agent_core.resources.loaded import Loaded
+from agent_core.session.commands import WordSource
+from agent_core.session.parts import Parts
+
+
+class SoughtResources:
+    """The folders that hooks give: asked for when a session opens, and whenever everything is read anew."""
+
+    def __init__(self, parts: Parts, words: WordSource) -> None:
+        self._parts = parts
+        self._words = words
+
+    async def look(self, reason: Literal["startup", "reload"]) -> None:
+        """Ask hooks, and have their folders looked in from now on."""
+        cwd = str(self._parts.place.workspace.root)
+        match await self._parts.hooks.ask(ResourcesSought(cwd=cwd, reason=reason)):
+            case ResourcesGiven(skills=skills, prompts=prompts):
+                self._words.look_also(skills=skills, prompts=prompts)
+            case _:
+                self._words.look_also(skills=(), prompts=())
+
+    async def reload(self) -> Loaded:
+        """Ask again; what is found there is told by whoever reads it."""
+        await self.look("reload")
+        return Loaded()

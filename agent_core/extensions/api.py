@@ -1,0 +1,240 @@
+"""What an extension registers with and acts through: the one argument of `def extension(api)`."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, overload
+
+from agent_core.extensions.bus import EventBus, OwnBus
+from agent_core.extensions.contexts import Context, ToolCallContext
+from agent_core.extensions.footing import Footing
+from agent_core.extensions.life import inside
+from agent_core.extensions.registered import (
+    AnyInput,
+    FlagValue,
+    OwnCommand,
+    Registered,
+)
+from agent_core.extensions.registering import Handler, Registering
+from agent_core.extensions.tools import Function, make_tool
+from agent_core.hooks import Hook
+from agent_core.hooks.call import HookCall
+from agent_core.hooks.catalogue import POINTS, Point
+from agent_core.hooks.table import AnyHook
+from agent_core.kernel import JsonObject
+from agent_core.kernel.errors import ExtensionBroken
+from agent_core.resources.commands import Completion
+from agent_core.tools import Tool, ToolContext
+from agent_core.tools.arguments import ToolArguments
+from agent_core.workspace.permission import ToolKind
+
+AnyHandler = Callable[..., Any]  # pyright: ignore[reportExplicitAny] - code of others gives what it likes
+Complete = Callable[[str], Sequence[Completion | str] | None]
+
+
+class ExtensionApi(Registering):
+    """Registers what an extension brings, and acts for it. What is registered later than at loading counts as well."""
+
+    def __init__(
+        self,
+        footing: Footing,
+        registered: Registered,
+        *,
+        bus: EventBus,
+        flags: Callable[[str], FlagValue | None],
+        changed: Callable[[], None],
+    ) -> None:
+        """Stand on a footing, as `Registering` does, with the bus of the session."""
+        super().__init__(footing, registered, flags=flags, changed=changed)
+        self.events = OwnBus(bus, footing.extension, footing.life)
+        """Tells other extensions things, and hears them."""
+
+    def on(self, event: AnyInput | str) -> Callable[[Handler], Handler]:
+        """Have a function asked at a point, after those that are there.
+
+        It is called with the event and a `Context`, or with the event alone. `async` functions are cancelled when
+        their time is over, plain ones run in a thread. Giving None means that there is nothing to change, but at
+        `tool_call` and `user_bash`: there only `GoOn()` is a yes, so that a forgotten `return` is none.
+
+        Args:
+            event: The class of the event, `ToolCalled` for one, or its name, `tool_call`.
+
+        Raises:
+            ExtensionBroken: There is no such event.
+        """
+        point = _point(event)
+
+        def take(handler: Handler) -> Handler:
+            self._footing.life.check()
+            hook: AnyHook = Hook(self.name, _run(handler, point), context=self._context)
+            self._registered.hooks.append((point.input, hook))
+            self._changed()
+            return handler
+
+        return take
+
+    @overload
+    def tool(self, function: Function, /) -> Function: ...
+
+    @overload
+    def tool(
+        self,
+        function: None = None,
+        /,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        arguments: type[ToolArguments] | None = None,
+        parameters: JsonObject | None = None,
+        kind: ToolKind = "other",
+        parallel_safe: bool = False,
+        snippet: str = "",
+        guidelines: Sequence[str] = (),
+        title: Callable[[JsonObject], str] | None = None,
+    ) -> Callable[[Function], Function]: ...
+
+    def tool(
+        self,
+        function: Function | None = None,
+        /,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        arguments: type[ToolArguments] | None = None,
+        parameters: JsonObject | None = None,
+        kind: ToolKind = "other",
+        parallel_safe: bool = False,
+        snippet: str = "",
+        guidelines: Sequence[str] = (),
+        title: Callable[[JsonObject], str] | None = None,
+    ) -> Function | Callable[[Function], Function]:
+        """Make a tool of a function that is called with its arguments and a `ToolCallContext`.
+
+        It gives words or a `ToolResult`. A plain function runs in a thread.
+
+        Args:
+            function: The function; None: what this gives is a decorator.
+            name: Its name; None: the function's.
+            description: For the model; None: the function's docstring.
+            arguments: The class of its arguments; None: as its first parameter is annotated.
+            parameters: A JSON Schema, in the place of a class: then arguments come as they are.
+            kind: What permission is asked for: `read` looks only, `other` is asked about.
+            parallel_safe: It may run beside other such calls.
+            snippet: One line for the system prompt.
+            guidelines: Rules for the system prompt.
+            title: Says in a few words what a call does; copes with any arguments.
+
+        Raises:
+            ExtensionBroken: It has no name, description or arguments that a model could use.
+        """
+
+        def take(made_of: Function) -> Function:
+            self.add_tool(
+                make_tool(
+                    made_of,
+                    extension=self.name,
+                    context=self._tool_context,
+                    name=name,
+                    description=description,
+                    arguments=arguments,
+                    parameters=parameters,
+                    kind=kind,
+                    parallel_safe=parallel_safe,
+                    snippet=snippet,
+                    guidelines=guidelines,
+                    title=title,
+                )
+            )
+            return made_of
+
+        return take if function is None else take(function)
+
+    def add_tool(self, tool: Tool) -> None:
+        """Bring a tool that is one already."""
+        self._footing.life.check()
+        self._registered.tools[tool.spec.name] = tool
+        self._changed()
+
+    def command(
+        self,
+        name: str | None = None,
+        *,
+        description: str | None = None,
+        argument_hint: str = "",
+        complete: Complete | None = None,
+    ) -> Callable[[Handler], Handler]:
+        """Make a command of a function that is called with the words behind `/name` and a `CommandContext`.
+
+        Args:
+            name: Without the slash; None: the function's, with `-` for `_`.
+            description: For people; None: the first line of the function's docstring.
+            argument_hint: What may follow the name.
+            complete: Says how the words may go on; quick, without waiting.
+        """
+
+        def take(handler: Handler) -> Handler:
+            self._footing.life.check()
+            named = name or handler.__name__.replace("_", "-")
+            if not named or any(sign.isspace() or sign == "/" for sign in named):
+                message = f"a command cannot be called {named!r}: no blanks and no slash"
+                raise ExtensionBroken(message)
+            self._registered.commands[named] = OwnCommand(
+                name=named,
+                extension=self.name,
+                description=description or _first_line(handler),
+                argument_hint=argument_hint,
+                run=handler,
+                complete=complete,
+            )
+            self._changed()
+            return handler
+
+        return take
+
+    def _context(self, call: HookCall) -> Context:
+        return Context(self._footing, call.paused)
+
+    def _tool_context(self, call: ToolContext) -> ToolCallContext:
+        return ToolCallContext(self._footing, call)
+
+
+def _point(event: AnyInput | str) -> Point:
+    for known, point in POINTS.items():
+        if event is known or event == point.name:
+            return point
+    names = ", ".join(point.name for point in POINTS.values())
+    message = f"there is no event {event!r}; there are {names}"
+    raise ExtensionBroken(message)
+
+
+def _run(handler: AnyHandler, point: Point) -> AnyHandler:
+    """Give a handler of the same colour that takes both arguments and says where it is."""
+    takes_both = _takes_context(handler)
+    where = f"a hook of {point.name}"
+    if inspect.iscoroutinefunction(handler):
+
+        async def run_async(event: object, ctx: Context) -> object:
+            with inside(where):
+                return await (handler(event, ctx) if takes_both else handler(event))  # pyright: ignore[reportAny] - as above
+
+        return run_async
+
+    def run(event: object, ctx: Context) -> object:
+        with inside(where):
+            return handler(event, ctx) if takes_both else handler(event)  # pyright: ignore[reportAny] - as above
+
+    return run
+
+
+def _takes_context(handler: AnyHandler) -> bool:
+    try:
+        inspect.signature(handler).bind(object(), object())
+    except TypeError:
+        return False
+    except ValueError:
+        # Some built-in functions do not say what they take.
+        return True
+    return True
+
+
+def _first_line(function: Callable[..., object]) -> str:
+    return (inspect.getdoc(function) or "").partition("\n")[0]

@@ -1,0 +1,75 @@
+"""The bus on which the extensions of a session tell one another things."""
+
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from agent_core.extensions.life import Life
+
+Listener = Callable[[object], object]
+"""Takes what was told; may give something to be awaited."""
+Failed = Callable[[str, str, BaseException], None]
+"""Told of a listener that failed: extension, channel, error."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Heard:
+    extension: str
+    life: Life
+    channel: str
+    listener: Listener
+
+
+@dataclass(slots=True, kw_only=True)
+class EventBus:
+    """Hands on what is told; a listener that fails costs only itself."""
+
+    failed: Failed
+    later: Callable[[Awaitable[object], str, str], None]
+    """Awaits what a listener gave, in a task that belongs to the session."""
+    _heard: list[_Heard] = field(default_factory=list[_Heard], init=False)
+
+    def on(
+        self, channel: str, listener: Listener, *, extension: str, life: Life
+    ) -> Callable[[], None]:
+        """Listen for as long as a life lasts; gives what ends it before."""
+        heard = _Heard(extension, life, channel, listener)
+        self._heard.append(heard)
+
+        def stop() -> None:
+            self._heard = [one for one in self._heard if one is not heard]
+
+        return stop
+
+    def emit(self, channel: str, data: object = None) -> None:
+        """Tell all who listen on a channel, in the order in which they began; those who tell hear it too."""
+        self._heard = [one for one in self._heard if not one.life.is_over]
+        for heard in tuple(self._heard):
+            if heard.channel != channel:
+                continue
+            try:
+                given = heard.listener(data)
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - the fence around foreign code: reported, never swallowed
+                self.failed(heard.extension, channel, error)
+                continue
+            if inspect.isawaitable(given):
+                self.later(given, heard.extension, channel)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnBus:
+    """The bus as one extension sees it."""
+
+    _bus: EventBus
+    _extension: str
+    _life: Life
+
+    def on(self, channel: str, listener: Listener) -> Callable[[], None]:
+        """Listen on a channel; gives what ends it. It ends by itself when the extension is loaded anew."""
+        self._life.check()
+        return self._bus.on(channel, listener, extension=self._extension, life=self._life)
+
+    def emit(self, channel: str, data: object = None) -> None:
+        """Tell something to all who listen on a channel."""
+        self._life.check()
+        self._bus.emit(channel, data)

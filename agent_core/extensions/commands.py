@@ -1,0 +1,83 @@
+"""The commands and keys of extensions, called by people."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import anyio.to_thread
+
+from agent_core.extensions.contexts import CommandContext
+from agent_core.extensions.footing import Footing
+from agent_core.extensions.offers import Offers
+from agent_core.extensions.threads import call_either
+from agent_core.kernel.errors import ExtensionBroken
+from agent_core.resources.commands import Command, Completion
+
+
+class Offering(Protocol):
+    """Whoever holds the extensions of a session."""
+
+    @property
+    def offers(self) -> Offers:
+        """What they bring, as it is now."""
+        ...
+
+    def footing(self, extension: str) -> Footing:
+        """Give what an extension stands on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ExtensionCommands:
+    """Lists, completes and runs them; a `CommandSource`."""
+
+    _host: Offering
+
+    def commands(self) -> Sequence[Command]:
+        """List them as they are now."""
+        return [
+            Command(
+                name=name,
+                description=one.description,
+                source="extension",
+                argument_hint=one.argument_hint,
+            )
+            for name, one in self._host.offers.commands.items()
+        ]
+
+    async def complete(self, name: str, prefix: str) -> Sequence[Completion]:
+        """Say how the arguments of a command may go on; nothing for one that cannot say."""
+        command = self._host.offers.commands.get(name)
+        if command is None or command.complete is None:
+            return ()
+        complete = command.complete
+        found = await anyio.to_thread.run_sync(lambda: complete(prefix), abandon_on_cancel=True)
+        return [Completion(value=one) if isinstance(one, str) else one for one in found or ()]
+
+    async def run(self, name: str, arguments: str) -> None:
+        """Run one, to its end.
+
+        Raises:
+            ExtensionBroken: There is none of that name any more.
+            Exception: What it raises.
+        """
+        command = self._host.offers.commands.get(name)
+        if command is None:
+            message = f"there is no command /{name} any more"
+            raise ExtensionBroken(message)
+        _ = await call_either(
+            command.run, arguments, CommandContext(self._host.footing(command.extension))
+        )
+
+    async def press(self, key: str) -> None:
+        """Do what a key stands for.
+
+        Raises:
+            ExtensionBroken: It stands for nothing.
+            Exception: What its function raises.
+        """
+        shortcut = self._host.offers.shortcuts.get(key.lower())
+        if shortcut is None:
+            message = f"no extension has the key {key!r}"
+            raise ExtensionBroken(message)
+        _ = await call_either(shortcut.run, CommandContext(self._host.footing(shortcut.extension)))

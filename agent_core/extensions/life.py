@@ -1,0 +1,62 @@
+"""How long something that an extension was handed is good for."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final
+
+from agent_core.kernel.errors import ContextStale, Unsupported
+
+_INSIDE: Final[ContextVar[str]] = ContextVar("tiller_extension_inside", default="")
+"""What of an extension is being run here: nothing, or a hook or tool, whose end a run waits for."""
+
+
+class Life:
+    """One loading of an extension. When it is over, everything that was handed out says so."""
+
+    def __init__(self, extension: str) -> None:
+        self._extension = extension
+        self._why = ""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether what was handed out is stale."""
+        return bool(self._why)
+
+    def end(self, why: str) -> None:
+        """End it; the first reason stays."""
+        self._why = self._why or why
+
+    def check(self) -> None:
+        """Go on only while it lasts.
+
+        Raises:
+            ContextStale: It is over; the text says why and what to use.
+        """
+        if self._why:
+            message = (
+                f"this context of extension {self._extension!r} is stale: {self._why}; "
+                "use the one that the handler is called with, and keep none"
+            )
+            raise ContextStale(message)
+
+
+@contextmanager
+def inside(what: str) -> Generator[None]:
+    """Say that a hook or tool of an extension is being run, by whose end a run is held up."""
+    token = _INSIDE.set(what)
+    try:
+        yield
+    finally:
+        _INSIDE.reset(token)
+
+
+def check_not_inside(asked: str) -> None:
+    """Let something wait for the session only where the session does not wait for it.
+
+    Raises:
+        Unsupported: It would wait for itself.
+    """
+    if what := _INSIDE.get():
+        message = f"{asked} inside {what} would wait for itself; do it in a command"
+        raise Unsupported(message)

@@ -1,0 +1,85 @@
+"""Puts together what all extensions of a session bring: pure. Of one name one wins, and the others are told."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeVar
+
+from agent_core.extensions.registered import (
+    Flag,
+    OwnCommand,
+    Provider,
+    Registered,
+    Renderer,
+    Shortcut,
+)
+from agent_core.resources.loaded import Problem
+from agent_core.tools import Tool
+
+Conflicts = Literal["last", "first"]
+"""Which of two extensions wins a name: the one that was loaded last, or first."""
+
+
+Thing = TypeVar("Thing")
+
+
+@dataclass(slots=True, kw_only=True)
+class Offers:
+    """Everything by the name under which it is found."""
+
+    tools: dict[str, Tool] = field(default_factory=dict[str, Tool])
+    commands: dict[str, OwnCommand] = field(default_factory=dict[str, OwnCommand])
+    flags: dict[str, Flag] = field(default_factory=dict[str, Flag])
+    shortcuts: dict[str, Shortcut] = field(default_factory=dict[str, Shortcut])
+    renderers: dict[str, Renderer] = field(default_factory=dict[str, Renderer])
+    providers: dict[str, Provider] = field(default_factory=dict[str, Provider])
+    problems: list[Problem] = field(default_factory=list[Problem])
+
+
+def offers_of(all_registered: Sequence[Registered], *, conflicts: Conflicts) -> Offers:
+    """Put them together, in the order in which they were loaded."""
+    made = Offers()
+    for one in all_registered:
+        merge = _Merge(one.extension, conflicts, made.problems)
+        merge.into(made.tools, one.tools, what="tool")
+        merge.commands(made.commands, one.commands)
+        merge.into(made.flags, one.flags, what="flag")
+        merge.into(made.shortcuts, one.shortcuts, what="shortcut")
+        merge.into(made.renderers, one.renderers, what="message renderer")
+        merge.into(made.providers, one.providers, what="provider")
+    return made
+
+
+@dataclass(slots=True)
+class _Merge:
+    """Lays the things of one extension beside those of the ones before it."""
+
+    _extension: str
+    _conflicts: Conflicts
+    _problems: list[Problem]
+
+    def into(self, there: dict[str, Thing], new: Mapping[str, Thing], *, what: str) -> None:
+        """Take what is new, and of taken names what wins."""
+        for name, thing in new.items():
+            if name not in there or self._conflicts == "last":
+                if name in there:
+                    self._tell(what, name, f"that of {self._extension} is used")
+                there[name] = thing
+            else:
+                self._tell(what, name, f"that of {self._extension} is not used")
+
+    def commands(self, there: dict[str, OwnCommand], new: Mapping[str, OwnCommand]) -> None:
+        """Take commands; where the first wins, the later one can still be called, as `name:2`."""
+        if self._conflicts == "last":
+            self.into(there, new, what="command")
+            return
+        for name, command in new.items():
+            called, number = name, 2
+            while called in there:
+                called, number = f"{name}:{number}", number + 1
+            if called != name:
+                self._tell("command", name, f"that of {self._extension} is called {called}")
+            there[called] = command
+
+    def _tell(self, what: str, name: str, outcome: str) -> None:
+        message = f"two extensions have a {what} {name!r}; {outcome}"
+        self._problems.append(Problem(message=message))

@@ -1,0 +1,310 @@
+"""What extensions need of the session that they stand in: its face, as far as they see it, and what is done for them."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from agent_core.events import Answers, Event, QuestionLine, ThinkingLevel
+from agent_core.extensions.showing import Shown
+from agent_core.extensions.threads import LoopThread
+from agent_core.kernel import Clock, EntryId, JsonValue, SessionId
+from agent_core.messages import Message, UserContent
+from agent_core.providers import Model, ModelFacts
+from agent_core.resources.commands import Command
+from agent_core.transcript.entries import AnyEntry, WholeEntry
+from agent_core.workspace import Workspace
+
+Say = Literal["append", "steer", "followUp", "nextTurn"]
+"""When a program's words are said; as `AgentSession.add` knows it."""
+
+
+class Models(Protocol):
+    """The choice of a model."""
+
+    @property
+    def current(self) -> ModelFacts | None:
+        """The model in force."""
+        ...
+
+    @property
+    def thinking(self) -> ThinkingLevel:
+        """How hard it thinks."""
+        ...
+
+    def available(self) -> tuple[ModelFacts, ...]:
+        """List every model that can be asked."""
+        ...
+
+    async def choose(self, ref: str) -> ModelFacts:
+        """Choose one by name."""
+        ...
+
+    async def think(self, level: ThinkingLevel) -> None:
+        """Choose how hard it thinks."""
+        ...
+
+
+class Tools(Protocol):
+    """The tools that the model sees."""
+
+    @property
+    def active(self) -> tuple[str, ...]:
+        """Names of those."""
+        ...
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Names of all there are."""
+        ...
+
+    async def activate(self, names: str | Sequence[str]) -> None:
+        """Choose the active ones."""
+        ...
+
+
+class NewSession(Protocol):
+    """A session that was made of this one; it is kept, and whoever wants it opens it."""
+
+    @property
+    def session(self) -> SessionId | None:
+        """Its id; None: there was nothing to keep."""
+        ...
+
+
+class Moved(Protocol):
+    """Where the conversation goes on."""
+
+    @property
+    def leaf(self) -> EntryId | None:
+        """The entry after which it goes on."""
+        ...
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether nothing moved."""
+        ...
+
+
+class Tree(Protocol):
+    """The branches of the session."""
+
+    @property
+    def leaf(self) -> EntryId | None:
+        """Where the conversation goes on."""
+        ...
+
+    @property
+    def title(self) -> str | None:
+        """The session's name."""
+        ...
+
+    async def fork(self, entry: EntryId) -> NewSession:
+        """Make a new session of everything before a message."""
+        ...
+
+    async def navigate(
+        self,
+        target: EntryId,
+        *,
+        summarize: bool = False,
+        instructions: str | None = None,
+        replace_instructions: bool = False,
+        label: str | None = None,
+    ) -> Moved:
+        """Go on from another entry."""
+        ...
+
+    async def label(self, entry: EntryId, label: str | None) -> None:
+        """Mark an entry."""
+        ...
+
+    async def rename(self, title: str | None) -> None:
+        """Name the session."""
+        ...
+
+
+class Fill(Protocol):
+    """How full the model's context is."""
+
+    @property
+    def used(self) -> int | None:
+        """Tokens; None: unknown."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """The context window in tokens; 0: unknown."""
+        ...
+
+
+class Known(Protocol):
+    """What can be known of the session."""
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation as the model sees it."""
+        ...
+
+    @property
+    def entries(self) -> tuple[AnyEntry, ...]:
+        """The entries of the current branch; bodies of old ones may be left on the disk."""
+        ...
+
+    @property
+    def root(self) -> str:
+        """The folder it works in."""
+        ...
+
+    def context_usage(self) -> Fill:
+        """Say how full the model's context is."""
+        ...
+
+
+class Programs(Protocol):
+    """The session as programs inside of it see it."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing goes on."""
+        ...
+
+    @property
+    def has_waiting_words(self) -> bool:
+        """Whether words wait in the queue."""
+        ...
+
+    async def whole(self) -> tuple[WholeEntry, ...]:
+        """Give the current branch, with all bodies."""
+        ...
+
+    async def keep(self, custom_type: str, data: JsonValue = None) -> EntryId:
+        """Keep data in the session that no model sees."""
+        ...
+
+
+class Questions(Protocol):
+    """Asks people."""
+
+    async def ask(
+        self,
+        questions: Sequence[QuestionLine],
+        *,
+        blocking: bool = True,
+        timeout_s: float | None = None,
+    ) -> Answers:
+        """Ask and wait."""
+        ...
+
+
+class Resources(Protocol):
+    """What is read for the session."""
+
+    def commands(self) -> Sequence[Command]:
+        """List what can be written after a slash."""
+        ...
+
+    async def reload(self) -> object:
+        """Read everything anew."""
+        ...
+
+
+class Session(Protocol):
+    """The face of a session, as far as extensions use it."""
+
+    @property
+    def id(self) -> SessionId:
+        """Its id."""
+        ...
+
+    @property
+    def models(self) -> Models:
+        """The choice of a model."""
+        ...
+
+    @property
+    def tools(self) -> Tools:
+        """The tools that the model sees."""
+        ...
+
+    @property
+    def tree(self) -> Tree:
+        """Its branches."""
+        ...
+
+    @property
+    def info(self) -> Known:
+        """What can be known of it."""
+        ...
+
+    @property
+    def programs(self) -> Programs:
+        """What programs keep in it and know of it."""
+        ...
+
+    @property
+    def questions(self) -> Questions:
+        """Asks people."""
+        ...
+
+    @property
+    def resources(self) -> Resources:
+        """What is read for it."""
+        ...
+
+    async def prompt(
+        self,
+        content: str | Sequence[UserContent],
+        *,
+        delivery: Literal["auto", "steer", "followUp"] | None = None,
+    ) -> object:
+        """Say something as the user."""
+        ...
+
+    async def add(
+        self,
+        content: str | Sequence[UserContent],
+        *,
+        custom_type: str,
+        delivery: Say = "append",
+        display: bool = True,
+        details: JsonValue = None,
+    ) -> object:
+        """Say something as a program."""
+        ...
+
+    async def abort(self) -> object:
+        """Stop what goes on."""
+        ...
+
+    async def compact(self, instructions: str | None = None) -> object:
+        """Summarise the older part of the conversation."""
+        ...
+
+    async def wait_idle(self) -> object:
+        """Wait until nothing goes on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What a session does for the extensions in it."""
+
+    session: Session
+    workspace: Workspace
+    clock: Clock
+    thread: LoopThread
+    """Where the session lives."""
+    show: Callable[[Event], object]
+    """Tells what front ends may show."""
+    is_attended: Callable[[], bool]
+    """Whether people can be asked."""
+    is_trusted: Callable[[], bool]
+    """Whether the workspace is."""
+    system_prompt: Callable[[], Awaitable[str]]
+    """Gives the words that the next run begins with."""
+    model: Callable[[str | None], Model]
+    """Gives a model ready to be asked; None: the one in force."""
+    start: Callable[[Callable[[], Awaitable[None]]], object]
+    """Runs something in a task that ends with the session."""
+    shows: Callable[[Shown], bool] = lambda _: True
+    """Whether some client shows such a thing."""

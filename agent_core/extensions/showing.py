@@ -1,0 +1,24 @@
+"""What of an extension's views is shown anywhere, as whoever serves the clients of a session says."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from agent_core.events import UiEditorText, UiEvent, UiNotify, UiStatus, UiTitle, UiWidget
+
+Shown = Literal["notify", "status", "widget", "title", "editorText"]
+SHOWN: Final[Mapping[type[UiEvent], Shown]] = {
+    UiNotify: "notify",
+    UiStatus: "status",
+    UiWidget: "widget",
+    UiTitle: "title",
+    UiEditorText: "editorText",
+}
+"""What each event asks a client to show."""
+
+
+@dataclass(slots=True)
+class Showing:
+    """Tells whether something is shown; by itself it takes everything for shown, for anybody may listen to a session."""
+
+    shows: Callable[[Shown], bool] = lambda _: True

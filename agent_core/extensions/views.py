@@ -1,0 +1,75 @@
+"""What a client shows for an extension, said without saying how: each client draws it in its own way."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, assert_never
+
+from agent_core.kernel import JsonObject
+
+Style: TypeAlias = Literal["plain", "markdown", "code"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextView:
+    """Words."""
+
+    text: str
+    title: str = ""
+    style: Style = "plain"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line of a list."""
+
+    text: str
+    detail: str = ""
+    done: bool | None = None
+    """Shown as a box that is ticked or not; None: there is no box."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListView:
+    """Lines one below the other."""
+
+    rows: Sequence[Row]
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableView:
+    """Cells in columns."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    title: str = ""
+
+
+View: TypeAlias = TextView | ListView | TableView
+
+
+def view_json(view: View | str) -> JsonObject:
+    """Give a view as JSON; plain words are a view as well."""
+    match view:
+        case str():
+            return {"kind": "text", "text": view, "style": "plain"}
+        case TextView():
+            made: JsonObject = {"kind": "text", "text": view.text, "style": view.style}
+        case ListView():
+            made = {"kind": "list", "rows": [_row(one) for one in view.rows]}
+        case TableView():
+            made = {
+                "kind": "table",
+                "head": list(view.head),
+                "rows": [list(one) for one in view.rows],
+            }
+        case _:
+            assert_never(view)
+    return {**made, "title": view.title} if view.title else made
+
+
+def _row(row: Row) -> JsonObject:
+    made: JsonObject = {"text": row.text}
+    if row.detail:
+        made = {**made, "detail": row.detail}
+    return made if row.done is None else {**made, "done": row.done}

@@ -1,0 +1,101 @@
+"""What hooks are given and what they answer: the bases of both, and the ways in which answers come together."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Generic, Literal, Protocol, Self, TypeVar
+
+Composition = Literal["notify", "gate", "chain", "first wins", "collect", "last override"]
+"""How the answers of several hooks become one.
+
+`notify`: there are none. `gate`: the first one stops, later hooks are not asked. `chain`: each hook sees what the one
+before it made. `first wins`: the first one decides, later hooks are not asked. `collect`: all are kept, in order.
+`last override`: all are asked, the last one counts.
+"""
+
+Out = TypeVar("Out", bound="Outcome")
+OutCo = TypeVar("OutCo", bound="Outcome", covariant=True)  # noqa: PLC0105 - a type, named as one
+In = TypeVar("In")
+
+
+class Input(Generic[OutCo]):
+    """What hooks at one point are given; `Out` is the closed union of what they may answer."""
+
+    __slots__ = ()
+
+    def own(self) -> Self:
+        """Give a value that the hooks of one point may do with as they like, once for all of them."""
+        return self
+
+    def fresh(self) -> Self:
+        """The same for each of them: what one changes in place, later ones do not see either."""
+        return self
+
+    def refusal(self, owner: str) -> OutCo | None:
+        """Give the answer that the failure of an owner's hook counts as; None: as if it had not been asked."""
+        del owner
+        return None
+
+
+class Hooks(Protocol):
+    """Those whom parts of a session ask; `HookRunner` is one."""
+
+    async def ask(self, value: Input[Out], /) -> Out:
+        """Ask the hooks of the value's point; `GoOn` when they have nothing to say. Never raises."""
+        ...
+
+    def listens(self, point: "type[Input[Outcome]]", /) -> bool:
+        """Tell whether anybody is asked at a point, for what costs something to prepare."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a hook may answer; the bases below say how it goes together with the answers of others."""
+
+    composition: ClassVar[tuple[Composition, ...]] = ()
+    collected: ClassVar[tuple[str, ...]] = ()
+    """The fields in which the answers of several hooks are put together; of others the last one that is not None counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoOn(Outcome):
+    """Nothing to change."""
+
+
+class Stops(Outcome):
+    """The first such answer stops: later hooks are not asked."""
+
+    __slots__ = ()
+    composition: ClassVar[tuple[Composition, ...]] = ("gate",)
+
+
+class Decides(Outcome):
+    """The first such answer counts: later hooks are not asked."""
+
+    __slots__ = ()
+    composition: ClassVar[tuple[Composition, ...]] = ("first wins",)
+
+
+class Overrides(Outcome):
+    """Every hook is asked, and the last such answer counts."""
+
+    __slots__ = ()
+    composition: ClassVar[tuple[Composition, ...]] = ("last override",)
+
+
+class Collects(Outcome):
+    """Every hook is asked, and all such answers become one, in order."""
+
+    __slots__ = ()
+    composition: ClassVar[tuple[Composition, ...]] = ("collect",)
+
+
+class Chains(Outcome, Generic[In]):
+    """Later hooks see what such an answer changed."""
+
+    __slots__ = ()
+    composition: ClassVar[tuple[Composition, ...]] = ("chain",)
+
+    def applied(self, value: In) -> In:
+        """Give what later hooks see."""
+        del value
+        raise NotImplementedError

@@ -1,0 +1,200 @@
+"""The moments of a run: what hooks are told while the model speaks and tools work."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from typing_extensions import override
+
+from agent_core.events.values import RunStatus, ToolStatus
+from agent_core.hooks.copies import copied, copied_object, own_message, own_messages
+from agent_core.hooks.kinds import Chains, GoOn, Input
+from agent_core.kernel import ItemId, JsonObject, JsonValue, RunId, ToolCallId, TurnId
+from agent_core.messages import (
+    AssistantContent,
+    AssistantMessage,
+    Message,
+    Text,
+    ToolCall,
+    ToolResultMessage,
+    UserContent,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunBegun(Input[GoOn]):
+    """A run's words are in the conversation and its first request is next."""
+
+    run: RunId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOver(Input[GoOn]):
+    """The turns of a run have come to their end; a retry or a compaction may still follow."""
+
+    run: RunId
+    messages: tuple[Message, ...]
+    """The model's context at that moment."""
+
+    @override
+    def own(self) -> "RunOver":
+        """Give messages whose arguments and details are copies."""
+        return replace(self, messages=own_messages(self.messages))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettled(Input[GoOn]):
+    """Nothing of a run goes on any more."""
+
+    run: RunId
+    status: RunStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnBegun(Input[GoOn]):
+    """One answer of the model with its tool calls begins."""
+
+    run: RunId
+    turn: TurnId
+    index: int
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnOver(Input[GoOn]):
+    """The answer and the results of its tools are in the transcript."""
+
+    run: RunId
+    turn: TurnId
+    index: int
+    message: AssistantMessage
+    results: tuple[ToolResultMessage, ...]
+
+    @override
+    def own(self) -> "TurnOver":
+        """Give messages whose arguments and details are copies."""
+        return replace(
+            self,
+            message=own_message(self.message),
+            results=tuple(map(own_message, self.results)),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageBegun(Input[GoOn]):
+    """Somebody begins to speak."""
+
+    run: RunId
+    item: ItemId
+    role: Literal["user", "assistant", "custom"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageGrown(Input[GoOn]):
+    """The model has said more. Told at intervals, not for each word, and nobody waits for the hooks."""
+
+    run: RunId
+    item: ItemId
+    text: str
+    """What came since the last time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageOver(Input["MessageOutcome"]):
+    """A message is whole, and is not kept yet."""
+
+    run: RunId
+    item: ItemId
+    message: Message
+
+    @override
+    def own(self) -> "MessageOver":
+        """Give a message whose arguments and details are copies."""
+        return replace(self, message=own_message(self.message))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerReplaced(Chains[MessageOver]):
+    """Keep an answer of the model with other words; its thoughts and tool calls stay. Later hooks see it."""
+
+    text: str
+
+    @override
+    def applied(self, value: MessageOver) -> MessageOver:
+        """Give what later hooks see."""
+        message = value.message
+        if not isinstance(message, AssistantMessage):
+            return value
+        return replace(value, message=replace(message, content=self.content_of(message)))
+
+    def content_of(self, message: AssistantMessage) -> tuple[AssistantContent, ...]:
+        """Give the content of an answer with these words, where its first words stood."""
+        words: tuple[AssistantContent, ...] = (Text(text=self.text),) if self.text else ()
+        at = next((n for n, part in enumerate(message.content) if isinstance(part, Text)), None)
+        if at is None:
+            at = next(
+                (n for n, part in enumerate(message.content) if isinstance(part, ToolCall)),
+                len(message.content),
+            )
+        rest = tuple(part for part in message.content[at:] if not isinstance(part, Text))
+        return (*message.content[:at], *words, *rest)
+
+
+MessageOutcome = GoOn | AnswerReplaced
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolBegun(Input[GoOn]):
+    """A tool call passed every check and runs next."""
+
+    call: ToolCallId
+    tool: str
+    arguments: JsonObject
+
+    @override
+    def own(self) -> "ToolBegun":
+        """Give a copy of the arguments."""
+        return replace(self, arguments=copied_object(self.arguments))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolPrinted(Input[GoOn]):
+    """A running tool has more output. Told at intervals, and nobody waits for the hooks."""
+
+    call: ToolCallId
+    tool: str
+    text: str
+    """What came since the last time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOver(Input[GoOn]):
+    """A tool call has its one result, also when it was blocked or skipped."""
+
+    call: ToolCallId
+    tool: str
+    status: ToolStatus
+    content: tuple[UserContent, ...]
+    details: JsonValue
+    is_error: bool
+
+    @override
+    def own(self) -> "ToolOver":
+        """Give a copy of the details."""
+        return replace(self, details=copied(self.details))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptShown(Input[GoOn]):
+    """A person is asked something."""
+
+    kind: str
+    """`permission`, `select`, `confirm`, `input` …"""
+    title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptClosed(Input[GoOn]):
+    """A question was answered or withdrawn."""
+
+    kind: str
+    title: str

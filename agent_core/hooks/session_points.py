@@ -1,0 +1,243 @@
+"""The points in the life of a session: begin and end, other sessions, other branches, summaries, choices."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+from typing_extensions import override
+
+from agent_core.events.values import CompactionReason, ThinkingLevel
+from agent_core.hooks.copies import own_messages
+from agent_core.hooks.kinds import Collects, GoOn, Input, Overrides, Stops
+from agent_core.kernel import EntryId, JsonValue, SessionId
+from agent_core.messages import Message
+
+SessionReason = Literal["new", "resume", "reload"]
+"""Why a session begins: it is a new one, it was there before, or the code that is asked was loaded anew."""
+SwitchReason = Literal["new", "resume"]
+EndReason = Literal["quit", "reload"]
+ModelSource = Literal["set", "cycle", "restore"]
+"""How a model came to be chosen: by name, as the next one, or because the session's branch says so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourcesSought(Input["ResourcesOutcome"]):
+    """Skills and prompt templates are being looked for."""
+
+    cwd: str
+    reason: Literal["startup", "reload"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourcesGiven(Collects):
+    """More files or folders to look in."""
+
+    collected: ClassVar[tuple[str, ...]] = ("skills", "prompts")
+
+    skills: tuple[str, ...] = ()
+    prompts: tuple[str, ...] = ()
+
+
+ResourcesOutcome = GoOn | ResourcesGiven
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionBegun(Input[GoOn]):
+    """A session is open."""
+
+    reason: SessionReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionEnding(Input[GoOn]):
+    """A session is about to be let go; nothing goes on in it any more."""
+
+    reason: EndReason = "quit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSwitching(Input["SwitchOutcome"]):
+    """Somebody is about to leave this session for another."""
+
+    reason: SwitchReason
+    target: SessionId | None = None
+    """None: a new one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchCancelled(Stops):
+    """Stay in this session."""
+
+    reason: str = ""
+
+
+SwitchOutcome = GoOn | SwitchCancelled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSwitched(Input[GoOn]):
+    """Somebody came here from another session."""
+
+    reason: SwitchReason
+    previous: SessionId | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionForking(Input["ForkOutcome"]):
+    """A session is about to be made of a part of this one."""
+
+    entry: EntryId | None
+    """The message before which it ends; None: all of the branch is copied."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForkCancelled(Stops):
+    """Do not make it."""
+
+    reason: str = ""
+
+
+ForkOutcome = GoOn | ForkCancelled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionForked(Input[GoOn]):
+    """A session was made of a part of this one."""
+
+    session: SessionId | None
+    """None: nothing was said before the entry, so nothing was kept."""
+    location: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacting(Input["CompactionOutcome"]):
+    """The older part of the conversation is about to be summarised."""
+
+    reason: str
+    messages: tuple[Message, ...]
+    """What would be summarised."""
+    previous_summary: str | None
+    instructions: str | None
+    tokens_before: int
+
+    @override
+    def own(self) -> "Compacting":
+        """Give messages whose arguments and details are copies."""
+        return replace(self, messages=own_messages(self.messages))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionCancelled(Stops):
+    """Do not compact; later hooks are not asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryGiven(Overrides):
+    """Use this summary instead of asking a model."""
+
+    summary: str
+    details: JsonValue = None
+
+
+CompactionOutcome = GoOn | CompactionCancelled | SummaryGiven
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionKept(Input[GoOn]):
+    """A summary stands in the place of the older part now."""
+
+    reason: CompactionReason
+    entry: EntryId
+    summary: str
+    from_hook: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionFailed(Input[GoOn]):
+    """There is no summary; the conversation is as it was, or has its tool output cut."""
+
+    reason: CompactionReason
+    error: str
+    aborted: bool
+    """Somebody stopped it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeNavigating(Input["NavigationOutcome"]):
+    """The conversation is about to go on from another entry."""
+
+    target: EntryId
+    old_leaf: EntryId | None
+    common_ancestor: EntryId | None
+    messages: tuple[Message, ...]
+    """What is left behind: the text for a summary."""
+    wants_summary: bool
+    instructions: str | None
+    replaces_instructions: bool
+    """Whether the instructions stand in the place of the usual ones."""
+    label: str | None
+
+    @override
+    def own(self) -> "TreeNavigating":
+        """Give messages whose arguments and details are copies."""
+        return replace(self, messages=own_messages(self.messages))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NavigationCancelled(Stops):
+    """Stay where the conversation is."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchSummaryGiven(Overrides):
+    """Use this summary of the branch that is left; without effect when none was asked for."""
+
+    summary: str
+    details: JsonValue = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NavigationChanged(Overrides):
+    """Have the branch summarised by other instructions, or set a label; None leaves a part as it is."""
+
+    instructions: str | None = None
+    replaces_instructions: bool | None = None
+    label: str | None = None
+
+
+NavigationOutcome = GoOn | NavigationCancelled | BranchSummaryGiven | NavigationChanged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeNavigated(Input[GoOn]):
+    """The conversation goes on from another entry."""
+
+    new_leaf: EntryId | None
+    old_leaf: EntryId | None
+    summary: str | None
+    from_hook: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionNamed(Input[GoOn]):
+    """The session has another name."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSelected(Input[GoOn]):
+    """Another model was chosen; it counts from the next request."""
+
+    model: str
+    previous: str | None
+    source: ModelSource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThinkingSelected(Input[GoOn]):
+    """Another thinking level was chosen."""
+
+    level: ThinkingLevel
+    previous: ThinkingLevel

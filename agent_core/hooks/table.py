@@ -1,0 +1,83 @@
+"""The hooks of a session, by point, in the order in which they are asked."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from inspect import iscoroutinefunction
+from typing import Any, Generic, TypeVar
+
+from agent_core.hooks.call import HookCall
+from agent_core.hooks.catalogue import POINTS
+from agent_core.hooks.kinds import Input, Outcome
+from agent_core.kernel.errors import UsageError
+
+In = TypeVar("In", bound=Input[Any])  # pyright: ignore[reportExplicitAny] - of any point
+Out = TypeVar("Out", bound=Outcome)
+
+
+def the_call(call: HookCall) -> object:
+    """Give hooks the bare call as their context."""
+    return call
+
+
+@dataclass(frozen=True, slots=True)
+class Hook(Generic[In, Out]):
+    """A function that is asked at a point."""
+
+    owner: str
+    """Whose it is: the name that its failures are reported under, and by which it is removed."""
+    run: Callable[[In, Any], Awaitable[Out | None] | Out | None]  # pyright: ignore[reportExplicitAny] - what `context` makes
+    """One that is `async` is cancelled when its time is over. Any other runs in a thread, and is left to itself then."""
+    context: Callable[[HookCall], object] = the_call
+    """Makes what the function is given beside the value, anew for each call."""
+
+    @property
+    def is_async(self) -> bool:
+        """Tell whether calling the function takes no time."""
+        return iscoroutinefunction(self.run) or iscoroutinefunction(
+            getattr(self.run, "__call__", None)  # noqa: B004 - an object whose call is `async`
+        )
+
+
+AnyHook = Hook[Any, Any]  # pyright: ignore[reportExplicitAny] - of any point
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """A hook at its place."""
+
+    hook: AnyHook
+    is_async: bool
+
+
+class HookTable:
+    """The hooks of a session; it may grow and shrink while hooks are asked."""
+
+    def __init__(self) -> None:
+        self._hooks: dict[type[Input[Outcome]], tuple[Entered, ...]] = {}
+
+    def add(self, hook: Hook[In, Out], at: type[In]) -> None:
+        """Ask a function at a point from now on, after those that are there.
+
+        Raises:
+            UsageError: Hooks are not asked about such values.
+        """
+        if at not in POINTS:
+            names = ", ".join(sorted(one.__name__ for one in POINTS))
+            message = f"{at!r} is no point of hooks; there are {names}"
+            raise UsageError(message)
+        self._hooks[at] = (*self.at(at), Entered(hook, hook.is_async))
+
+    def remove(self, owner: str) -> None:
+        """Take an owner's functions out of all points; one that is being asked finishes."""
+        for at, hooks in self._hooks.items():
+            self._hooks[at] = tuple(one for one in hooks if one.hook.owner != owner)
+
+    def discard(self, hooks: Iterable[AnyHook]) -> None:
+        """Take just these functions out of all points, and no others that are reported under the same name."""
+        gone = {id(hook) for hook in hooks}
+        for at, there in self._hooks.items():
+            self._hooks[at] = tuple(one for one in there if id(one.hook) not in gone)
+
+    def at(self, point: type[Input[Outcome]]) -> tuple[Entered, ...]:
+        """Give the functions at a point, in order."""
+        return self._hooks.get(point, ())

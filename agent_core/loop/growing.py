@@ -1,0 +1,99 @@
+"""Tells hooks of what grows while it grows: at intervals, in order, and without anybody waiting for them."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+import anyio
+
+from agent_core.hooks import GoOn, Hooks, Input
+
+INTERVAL_S = 0.1
+"""At least this long between two times."""
+
+
+class Growth(Protocol):
+    """What grows."""
+
+    def add(self, text: str) -> None:
+        """More of it came."""
+        ...
+
+    async def finish(self) -> None:
+        """Wait until hooks were told all of it."""
+        ...
+
+
+class Unheard:
+    """Something that grows while nobody listens."""
+
+    def add(self, text: str) -> None:
+        """More of it came."""
+        del text
+
+    async def finish(self) -> None:
+        """Wait for nothing."""
+
+
+class Heard:
+    """Something that grows while hooks listen."""
+
+    def __init__(self, hooks: Hooks, value_of: Callable[[str], Input[GoOn]]) -> None:
+        self._hooks = hooks
+        self._value_of = value_of
+        self._waiting: list[str] = []
+        self._news = anyio.Event()
+        self._over = anyio.Event()
+        self._told = anyio.Event()
+
+    def add(self, text: str) -> None:
+        """More of it came."""
+        self._waiting.append(text)
+        self._news.set()
+
+    async def finish(self) -> None:
+        """Wait until hooks were told all of it."""
+        self._over.set()
+        self._news.set()
+        await self._told.wait()
+
+    async def tell(self) -> None:
+        """Tell hooks until it is finished."""
+        while self._waiting or not self._over.is_set():
+            await self._news.wait()
+            self._news = anyio.Event()
+            if self._waiting:
+                text = "".join(self._waiting)
+                self._waiting.clear()
+                _ = await self._hooks.ask(self._value_of(text))
+                with anyio.move_on_after(INTERVAL_S):
+                    await self._over.wait()
+        self._told.set()
+
+
+@asynccontextmanager
+async def growing(
+    hooks: Hooks, point: type[Input[GoOn]], value_of: Callable[[str], Input[GoOn]]
+) -> AsyncGenerator[Growth]:
+    """Hold something that grows; hooks know all of it when the context is left without an error.
+
+    Args:
+        hooks: Who is told.
+        point: Where; nothing is done when nobody listens there.
+        value_of: Makes what hooks are given of the text that came since the last time.
+    """
+    if not hooks.listens(point):
+        yield Unheard()
+        return
+    heard = Heard(hooks, value_of)
+    failure: Exception | None = None
+    async with anyio.create_task_group() as group:
+        group.start_soon(heard.tell)
+        try:
+            yield heard
+            await heard.finish()
+        except Exception as error:  # noqa: BLE001 - kept from the task group, which would wrap it; raised below
+            failure = error
+            group.cancel_scope.cancel()
+    if failure is not None:
+        raise failure

@@ -1,0 +1,1 @@
+"""How servers are reached: the library that speaks the protocol, over programs and over HTTP."""

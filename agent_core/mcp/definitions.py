@@ -1,0 +1,267 @@
+"""Which servers there are: what an `mcp.json` says, as values. Pure."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal, assert_never
+from urllib.parse import urlsplit
+
+from agent_core.kernel import JsonObject, JsonValue
+from agent_core.kernel.json import is_object
+from agent_core.mcp.expanding import Unfit, expanded
+from agent_core.workspace.permission import Needs
+from agent_core.workspace.sandbox.environment import is_secret, steers_programs
+
+Origin = Literal["user", "project"]
+"""Whose file names the server: what a project brings may do less."""
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
+MOST_SERVERS: Final = 50
+LONGEST_S: Final = 86_400.0
+STDIO_KEYS: Final = frozenset({"type", "command", "args", "env", "cwd", "needs", "sandbox"})
+HTTP_KEYS: Final = frozenset({"type", "url", "headers"})
+COMMON_KEYS: Final = frozenset({"disabled", "enabled", "timeoutS", "startTimeoutS"})
+HTTP_TYPES: Final = frozenset({"http", "streamable-http", "streamableHttp"})
+WORD_OF_NEED: Final[Mapping[str, Needs]] = {"network": "network"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stdio:
+    """A program that we start and speak with."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What it gets besides the environment of every command, also secrets: whoever wrote the file said so."""
+    cwd: Path
+    needs: frozenset[Needs] = frozenset()
+    contained: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Http:
+    """A server that runs already, somewhere."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """One server as it is to be reached."""
+
+    name: str
+    origin: Origin
+    at: Path
+    """The file that says so."""
+    way: Stdio | Http
+    call_timeout_s: float | None = None
+    """None: as the settings say."""
+    start_timeout_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defined:
+    """What a file came to."""
+
+    servers: tuple[Server, ...] = ()
+    problems: tuple[str, ...] = ()
+    """A sentence for each thing that is not used as it stands."""
+
+
+def read_definitions(
+    document: JsonObject, *, at: Path, origin: Origin, root: Path, env: Mapping[str, str]
+) -> Defined:
+    """Read the servers of one file; what is wrong with one does not keep the others out.
+
+    Args:
+        document: The file: `{"mcpServers": {name: {"command" …} or {"url" …}}}`.
+        at: Where it lies.
+        origin: Whose it is.
+        root: The workspace, where programs start.
+        env: What `${NAME}` is looked up in; a project's file does not get secrets out of it.
+    """
+    named = document.get("mcpServers", {})
+    if not is_object(named):
+        return Defined(problems=(f'{at}: "mcpServers" is to be an object of servers by name',))
+    reading = _Reading(at=at, origin=origin, root=root, env=env)
+    found = [reading.server(name, entry) for name, entry in named.items()]
+    servers = tuple(one for one in found if one is not None)
+    if len(servers) > MOST_SERVERS:
+        reading.problems.append(f"{at}: only the first {MOST_SERVERS} servers are used")
+    return Defined(servers=servers[:MOST_SERVERS], problems=tuple(reading.problems))
+
+
+def shown_way(server: Server) -> str:
+    """Say in one line how a server is reached; values of variables and headers are not told."""
+    match server.way:
+        case Stdio(argv=argv, env=env, needs=needs):
+            names = f" with {', '.join(sorted(env))}" if env else ""
+            network = " and the network" if needs else ""
+            return f"{' '.join(argv)}{names}{network}"
+        case Http(url=url):
+            return without_password(url)
+        case _:
+            assert_never(server.way)
+
+
+def without_password(url: str) -> str:
+    """Take name, password and query out of an address: keys hide there."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return parts._replace(netloc=host, query="…" if parts.query else "", fragment="").geturl()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    at: Path
+    origin: Origin
+    root: Path
+    env: Mapping[str, str]
+    problems: list[str] = field(default_factory=list[str])
+
+    def server(self, name: str, entry: JsonValue) -> Server | None:
+        try:
+            return self._server(name, entry)
+        except ValueError as error:
+            # Not only ours: an address may be none in many ways.
+            self._tell(name, f"{error}; the server is left out")
+            return None
+
+    def _server(self, name: str, entry: JsonValue) -> Server | None:
+        if NAME.fullmatch(name) is None or "__" in name:
+            message = (
+                "its name is to be of letters, digits, `-`, `_` and `.`, at most 40, without `__`"
+            )
+            raise Unfit(message)
+        if not is_object(entry):
+            message = f"it is to be an object, not {entry!r}"
+            raise Unfit(message)
+        if entry.get("disabled") is True or entry.get("enabled") is False:
+            return None
+        if any(
+            is_object(value) and ("command" in value or "url" in value) for value in entry.values()
+        ):
+            self._tell(name, "it has a server inside of it, which is not used")
+        way = self._http(name, entry) if "url" in entry else self._stdio(name, entry)
+        keys = HTTP_KEYS if isinstance(way, Http) else STDIO_KEYS
+        if unknown := sorted(entry.keys() - keys - COMMON_KEYS):
+            self._tell(name, f"nobody knows {', '.join(unknown)} here, so it has no effect")
+        return Server(
+            name=name,
+            origin=self.origin,
+            at=self.at,
+            way=way,
+            call_timeout_s=_seconds(entry, "timeoutS"),
+            start_timeout_s=_seconds(entry, "startTimeoutS"),
+        )
+
+    def _stdio(self, name: str, entry: JsonObject) -> Stdio:
+        kind = entry.get("type", "stdio")
+        if kind != "stdio" or "command" not in entry:
+            message = 'it needs a "command" to start, or a "url" to reach'
+            raise Unfit(message)
+        command = self._text(entry["command"], "command")
+        words = tuple(self._text(one, "args") for one in _list(entry.get("args"), "args"))
+        cwd = entry.get("cwd")
+        folder = self.root if cwd is None else self.root / self._text(cwd, "cwd")
+        return Stdio(
+            argv=(command, *words),
+            env=self._given(name, self._texts(entry.get("env"), "env")),
+            cwd=folder,
+            needs=frozenset(_need(one) for one in _list(entry.get("needs"), "needs")),
+            contained=self._is_contained(name, entry.get("sandbox", "auto")),
+        )
+
+    def _http(self, name: str, entry: JsonObject) -> Http:
+        kind = entry.get("type", "http")
+        if kind not in HTTP_TYPES:
+            message = f'its type is {kind!r}; only "stdio" and "http" (streamable) are spoken'
+            raise Unfit(message)
+        url = self._text(entry["url"], "url")
+        parts = urlsplit(url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            message = f"{without_password(url)!r} is no address of http or https"
+            raise Unfit(message)
+        headers = self._texts(entry.get("headers"), "headers")
+        if any("\n" in value or "\r" in value for value in headers.values()):
+            message = "a header has a line break"
+            raise Unfit(message)
+        if parts.scheme == "http" and headers and not _is_here(parts.hostname):
+            self._tell(name, "its headers go over the net without encryption; use https")
+        return Http(url=url, headers=headers)
+
+    def _given(self, name: str, env: Mapping[str, str]) -> Mapping[str, str]:
+        """Leave out what makes programs load or run other code: it would act before containment does."""
+        given = {key: value for key, value in env.items() if not steers_programs(key)}
+        for key in sorted(env.keys() - given.keys()):
+            self._tell(
+                name,
+                f"{key} is left out, as it makes programs run other code or talk to others: if you mean it, begin the command with `env`, and `{key}=…` as an argument",
+            )
+        return given
+
+    def _is_contained(self, name: str, wanted: JsonValue) -> bool:
+        if wanted not in {"auto", "off"}:
+            message = f'"sandbox" is "auto" or "off", not {wanted!r}'
+            raise Unfit(message)
+        if wanted == "off" and self.origin == "project":
+            self._tell(
+                name, '"sandbox": "off" counts only in your own mcp.json; it stays contained'
+            )
+            return True
+        return wanted == "auto"
+
+    def _texts(self, value: JsonValue, key: str) -> Mapping[str, str]:
+        if value is None:
+            return {}
+        if not is_object(value):
+            message = f"{key!r} is to be an object of texts"
+            raise Unfit(message)
+        return {name: self._text(one, key) for name, one in value.items()}
+
+    def _text(self, value: JsonValue, key: str) -> str:
+        if not isinstance(value, str) or "\0" in value or not (value or key in {"env", "args"}):
+            message = f"{key!r} is to be text, not {value!r}"
+            raise Unfit(message)
+        return expanded(value, self._looked_up)
+
+    def _looked_up(self, name: str) -> str | None:
+        value = self.env.get(name)
+        if value is not None and self.origin == "project" and is_secret(name, value):
+            message = f"it asks for {name}, a secret of yours, which a project does not get; name the server in your own mcp.json"
+            raise Unfit(message)
+        return value
+
+    def _tell(self, name: str, what: str) -> None:
+        self.problems.append(f"{self.at}: MCP server {name!r}: {what}")
+
+
+def _list(value: JsonValue, key: str) -> Iterator[JsonValue]:
+    if value is None:
+        return iter(())
+    if isinstance(value, str) or not isinstance(value, list | tuple):
+        message = f"{key!r} is to be a list"
+        raise Unfit(message)
+    return iter(value)
+
+
+def _need(value: JsonValue) -> Needs:
+    need = WORD_OF_NEED.get(value) if isinstance(value, str) else None
+    if need is None:
+        message = f'"needs" knows "network", not {value!r}'
+        raise Unfit(message)
+    return need
+
+
+def _seconds(entry: JsonObject, key: str) -> float | None:
+    value = entry.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, int | float) or value is True or not 0 < value <= LONGEST_S:
+        message = f"{key!r} is to be a number of seconds, not {value!r}"
+        raise Unfit(message)
+    return float(value)
+
+
+def _is_here(host: str) -> bool:
+    return host in {"localhost", "::1"} or host.startswith("127.")

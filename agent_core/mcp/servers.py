@@ -1,0 +1,278 @@
+"""All servers of a session: which there are, which of their tools a person approved, and who is asked."""
+
+import hashlib
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final, Literal, Protocol
+
+import anyio
+from anyio import to_thread
+from anyio.abc import TaskGroup
+
+from agent_core.kernel import Clock, RunId
+from agent_core.kernel.errors import TillerError
+from agent_core.mcp.approved import (
+    ApprovalStore,
+    News,
+    Word,
+    compared,
+    fresh_word,
+    is_approved,
+    key_of,
+)
+from agent_core.mcp.declared import tool_name
+from agent_core.mcp.definitions import Defined, Http, Server, Stdio, shown_way
+from agent_core.mcp.files import ServerFiles
+from agent_core.mcp.port import Opens
+from agent_core.mcp.results import Pictures
+from agent_core.mcp.server import Limits, McpServer, Surroundings
+from agent_core.mcp.tool import McpTool
+from agent_core.resources.loaded import Loaded, Problem
+from agent_core.tools import Tool
+
+WAIT_S: Final = 10.0
+"""So long a run waits for servers that are starting; whoever takes longer comes with a later one."""
+
+Reply = Literal["always", "session", "no", "never"]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """What a person is asked about a server."""
+
+    server: Server
+    about: str
+    """How it is reached, and what holds it in."""
+    news: News
+    unasked: tuple[str, ...]
+    """Tools that would run without asking, since the server marks them as read-only."""
+    is_first: bool
+
+
+class Approves(Protocol):
+    """Asks a person about a server."""
+
+    async def __call__(self, approval: Approval, /, *, run: RunId) -> Reply:
+        """Ask and wait; silence, and nobody to ask, is a no."""
+        ...
+
+
+class Toolbox(Protocol):
+    """Where tools are put for models to see."""
+
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """The names of all tools."""
+        ...
+
+    def register(self, tool: Tool) -> None:
+        """Add a tool and activate it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Around:
+    """What the servers of a session are told of it."""
+
+    files: ServerFiles
+    store: ApprovalStore
+    opens: Opens
+    limits: Callable[[], Limits]
+    held: Callable[[Server], str]
+    """Says how a server is held in."""
+    pictures: Pictures
+    clock: Clock
+    root: Path
+
+
+@dataclass(slots=True, kw_only=True)
+class _Kept:
+    """What is known of one server."""
+
+    server: McpServer
+    word: Word | None = None
+    """What was said of it, for ever or in this session."""
+    declined: frozenset[str] = frozenset()
+    """Hashes of what somebody said no to, for as long as the session is open."""
+
+
+class McpServers:
+    """The servers of one session. Nothing is started before the first run."""
+
+    def __init__(
+        self,
+        around: Around,
+        *,
+        toolbox: Toolbox,
+        approves: Approves,
+        say: Callable[[str], None],
+    ) -> None:
+        self._around = around
+        self._toolbox = toolbox
+        self._approves = approves
+        self._say = say
+        self._kept: dict[str, _Kept] = {}
+        self._tools: dict[tuple[str, str], McpTool] = {}
+        self._told: set[str] = set()
+        self._group: TaskGroup | None = None
+
+    def live_in(self, group: TaskGroup) -> None:
+        """Let servers run as tasks of a session."""
+        self._group = group
+
+    @property
+    def servers(self) -> Mapping[str, McpServer]:
+        """The servers by name."""
+        return {name: kept.server for name, kept in self._kept.items()}
+
+    async def before_run(self, run: RunId) -> None:
+        """Look at the files again, have the servers started, and ask about what nobody approved. Cancellable."""
+        await self.look()
+        if not self._kept:
+            return
+        kept = tuple(self._kept.values())
+        for one in kept:
+            await one.server.want()
+        with anyio.move_on_after(WAIT_S):
+            for one in kept:
+                # One that failed before is not waited for at every run.
+                if not one.server.has_failed:
+                    await one.server.settled()
+        for one in kept:
+            if one.server.state == "starting" and not one.server.has_failed:
+                self._tell(
+                    f"the MCP server {one.server.server.name!r} is still starting; its tools come with a later run"
+                )
+            await self._approve(one, run)
+
+    async def look(self) -> Defined:
+        """Read which servers there are; those that are new or others than before are known from now on."""
+        defined = await self._around.files.read()
+        for problem in defined.problems:
+            self._tell(problem)
+        wanted = {server.name: server for server in defined.servers}
+        for name, kept in tuple(self._kept.items()):
+            if wanted.get(name) != kept.server.server:
+                kept.server.stop()
+                del self._kept[name]
+        for name, server in wanted.items():
+            if name not in self._kept:
+                self._kept[name] = await self._began(server)
+        return defined
+
+    async def reload(self) -> Loaded:
+        """Read the files again, and forget what failed: the next run tries it anew. Never raises."""
+        self._told.clear()
+        for name, kept in tuple(self._kept.items()):
+            if kept.server.has_failed and kept.server.state != "ready":
+                kept.server.stop()
+                del self._kept[name]
+        defined = await self.look()
+        return Loaded(problems=tuple(Problem(message=one) for one in defined.problems))
+
+    async def _began(self, server: Server) -> _Kept:
+        around = self._around
+        surroundings = Surroundings(
+            opens=around.opens, limits=around.limits, tools_changed=self._take, say=self._tell
+        )
+        made = McpServer(server, surroundings)
+        if self._group is not None:
+            self._group.start_soon(made.keep)
+        kept = _Kept(server=made)
+        try:
+            kept.word = await to_thread.run_sync(around.store.word, key_of(server, around.root))
+        except TillerError as error:
+            self._tell(str(error))
+        return kept
+
+    def _take(self, server: McpServer) -> None:
+        """Let tools be known by what their server says of them now."""
+        name = server.server.name
+        for declared in server.tools:
+            tool = self._tools.get((name, declared.name))
+            if tool is not None:
+                tool.become(declared, server=server)
+                continue
+            called = tool_name(name, declared.name, taken=self._toolbox.all_names)
+            tool = McpTool(
+                called,
+                declared,
+                server=server,
+                is_approved=self._is_approved,
+                pictures=self._around.pictures,
+            )
+            self._tools[name, declared.name] = tool
+            self._toolbox.register(tool)
+
+    def _is_approved(self, tool: McpTool) -> bool:
+        server = tool.server
+        kept = self._kept.get(server.server.name)
+        if kept is None or kept.server is not server or tool.declared not in server.tools:
+            return False
+        return is_approved(tool.declared, kept.word, way=_way(server.server))
+
+    async def _approve(self, kept: _Kept, run: RunId) -> None:
+        """Ask about what is there and was not approved. A refusal for ever is not asked about again."""
+        server, word = kept.server.server, kept.word
+        tools = kept.server.tools
+        if word is not None and word.said == "refused":
+            return
+        way = _way(server)
+        news = await to_thread.run_sync(partial(compared, tools, word, way=way))
+        new = frozenset(one.hash for one in tools if not is_approved(one, word, way=way))
+        if not news.must_ask or new <= kept.declined:
+            return
+        approval = Approval(
+            server=server,
+            about=f"{shown_way(server)} ({self._around.held(server)})",
+            news=news,
+            unasked=tuple(one.name for one in tools if one.is_read_only),
+            is_first=word is None,
+        )
+        reply = await self._approves(approval, run=run)
+        if reply == "no":
+            kept.declined |= new
+            self._tell(
+                f"the tools {', '.join((*news.added, *news.changed))} of the MCP server {server.name!r} are not used: nobody approved them"
+            )
+            return
+        # What came while somebody thought is not what they said yes to.
+        kept.word = fresh_word("refused" if reply == "never" else "approved", tools, way=way)
+        if reply != "session":
+            await self._keep(server, kept.word)
+
+    async def _keep(self, server: Server, word: Word) -> None:
+        around = self._around
+        keep = partial(
+            around.store.say, key_of(server, around.root), word, at_ms=around.clock.now_ms()
+        )
+        try:
+            await to_thread.run_sync(keep)
+        except TillerError as error:
+            self._tell(
+                f"what you said of the MCP server {server.name!r} could not be kept: {error}"
+            )
+
+    def _tell(self, text: str) -> None:
+        """Tell something once: it is looked at before each run."""
+        if text not in self._told:
+            self._told.add(text)
+            self._say(text)
+
+
+def _way(server: Server) -> str:
+    """Give what stands for how a server is reached; values of variables and headers may change. What a project says of it is covered by the trust in the project."""
+    if server.origin == "project":
+        return ""
+    match server.way:
+        case Stdio() as way:
+            needs = sorted(way.needs)
+            told = (way.argv, str(way.cwd), needs, way.contained, sorted(way.env))
+        case Http(url=url, headers=headers):
+            told = (url, sorted(headers))
+    return hashlib.sha256(repr(told).encode("utf-8", "replace")).hexdigest()

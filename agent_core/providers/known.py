@@ -1,0 +1,76 @@
+"""Which providers are known, and how one gets into each: the table, the user's own file, and what extensions bring."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from agent_core.kernel.errors import ConfigError
+from agent_core.kernel.redaction import Redactor
+from agent_core.providers.auth_store import AuthStore
+from agent_core.providers.brought import Brought
+from agent_core.providers.catalogue import ProviderFacts, builtin_providers
+from agent_core.providers.credentials import Credentials, Places
+from agent_core.providers.models_file import ModelsFile, WrittenAccess, laid_over, written_access
+from agent_core.providers.provider_environment import in_environment
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What stays while extensions come and go. Its `repr` shows no key."""
+
+    file: ModelsFile = field(repr=False)
+    extra: Sequence[ProviderFacts]
+    auth: AuthStore | None = field(repr=False)
+    keys: Mapping[str, str] = field(repr=False)
+    environment: Mapping[str, str] = field(repr=False)
+    redactor: Redactor | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is known with what extensions bring."""
+
+    providers: tuple[ProviderFacts, ...]
+    credentials: Mapping[str, Credentials] = field(repr=False)
+    problems: tuple[ConfigError, ...]
+
+    @property
+    def secret_variables(self) -> frozenset[str]:
+        """The variables of the environment that may hold a key of some provider."""
+        return frozenset[str]().union(*(one.variables() for one in self.credentials.values()))
+
+
+def known_with(ground: Ground, brought: Brought) -> Known:
+    """Put it together; what the user's own file says goes before what extensions bring."""
+    file = replace(ground.file, providers={**brought.shapes, **ground.file.providers})
+    bare = (
+        in_environment(one, ground.environment) for one in (*builtin_providers(), *ground.extra)
+    )
+    laid, problems = laid_over(tuple(bare), file)
+    providers = tuple(
+        replace(one, oauth=brought.oauth[one.id]) if one.id in brought.oauth else one
+        for one in laid
+    )
+    credentials = {
+        provider.id: Credentials(
+            provider,
+            Places(
+                given=ground.keys.get(provider.id),
+                stored=ground.auth,
+                written=_written(file, provider.id),
+                environment=ground.environment,
+                redactor=ground.redactor,
+            ),
+        )
+        for provider in providers
+    }
+    of_auth = ground.auth.problems if ground.auth is not None else ()
+    return Known(
+        providers=providers,
+        credentials=credentials,
+        problems=(*ground.file.problems, *problems, *of_auth),
+    )
+
+
+def _written(file: ModelsFile, provider: str) -> WrittenAccess:
+    shape = file.providers.get(provider)
+    return WrittenAccess() if shape is None else written_access(shape)

@@ -1,0 +1,62 @@
+"""What can be written after a slash, and how it is recognised."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+CommandKind = Literal["extension", "prompt", "skill", "builtin"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One of them, as people choose it from a list."""
+
+    name: str
+    """Without the slash."""
+    description: str = ""
+    source: CommandKind
+    argument_hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """One way to go on with the arguments of a command."""
+
+    value: str
+    label: str = ""
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slashed:
+    """Words that begin with a slash, taken apart."""
+
+    name: str
+    arguments: str
+    """As they were written, without the blanks around them."""
+
+
+class CommandSource(Protocol):
+    """Brings commands that run code; in a session those of extensions."""
+
+    def commands(self) -> Sequence[Command]:
+        """List them as they are now; of two of one name the first is meant."""
+        ...
+
+    async def complete(self, name: str, prefix: str) -> Sequence[Completion]:
+        """Say how the arguments of a command may go on; nothing when it has no say."""
+        ...
+
+    async def run(self, name: str, arguments: str) -> None:
+        """Run one of them. It runs beside what goes on in the session, and is cancelled when that closes."""
+        ...
+
+
+def slashed(text: str) -> Slashed | None:
+    """Take words apart that begin with a slash and a name; None when they do not."""
+    if not text.startswith("/"):
+        return None
+    name, *rest = text[1:].split(maxsplit=1)[:2] if text[1:2].strip() else ("",)
+    if not name:
+        return None
+    return Slashed(name=name, arguments=rest[0].strip() if rest else "")

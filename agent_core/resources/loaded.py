@@ -1,0 +1,58 @@
+"""What was read of what people write for agents, and what could not be."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from agent_core.kernel.visible import readable
+
+ResourceKind = Literal["context", "skill", "prompt", "extension", "systemPrompt", "settings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """Something that was read."""
+
+    kind: ResourceKind
+    name: str
+    path: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something that could not be used as it is, and why."""
+
+    message: str
+    """One sentence: what is wrong, and what becomes of it. The place is beside it, not in it."""
+    path: Path | None = None
+    line: int | None = None
+    """Counted from 1."""
+    level: Literal["warning", "error"] = "warning"
+    """`error`: it was left out."""
+
+    def __str__(self) -> str:  # pyright: ignore[reportImplicitOverride] - typing.override needs 3.12
+        """Say it with its place, as compilers do."""
+        where = ":".join(str(part) for part in (self.path, self.line) if part is not None)
+        return readable(f"{where}: {self.message}" if where else self.message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """What came of reading."""
+
+    resources: tuple[Resource, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    def plus(self, other: "Loaded") -> "Loaded":
+        """Give both."""
+        return Loaded(
+            resources=self.resources + other.resources, problems=self.problems + other.problems
+        )
+
+
+class Reloads(Protocol):
+    """Something that can be read anew while a session is open."""
+
+    async def reload(self) -> Loaded:
+        """Read it again and put it in force. Never raises: what is wrong is a problem."""
+        ...

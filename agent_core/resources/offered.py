@@ -1,0 +1,87 @@
+"""What extensions offer to clients besides commands: keys to bind, flags to set, ways to show messages."""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from agent_core.kernel import JsonObject
+from agent_core.messages import CustomMessage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferedKey:
+    """A key that a client may bind."""
+
+    key: str
+    """`ctrl+shift+t` for one."""
+    extension: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferedFlag:
+    """A switch that the user sets in their settings."""
+
+    name: str
+    extension: str
+    description: str
+    kind: Literal["boolean", "string"]
+    value: bool | str | None
+    """What counts now: what the user set, else its default."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferedRenderer:
+    """A type of messages for which an extension gives a view."""
+
+    custom_type: str
+    extension: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offered:
+    """All of it."""
+
+    keys: tuple[OfferedKey, ...] = ()
+    flags: tuple[OfferedFlag, ...] = ()
+    renderers: tuple[OfferedRenderer, ...] = ()
+
+
+class OfferSource(Protocol):
+    """Whoever holds the extensions of a session."""
+
+    def offered(self) -> Offered:
+        """Give what they offer now."""
+        ...
+
+    async def press(self, key: str) -> None:
+        """Do what a key stands for, to its end.
+
+        Raises:
+            Exception: What its function raises.
+        """
+        ...
+
+    async def rendered(self, message: CustomMessage) -> JsonObject | None:
+        """Give a message as a view; None: it is shown as any other.
+
+        Raises:
+            Exception: What the renderer raises.
+        """
+        ...
+
+
+class NoOffers:
+    """Nothing is offered."""
+
+    def offered(self) -> Offered:
+        """Give nothing."""
+        return Offered()
+
+    async def press(self, key: str) -> None:
+        """Do nothing."""
+        _ = key
+
+    async def rendered(self, message: CustomMessage) -> JsonObject | None:
+        """Know no view."""
+        _ = message
+        return None

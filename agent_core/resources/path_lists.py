@@ -1,0 +1,84 @@
+"""Reads the lists of paths in settings: places to look in, and what of all that is found is left out or kept."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent_core.workspace.ignore_rules import Rules, read_rules
+
+GLOB_SIGNS = "*?["
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathList:
+    """What such a list says."""
+
+    places: tuple[Path, ...] = ()
+    """More folders or files to look in, absolute, in their order."""
+    kept: tuple[Path, ...] = ()
+    dropped: tuple[Path, ...] = ()
+    unwanted: Rules = field(default_factory=lambda: Rules(lines=()))
+    problems: tuple[str, ...] = ()
+    """What could not be read, a sentence each."""
+
+    def wants(self, path: Path) -> bool:
+        """Tell whether something that was found is used: `+path` prevails, then `-path`, then the globs."""
+        around = (path, *path.parents)
+        if any(one in self.kept for one in around):
+            return True
+        if any(one in self.dropped for one in around):
+            return False
+        return not any(self._is_unwanted(one, folder=one != path) for one in around)
+
+    def _is_unwanted(self, path: Path, *, folder: bool) -> bool:
+        below_top = path.as_posix().lstrip("/")
+        return bool(below_top and self.unwanted.verdict(f"{below_top}/" if folder else below_top))
+
+
+def read_path_list(entries: Sequence[str], *, home: Path, root: Path) -> PathList:
+    """Read a list of settings.
+
+    Args:
+        entries: `path`, `+path`, `-path`, `!glob`.
+        home: For a leading `~`.
+        root: The workspace: what an editor or a request says is meant from there; files say it absolute already.
+    """
+    places: list[Path] = []
+    signed: dict[str, list[Path]] = {"+": [], "-": []}
+    globs: list[str] = []
+    problems: list[str] = []
+    for entry in entries:
+        if entry.startswith("!"):
+            globs.append(_from_home(entry[1:], home))
+            continue
+        sign = entry[:1] if entry[:1] in signed else ""
+        words = entry.removeprefix(sign).strip()
+        if not words or "\0" in words:
+            problems.append(f"{entry!r} names no path; it is left out")
+        elif any(glob in words for glob in GLOB_SIGNS) and not sign:
+            problems.append(f"{entry!r} is a glob: only behind ! does one count; it is left out")
+        else:
+            path = _normal(root / _from_home(words, home))
+            signed.get(sign, places).append(path)
+    return PathList(
+        places=tuple(places),
+        kept=tuple(signed["+"]),
+        dropped=tuple(signed["-"]),
+        unwanted=read_rules("\n".join(globs)),
+        problems=tuple(problems),
+    )
+
+
+def _from_home(words: str, home: Path) -> str:
+    return str(home / words[2:]) if words.startswith("~/") else str(home) if words == "~" else words
+
+
+def _normal(path: Path) -> Path:
+    """Leave `.` and `..` out of a path, without looking whether a link stands before one."""
+    parts: list[str] = []
+    for part in path.parts[1:]:
+        if part != "..":
+            parts.append(part)
+        elif parts:
+            _ = parts.pop()
+    return Path(path.anchor, *parts)

@@ -1,0 +1,127 @@
+"""What is written behind a template's name, and how it gets into the template: pure, once, in one walk."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+WORD: Final = re.compile(r"\S+")
+DOUBLE: Final = re.compile(r'"((?:[^"\\]|\\.)*)"(?!\S)', re.DOTALL)
+SINGLE: Final = re.compile(r"'([^']*)'(?!\S)")
+ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
+PLAIN: Final = re.compile(r"\$(?:(\d{1,9})|@|ARGUMENTS\b)")
+BRACED: Final = re.compile(r"\$\{(?:(\d{1,9})|@|ARGUMENTS)(?=[:}])")
+ELSE: Final = ":-"
+SLICE: Final = re.compile(r":(\d{1,9})(?::(\d{1,9}))?\}")
+OPENS_OR_CLOSES: Final = re.compile(
+    r"\$\{(?:\d{1,9}|@|ARGUMENTS)(?::\d{1,9}){0,2}\}|\$\{(?:\d{1,9}|@|ARGUMENTS):-|\}"
+)
+MOST_NESTED: Final = 20
+
+
+def split_arguments(text: str) -> tuple[str, ...]:
+    """Take arguments apart at blanks, but not within quotes that stand around one.
+
+    In double quotes a backslash takes the next sign as it is. A quote within a word, or one that nothing closes, is a
+    sign like any other: people write "it's".
+    """
+    found: list[str] = []
+    at = 0
+    while (word := WORD.search(text, at)) is not None:
+        start = word.start()
+        if quoted := DOUBLE.match(text, start):
+            found.append(ESCAPED.sub(r"\1", quoted[1]))
+        elif quoted := SINGLE.match(text, start):
+            found.append(quoted[1])
+        else:
+            found.append(word[0])
+        at = (quoted or word).end()
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filled:
+    """A template with its arguments in their places."""
+
+    text: str
+    has_places: bool
+    """Whether there was a place for any."""
+
+
+def fill_in(template: str, arguments: Sequence[str]) -> Filled:
+    """Put arguments into a template. What they say themselves is never looked at again.
+
+    `$1` is the first, `$@` and `$ARGUMENTS` all of them, `${@:2}` those from the second on, `${@:2:1}` one of these;
+    `${1:-words}` and `${@:-words}` are the words where there is nothing else. What is missing is empty.
+    """
+    return _Filling(template, tuple(arguments)).filled()
+
+
+class _Filling:
+    """One walk along a template."""
+
+    def __init__(self, template: str, arguments: tuple[str, ...]) -> None:
+        self._template = template
+        self._arguments = arguments
+        self._closes = _closing_braces(template)
+        self._has_places = False
+
+    def filled(self) -> Filled:
+        """Fill it in."""
+        text = self._between(0, len(self._template))
+        return Filled(text=text, has_places=self._has_places)
+
+    def _between(self, start: int, end: int) -> str:
+        parts: list[str] = []
+        at = start
+        while (dollar := self._template.find("$", at, end)) >= 0:
+            parts.append(self._template[at:dollar])
+            text, at = self._place(dollar)
+            parts.append(text)
+        parts.append(self._template[at:end])
+        return "".join(parts)
+
+    def _place(self, at: int) -> tuple[str, int]:
+        """Fill in what stands at a dollar, and say where it ends; what is no place stands for itself."""
+        template = self._template
+        braced = BRACED.match(template, at)
+        place = braced or PLAIN.match(template, at)
+        if place is None:
+            return "$", at + 1
+        value, end = self._value(place[1]), place.end()
+        if braced is not None and braced[1] is None and (cut := SLICE.match(template, end)):
+            value, end = self._slice(int(cut[1]), cut[2]), cut.end()
+        elif braced is not None and template[end] == "}":
+            end += 1
+        elif braced is not None:
+            close = self._closes.get(at)
+            if close is None:
+                return "$", at + 1
+            value, end = value or self._between(end + len(ELSE), close), close + 1
+        self._has_places = True
+        return value, end
+
+    def _value(self, number: str | None) -> str:
+        if number is None:
+            return " ".join(self._arguments)
+        index = int(number) - 1
+        return self._arguments[index] if 0 <= index < len(self._arguments) else ""
+
+    def _slice(self, first: int, count: str | None) -> str:
+        start = max(first - 1, 0)
+        end = None if count is None else start + int(count)
+        return " ".join(self._arguments[start:end])
+
+
+def _closing_braces(template: str) -> Mapping[int, int]:
+    """Give where each `${…:-` ends that does, by where it begins; found beforehand, so that nothing is walked twice."""
+    closes: dict[int, int] = {}
+    opened: list[int] = []
+    for sign in OPENS_OR_CLOSES.finditer(template):
+        if sign[0].endswith(ELSE):
+            opened.append(sign.start())
+        elif sign[0] == "}" and opened:
+            start = opened.pop()
+            if len(opened) < MOST_NESTED:
+                closes[start] = sign.start()
+    return closes

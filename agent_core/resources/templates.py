@@ -1,0 +1,75 @@
+"""What a prompt template is: a Markdown file that `/name` puts in its place, with what follows the name filled in. Pure."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from agent_core.kernel.visible import one_line
+from agent_core.resources.frontmatter import split_frontmatter
+from agent_core.resources.loaded import Problem
+from agent_core.resources.template_arguments import fill_in, split_arguments
+
+SUFFIX: Final = ".md"
+MOST_TOLD: Final = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """One template."""
+
+    name: str
+    description: str
+    argument_hint: str = ""
+    path: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadTemplate:
+    """What came of reading a file."""
+
+    template: Template | None
+    problems: tuple[Problem, ...] = ()
+
+
+def read_template(text: str, path: Path) -> ReadTemplate:
+    """Read a template's file."""
+    front = split_frontmatter(text)
+    name = path.name.removesuffix(SUFFIX)
+    if not name or len(name.split()) != 1 or not name.isprintable():
+        message = f"nobody can write /{name!r:.80}: a name has no blanks; the template is left out"
+        return ReadTemplate(
+            template=None, problems=(Problem(message=message, path=path, level="error"),)
+        )
+    problems: tuple[Problem, ...] = ()
+    if front.problem:
+        message = f"{front.problem}; the template is used without what stands there"
+        problems = (Problem(message=message, path=path, line=front.problem_line),)
+    template = Template(
+        name=name,
+        description=one_line(front.text("description")) or _first_line(front.body),
+        argument_hint=one_line(front.text("argument-hint")),
+        path=path,
+    )
+    return ReadTemplate(template=template, problems=problems)
+
+
+def template_words(text: str, arguments: str) -> str:
+    """Write a template out as the words of a prompt.
+
+    What was written behind the name is not lost: where the template has no place for it, it follows below.
+
+    Args:
+        text: What the file holds now.
+        arguments: What the user wrote behind the name.
+    """
+    body = split_frontmatter(text).body.strip()
+    filled = fill_in(body, split_arguments(arguments))
+    if filled.has_places or not arguments:
+        return filled.text
+    return f"{filled.text}\n\n{arguments}"
+
+
+def _first_line(body: str) -> str:
+    line = next((line.strip() for line in body.splitlines() if line.strip()), "")
+    told = one_line(line)
+    return told if len(told) <= MOST_TOLD else f"{told[:MOST_TOLD]}..."

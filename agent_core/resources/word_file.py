@@ -1,0 +1,94 @@
+"""A file of what the user said about things of one kind, for their eyes only. Blocking."""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from agent_core.kernel import JsonObject, JsonValue
+from agent_core.kernel.errors import ConfigError
+from agent_core.kernel.json import as_object, is_object
+from agent_core.kernel.own_file import locked, replace_text
+from agent_core.resources.json_text import JsonTextError, read_object
+
+VERSION: Final = 1
+
+
+class WordFile:
+    """A JSON file with one object of entries by name. What else stands in it is kept."""
+
+    def __init__(self, path: Path, *, section: str, else_: str) -> None:
+        """Read and write one file.
+
+        Args:
+            path: It need not be there.
+            section: The key under which the entries stand.
+            else_: What follows when it cannot be read, as "no workspace is trusted".
+        """
+        self._path = path
+        self._section = section
+        self._else = else_
+
+    def entries(self) -> JsonObject:
+        """Give the entries by name; nothing when there is no file.
+
+        Raises:
+            ConfigError: It cannot be read: nobody can say what was said.
+        """
+        return as_object(self._document().get(self._section))
+
+    def change(self, change: Callable[[JsonObject], JsonObject]) -> None:
+        """Replace the entries by what a function makes of them, while nobody else writes.
+
+        Raises:
+            ConfigError: It cannot be read or written; it is as it was.
+        """
+        real = Path(os.path.realpath(self._path))
+        try:
+            with locked(real):
+                document = self._document()
+                before = as_object(document.get(self._section))
+                after = change(before)
+                if after != before:
+                    whole = {"version": VERSION, **document, self._section: after}
+                    replace_text(real, json.dumps(whole, indent=1, ensure_ascii=True) + "\n")
+        except OSError as error:
+            message = (
+                f"{self._path} cannot be changed ({error.strerror or error}); nothing was changed"
+            )
+            raise ConfigError(message, path=self._path) from error
+
+    def _document(self) -> JsonObject:
+        try:
+            text = self._path.read_text(encoding="utf-8-sig")
+        except FileNotFoundError:
+            return {}
+        except (OSError, UnicodeError) as error:
+            words = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            raise self._unreadable(words or str(error)) from error
+        try:
+            document = read_object(text)
+        except JsonTextError as error:
+            place = error.place
+            where = f" at line {place.line}, column {place.column}" if place else ""
+            why = f"{error}{where}"
+            raise self._unreadable(why) from error
+        version = document.get("version", VERSION)
+        if version != VERSION or isinstance(version, bool):
+            why = f"it has version {version!r}; this Tiller knows {VERSION}"
+            raise self._unreadable(why)
+        return document
+
+    def _unreadable(self, why: str) -> ConfigError:
+        message = (
+            f"{self._path} cannot be read ({why}), so {self._else}: repair it, or move it away"
+        )
+        return ConfigError(message, path=self._path)
+
+
+def texts_of(value: JsonValue) -> Mapping[str, str]:
+    """Give the texts of an object by name; what is no text is left out."""
+    if not is_object(value):
+        return {}
+    return {name: text for name, text in value.items() if isinstance(text, str)}

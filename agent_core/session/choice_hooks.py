@@ -1,0 +1,29 @@
+"""What hooks are told when another model or thinking level is in force."""
+
+from dataclasses import dataclass
+
+from agent_core.events import ThinkingLevel
+from agent_core.hooks import Hooks, ModelSelected, ThinkingSelected
+from agent_core.hooks.session_points import ModelSource
+from agent_core.session.model_choice import ModelChoice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """A choice, at one moment."""
+
+    model: str | None
+    thinking: ThinkingLevel
+
+    @classmethod
+    def of(cls, models: ModelChoice) -> "Chosen":
+        """Give the choice in force."""
+        return cls(model=models.ref, thinking=models.thinking)
+
+
+async def tell_choice(hooks: Hooks, before: Chosen, now: Chosen, *, source: ModelSource) -> None:
+    """Tell what is another than before."""
+    if now.model is not None and now.model != before.model:
+        _ = await hooks.ask(ModelSelected(model=now.model, previous=before.model, source=source))
+    if now.thinking != before.thinking:
+        _ = await hooks.ask(ThinkingSelected(level=now.thinking, previous=before.thinking))

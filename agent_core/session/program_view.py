@@ -1,0 +1,58 @@
+"""The session as programs inside of it see it, extensions above all."""
+
+from agent_core.kernel import EntryId, JsonValue
+from agent_core.kernel.errors import UsageError
+from agent_core.kernel.json import decode, encode
+from agent_core.session.drafts import data_entry
+from agent_core.session.parts import Parts
+from agent_core.session.runs import Runs
+from agent_core.transcript.entries import WholeEntry
+
+OURS = "tiller."
+
+
+class ProgramView:
+    """What a program keeps in the session, and what it must know before it acts."""
+
+    def __init__(self, parts: Parts, runs: Runs) -> None:
+        self._parts = parts
+        self._runs = runs
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing goes on."""
+        return self._runs.current is None
+
+    @property
+    def has_waiting_words(self) -> bool:
+        """Whether words wait in the queue."""
+        return bool(self._parts.inbox.items())
+
+    async def whole(self) -> tuple[WholeEntry, ...]:
+        """Give the entries of the present branch with all bodies.
+
+        Raises:
+            StorageError: The file cannot be read.
+        """
+        recorder = self._parts.recorder
+        return await recorder.load(recorder.path())
+
+    async def keep(self, custom_type: str, data: JsonValue = None) -> EntryId:
+        """Keep data in the present branch that no model sees; gives the id of its entry.
+
+        Args:
+            custom_type: What the program knows its data by.
+            data: JSON.
+
+        Raises:
+            UsageError: It has no type, or one that begins with `tiller.`, which is ours; or the data is no JSON.
+        """
+        if not custom_type.strip() or custom_type.startswith(OURS):
+            message = f"custom_type is {custom_type!r}; give a name of your own that does not begin with {OURS!r}"
+            raise UsageError(message)
+        try:
+            own = decode(encode(data))
+        except (TypeError, ValueError) as error:
+            message = f"the data of {custom_type!r} is no JSON: {error}"
+            raise UsageError(message) from error
+        return await self._parts.recorder.keep(data_entry(custom_type, own))

@@ -1,0 +1,104 @@
+"""The system prompt of a session: sent whole once, then only the parts that have changed, beside the user's words."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from agent_core.kernel import Clock
+from agent_core.kernel.json import as_object
+from agent_core.messages import CustomMessage, Message, Text
+from agent_core.resources.system_prompt import Section, written
+from agent_core.tools import ToolSpec
+
+CHANGED: Final = "tiller.prompt"
+"""The type of the message that gives the changed parts."""
+LEAD: Final = "These parts of your instructions have changed. They stand in the place of the earlier ones of the same name."
+PREAMBLE: Final = "preamble"
+
+Sections = Callable[[Sequence[ToolSpec]], Awaitable[tuple[Section, ...]]]
+"""Writes the parts of the system prompt for the tools that are active."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """With others the whole prompt is sent anew: a provider's cache does not hold, or must not."""
+
+    model: str | None
+    trusted: bool
+    """What an untrusted workspace said before is not to be read any more."""
+    roots: tuple[Path, ...]
+    """Nor what a folder said that is none of the workspace any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompted:
+    """What a run sends."""
+
+    system: tuple[Section, ...]
+    changed: tuple[Section, ...] = ()
+    """What stands in the place of parts of it, to be told in the conversation."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Prompting:
+    """Remembers what was sent as the system prompt, so that it stays the same for a provider's cache."""
+
+    sections: Sections
+    clock: Clock
+    _sent: tuple[Section, ...] = field(default=(), init=False)
+    _in: Circumstances | None = field(default=None, init=False)
+
+    async def of_run(
+        self, specs: Sequence[ToolSpec], *, conversation: Sequence[Message], now: Circumstances
+    ) -> tuple[str, tuple[CustomMessage, ...]]:
+        """Give the system prompt of a run, and what is to be told of it in the conversation."""
+        sent = self._sent if self._in == now else ()
+        prompted = prompt(await self.sections(specs), sent=sent, told=told_in(conversation))
+        self._sent, self._in = prompted.system, now
+        return written(prompted.system), self._told(prompted.changed)
+
+    def _told(self, changed: Sequence[Section]) -> tuple[CustomMessage, ...]:
+        if not changed:
+            return ()
+        message = CustomMessage(
+            custom_type=CHANGED,
+            content=(Text(text=f"{LEAD}\n\n{written(changed)}"),),
+            display=False,
+            details={"sections": {section.name: section.text for section in changed}},
+            at_ms=self.clock.now_ms(),
+        )
+        return (message,)
+
+
+def prompt(now: Sequence[Section], *, sent: Sequence[Section], told: Mapping[str, str]) -> Prompted:
+    """Say what to send: pure.
+
+    Args:
+        now: The parts as they are.
+        sent: The system prompt that was sent last; none: it is sent anew.
+        told: What the conversation says of parts since, the newest words of each.
+    """
+    names = {section.name for section in now}
+    # What is not said any more can only be left out, not taken back; of the preamble nobody can speak by name.
+    is_whole = any(
+        section.name not in names or (section.name == PREAMBLE and section not in now)
+        for section in sent
+    )
+    system = tuple(now) if is_whole or not sent else tuple(sent)
+    known = {section.name: section.text for section in system} | dict(told)
+    changed = [section for section in now if known.get(section.name) != section.text]
+    gone = [Section(name=name, text="(nothing any more)") for name in told if name not in names]
+    stale = [section for section in gone if known.get(section.name) != section.text]
+    return Prompted(system=system, changed=(*changed, *stale))
+
+
+def told_in(conversation: Sequence[Message]) -> Mapping[str, str]:
+    """Read what a conversation says of changed parts."""
+    told: dict[str, str] = {}
+    for message in conversation:
+        if not isinstance(message, CustomMessage) or message.custom_type != CHANGED:
+            continue
+        sections = as_object(as_object(message.details).get("sections"))
+        told.update({name: text for name, text in sections.items() if isinstance(text, str)})
+    return told

@@ -1,0 +1,27 @@
+"""Two sessions at the same time in one process: each has its own conversation, and they know nothing of one another."""
+
+import asyncio
+import os
+import sys
+
+from agent_core import create_session
+
+
+async def ask(question: str) -> str:
+    """Ask in a session of its own."""
+    async with create_session(
+        workspace=".", store="memory", tools="readonly", env=os.environ
+    ) as session:
+        await session.prompt(question)
+        await session.wait_idle()
+        return session.info.last_answer() or "(no answer)"
+
+
+async def main(questions: list[str]) -> None:
+    """Ask all at once, and print the answers in the order of the questions."""
+    for answer in await asyncio.gather(*map(ask, questions)):
+        print(answer)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1:] or ["What is in this folder?", "Is there a README?"]))

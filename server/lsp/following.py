@@ -1,0 +1,64 @@
+"""Does something again whenever a session has news, but not for each bit of it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import anyio
+
+from agent_core.events import Event, Reader
+from agent_core.session import AgentSession
+
+
+class Following:
+    """Follows sessions for one editor."""
+
+    def __init__(self, *matters: type[Event], pause_s: float) -> None:
+        """Begin with no session.
+
+        Args:
+            matters: The events that are news.
+            pause_s: How long news are collected.
+        """
+        self._matters: Final = matters
+        self._pause_s: Final = pause_s
+        self._readers: list[Reader] = []
+
+    async def follow(
+        self,
+        session: AgentSession,
+        renew: Callable[[], Awaitable[None]],
+        *,
+        news: asyncio.Event | None = None,
+    ) -> None:
+        """Call something after news, one call at a time, until the session is over or this is closed.
+
+        Args:
+            session: The session.
+            renew: What is called; nothing it raises is caught.
+            news: Set by whoever knows of news that the session does not tell; those that are set already count.
+        """
+        news = news or asyncio.Event()
+        reader = session.subscribe()
+        self._readers.append(reader)
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._renew, news, renew)
+                async for stamped in reader:
+                    if isinstance(stamped.event, self._matters):
+                        news.set()
+                group.cancel_scope.cancel()
+        finally:
+            self._readers.remove(reader)
+
+    def close(self) -> None:
+        """Stop; the editor has left."""
+        for reader in self._readers:
+            reader.close()
+
+    async def _renew(self, news: asyncio.Event, renew: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            await news.wait()
+            await asyncio.sleep(self._pause_s)
+            news.clear()
+            await renew()

@@ -1,0 +1,75 @@
+"""What extensions and scripts may import beside `agent_core` itself changes only on purpose."""
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import agent_core
+import agent_core.hooks
+from agent_core.hooks.catalogue import POINTS
+
+PACKAGE = Path(agent_core.__file__).parent
+EXTENSIONS = (
+    "CommandContext",
+    "Completion",
+    "Context",
+    "ContextStale",
+    "ExecResult",
+    "ExtensionApi",
+    "ExtensionBroken",
+    "ListView",
+    "Row",
+    "TableView",
+    "TextView",
+    "ToolArguments",
+    "ToolCallContext",
+    "ToolResult",
+    "Unsupported",
+    "View",
+    "error_result",
+    "text_result",
+)
+PROVIDERS = (
+    "Answer",
+    "Api",
+    "CacheRetention",
+    "Model",
+    "ModelFacts",
+    "ModelRequest",
+    "Part",
+    "Prices",
+    "TextDelta",
+    "ThinkingDelta",
+    "ToolCallDelta",
+    "ToolCallStart",
+    "ToolDeclaration",
+)
+
+
+@pytest.mark.parametrize(
+    ("room", "names"),
+    [
+        pytest.param("extensions", EXTENSIONS, id="extensions"),
+        pytest.param("providers", PROVIDERS, id="providers"),
+    ],
+)
+def test_a_room_exports_exactly_these_names(room: str, names: tuple[str, ...]) -> None:
+    module = import_module(f"agent_core.{room}")
+    assert tuple(module.__all__) == names
+    assert [name for name in names if not hasattr(module, name)] == []
+
+
+def test_every_event_and_its_outcomes_can_be_imported_from_one_place() -> None:
+    offered = set(agent_core.hooks.__all__)
+    wanted = {kind.__name__ for point in POINTS.values() for kind in (point.input, *point.outcomes)}
+    assert wanted - offered == set()
+
+
+def test_the_types_of_the_library_are_for_others_too() -> None:
+    assert (PACKAGE / "py.typed").is_file()
+
+
+def test_the_names_of_the_stubs_are_those_that_are_loaded() -> None:
+    stub = (PACKAGE / "__init__.pyi").read_text("utf-8")
+    assert [name for name in agent_core.__all__ if f'"{name}"' not in stub] == []

@@ -1,0 +1,79 @@
+"""A session follows its settings: what is written into a file counts from the next run, and what is wrong is told."""
+
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from agent_core.assembly import SessionRequest, open_session
+from agent_core.events import Notice, Reader, SessionConfigured
+from agent_core.resources.watching import FolderWatches
+from agent_core.session import AgentSession
+from tests.support.folders import Folder
+
+pytestmark = pytest.mark.slow
+
+
+@asynccontextmanager
+async def watched(folder: Folder, **more: Any) -> AsyncGenerator[tuple[AgentSession, Reader]]:
+    request = SessionRequest(
+        workspace=folder.root, env=folder.env, watches=FolderWatches(), trusted=True, **more
+    )
+    async with open_session(request) as session:
+        reader = session.subscribe()
+        # The watches stand when the first turn of the loop after them is over.
+        await anyio.sleep(0.3)
+        yield session, reader
+        reader.close()
+
+
+async def until(reader: Reader, kind: type[Any]) -> Any:
+    with anyio.fail_after(10):
+        async for stamped in reader:
+            if isinstance(stamped.event, kind):
+                return stamped.event
+    raise AssertionError("the session is over")
+
+
+async def test_what_is_written_into_the_users_file_counts_and_is_told(folder: Folder) -> None:
+    folder.settings(permission={"mode": "ask"})
+    async with watched(folder) as (session, reader):
+        folder.settings(permission={"mode": "plan"}, steeringMode="all")
+        told = await until(reader, SessionConfigured)
+        assert (told.config.mode, told.config.steering) == ("plan", "all")
+        assert session.info.allowed_mode == "plan"
+
+
+async def test_a_projects_file_counts_also_when_its_folder_is_new(folder: Folder) -> None:
+    folder.settings(permission={"mode": "auto"})
+    async with watched(folder) as (_, reader):
+        own = folder.root / ".tiller"
+        own.mkdir()
+        (own / "settings.json").write_text(json.dumps({"permission": {"mode": "plan"}}), "utf-8")
+        assert (await until(reader, SessionConfigured)).config.mode == "plan"
+        (own / "settings.json").write_text(json.dumps({"permission": {"mode": "ask"}}), "utf-8")
+        assert (await until(reader, SessionConfigured)).config.mode == "ask"
+
+
+async def test_a_broken_file_is_told_with_its_place_and_the_rest_holds(folder: Folder) -> None:
+    folder.settings(permission={"mode": "plan"})
+    async with watched(folder) as (session, reader):
+        folder.write("settings.json", '{"permission": {"mode": "plan"},\n "sandbox": 3}')
+        notice = await until(reader, Notice)
+        assert "settings.json:2: " in notice.text
+        assert session.info.config.mode == "plan"
+
+
+async def test_an_editors_layer_is_exchanged_whole(folder: Folder) -> None:
+    folder.settings(permission={"mode": "auto"})
+    layers = {"editor": {"permission": {"mode": "plan"}, "followUpMode": "all"}}
+    async with watched(folder, settings=layers) as (session, reader):
+        assert session.info.config.mode == "plan"
+        await session.resources.configure({"steeringMode": "all", "skills": ["/x"]})
+        config = session.info.config
+        assert (config.mode, config.steering, config.follow_up) == ("auto", "all", "one-at-a-time")
+        notice = await until(reader, Notice)
+        assert '"skills"' in notice.text

@@ -1,0 +1,107 @@
+"""Extensions in the real server and in the real command: a gate with and without people, and output that stays out of the way."""
+
+import json
+import shutil
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from tests.support.lsp_answers import Scripted
+from tests.support.lsp_profiles import PANEL
+from tests.support.office import Office, opened
+from tests.support.server import Ground, calls, prompt, says, tool_texts
+from tests.support.terminal import tiller
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "extensions"
+REMOVE = ("bash", {"command": "rm -rf build"})
+LOUD = """
+import os, sys
+
+print("printed at import")
+
+def extension(api):
+    sys.stdout.write("written while registering\\n")
+
+    @api.on("tool_result")
+    def loud(event, ctx):
+        print("printed in a hook")
+        sys.stdout.write("written in a hook\\n")
+        sys.stdout.flush()
+"""
+
+
+def with_gate(ground: Ground) -> None:
+    shutil.copytree(
+        EXAMPLES / "permission_gate", ground.dirs.config / "extensions" / "permission_gate"
+    )
+
+
+@pytest.fixture
+async def office(ground: Ground) -> AsyncGenerator[Office]:
+    ground.configure(permission={"mode": "yolo"}, sandbox="off")
+    with_gate(ground)
+    ground.file("build/a.o", "x")
+    async with opened(ground) as office:
+        yield office
+
+
+@pytest.mark.parametrize(
+    ("option", "told", "is_left"),
+    [
+        pytest.param("1", "The user did not let this command run.", True, id="no"),
+        pytest.param("0", "(no output)", False, id="yes"),
+    ],
+)
+async def test_the_gate_asks_the_people_of_an_editor(
+    office: Office, option: str, told: str, is_left: bool
+) -> None:
+    client = await office.seat(PANEL)
+    client.handlers["agent/question"] = asked = Scripted({"answers": {"answer": option}})
+    office.ground.provider.script([calls(REMOVE), says("done")])
+    stream = client.subscribe()
+    await stream.ready()
+    await client.request("agent/prompt", prompt("clean up"))
+    await stream.wait(type="run.ended")
+    (question,) = asked.asked
+    assert question["questions"][0]["text"].startswith("permission_gate: This looks dangerous:")
+    assert [one["label"] for one in question["questions"][0]["options"]] == ["Yes, run it", "No"]
+    assert tool_texts(office.ground.provider.requests[-1]) == [told]
+    assert (office.ground.root / "build" / "a.o").exists() is is_left
+
+
+def test_without_people_the_gate_blocks(ground: Ground) -> None:
+    ground.configure(permission={"mode": "yolo"}, sandbox="off")
+    left = ground.file("build/a.o", "x")
+    ground.provider.script([calls(REMOVE), says("done")])
+    gate = EXAMPLES / "permission_gate"
+    ran = tiller(ground, "run", "--trust", "--json", "--extension", str(gate), "Clean up.")
+    assert ran.code == 0, ran.err
+    assert tool_texts(ground.provider.requests[-1]) == [
+        "Dangerous command blocked: nobody can be asked here."
+    ]
+    assert left.exists()
+
+
+def test_what_an_extension_prints_never_reaches_the_json_stream(ground: Ground) -> None:
+    ground.configure(permission={"mode": "yolo"}, sandbox="off")
+    loud = ground.dirs.config / "extensions" / "loud.py"
+    loud.parent.mkdir(parents=True, exist_ok=True)
+    loud.write_text(LOUD)
+    ground.file("a.txt", "x")
+    ground.provider.script([calls(("read", {"path": "a.txt"})), says("done")])
+    ran = tiller(ground, "run", "--trust", "--json", "Look.")
+    assert ran.code == 0, ran.err
+    types = [json.loads(line)["type"] for line in ran.out.splitlines()]
+    assert types[-1] in {"run.ended", "session.state"}
+    assert "written in a hook" in ran.err
+
+
+def test_an_extension_that_is_not_there_is_told(ground: Ground) -> None:
+    ground.provider.script([says("done")])
+    ran = tiller(ground, "run", "--extension", "gone.py", "Hello.")
+    assert ran.code == 0
+    assert "gone.py" in ran.err
+    assert "is named as an extension and is not there" in ran.err

@@ -1,0 +1,329 @@
+"""What an extension registers, and what becomes of it in a session."""
+
+from typing import cast
+
+import pytest
+
+from agent_core.events import ToolEnded
+from agent_core.extensions import Completion, ExtensionBroken
+from agent_core.extensions.api import ExtensionApi
+from agent_core.extensions.bus import EventBus
+from agent_core.extensions.commands import ExtensionCommands
+from agent_core.extensions.footing import Footing
+from agent_core.extensions.registered import Registered
+from agent_core.hooks import GoOn, InputReplaced, InputTyped, ToolBlocked, ToolCalled
+from agent_core.kernel import JsonObject
+from agent_core.kernel.errors import UsageError
+from agent_core.messages import Text
+from agent_core.session.standing import Standing
+from agent_core.tools import ToolResult, text_result
+from agent_core.tools.arguments import ToolArguments
+from agent_core.transcript.entries import CustomEntry, CustomMessageEntry
+from tests.support.extensions import Home, extended
+from tests.support.scripted_model import ScriptedModel, call, say
+from tests.support.sessions import words
+from tests.support.tools import echo
+
+
+class Sum(ToolArguments):
+    a: int
+    b: int = 1
+
+
+async def test_a_hook_may_be_registered_by_class_or_by_name(home: Home) -> None:
+    def mine(api: ExtensionApi) -> None:
+        @api.on(InputTyped)
+        async def first(event, ctx):
+            return InputReplaced(content=(*event.content, Text(text="1")))
+
+        @api.on("input")
+        def second(event):
+            return InputReplaced(content=(*event.content, Text(text="2")))
+
+    async with extended(home, ScriptedModel([say("ok")]), given=[mine]) as it:
+        await it.say("0")
+        assert words(it.bench.messages[0]) == "012"
+        assert it.errors() == []
+
+
+async def test_a_tool_is_checked_run_and_hooked_like_every_other(home: Home) -> None:
+    seen: list[ToolCalled] = []
+
+    def mine(api: ExtensionApi) -> None:
+        @api.tool(kind="read")
+        async def add(arguments: Sum, ctx) -> str:
+            """Add two numbers."""
+            ctx.call.output("working\n")
+            return str(arguments.a + arguments.b)
+
+        @api.on(ToolCalled)
+        async def watch(event, ctx):
+            seen.append(event)
+            return GoOn()
+
+    model = ScriptedModel([call("add", {"a": "3"}), call("add", {"a": "x"}, id="c2"), say("ok")])
+    async with extended(home, model, given=[mine]) as it:
+        assert "add" in it.bench.session.tools.active
+        await it.say("go")
+        assert [one.arguments for one in seen] == [{"a": 3}]
+        good, bad = it.bench.results()
+        assert good == "4"
+        assert bad.startswith('Validation failed for tool "add"')
+    declared = next(one for one in model.requests[0].tools if one.name == "add")
+    assert declared.description == "Add two numbers."
+    assert declared.parameters["required"] == ["a"]
+
+
+async def test_a_plain_tool_runs_in_a_thread_and_may_give_a_result(home: Home) -> None:
+    def mine(api: ExtensionApi) -> None:
+        @api.tool(name="plain", description="d", parameters={"type": "object"}, kind="read")
+        def work(arguments, ctx) -> ToolResult:
+            return text_result(f"{arguments}", details={"rows": 1})
+
+        @api.tool(name="odd", description="d", parameters={"type": "object"}, kind="read")
+        async def odd(arguments, ctx):
+            return 3
+
+        @api.tool(name="none", description="d", parameters={"type": "object"}, kind="read")
+        async def none(arguments, ctx):
+            return None
+
+    model = ScriptedModel(
+        [call("plain", {"x": 1}), call("odd", id="c2"), call("none", id="c3"), say("")]
+    )
+    async with extended(home, model, given=[mine]) as it:
+        events = await it.say("go")
+        ended = [one for one in events if isinstance(one, ToolEnded)]
+        assert ended[0].details == {"rows": 1}
+        assert it.bench.results()[0] == "{'x': 1}"
+        assert "gave a int; it must give words or a ToolResult" in it.bench.results()[1]
+        assert it.bench.results()[2] == "Done."
+
+
+async def test_a_tool_of_kind_other_is_asked_about(home: Home) -> None:
+    def mine(api: ExtensionApi) -> None:
+        @api.tool(description="d", parameters={"type": "object"})
+        async def risky(arguments, ctx):
+            return "done"
+
+    model = ScriptedModel([call("risky"), say("ok")])
+    async with extended(
+        home, model, given=[mine], standing=Standing(mode="ask", fallback="deny")
+    ) as it:
+        await it.say("go")
+        assert "nobody can be asked here" in it.bench.results()[0]
+
+
+async def test_a_hook_of_an_extension_blocks_a_tool_of_ours(home: Home) -> None:
+    def mine(api: ExtensionApi) -> None:
+        @api.on(ToolCalled)
+        async def gate(event, ctx):
+            return ToolBlocked(reason="not today")
+
+    tool = echo("bash")
+    model = ScriptedModel([call("bash"), say("ok")])
+    async with extended(home, model, given=[mine], tools=[tool]) as it:
+        await it.say("go")
+        assert it.bench.results() == ["not today"]
+        assert tool.calls == []
+
+
+async def test_a_tool_may_stand_in_the_place_of_a_built_in_one(home: Home) -> None:
+    def mine(api: ExtensionApi) -> None:
+        @api.tool(name="echo", description="d", parameters={"type": "object"}, kind="read")
+        async def other(arguments, ctx):
+            return "mine"
+
+    model = ScriptedModel([call("echo"), say("ok")])
+    async with extended(home, model, given=[mine], tools=[echo()]) as it:
+        await it.say("go")
+        assert it.bench.results() == ["mine"]
+
+
+async def test_what_is_registered_by_a_handler_counts_too(home: Home) -> None:
+    def mine(api: ExtensionApi) -> None:
+        @api.command()
+        async def more(words, ctx):
+            @api.tool(name="late", description="d", parameters={"type": "object"}, kind="read")
+            async def late(arguments, context):
+                return "late"
+
+        @api.command(name="threaded")
+        def threaded(words, ctx):
+            api.command("newer")(lambda words, ctx: None)
+
+    async with extended(home, given=[mine]) as it:
+        await it.command("/more", lambda: "late" in it.bench.session.tools.active)
+        await it.command("/threaded", lambda: "newer" in it.host.offers.commands)
+
+
+async def test_commands_get_their_words_and_complete_them(home: Home) -> None:
+    seen: list[object] = []
+
+    def mine(api: ExtensionApi) -> None:
+        @api.command(
+            argument_hint="WHO", complete=lambda typed: [f"{typed}da", Completion(value="x")]
+        )
+        async def say_hello(words, ctx):
+            """Say hello.
+
+            More about it.
+            """
+            seen.append((words, type(ctx).__name__))
+
+        api.command("silent", complete=lambda typed: None)(lambda words, ctx: seen.append("silent"))
+
+    async with extended(home, given=[mine]) as it:
+        session = it.bench.session
+        assert [
+            (one.name, one.description, one.argument_hint) for one in session.resources.commands()
+        ] == [
+            ("say-hello", "Say hello.", "WHO"),
+            ("silent", "", ""),
+        ]
+        assert [one.value for one in await session.resources.complete("say-hello", "A")] == [
+            "Ada",
+            "x",
+        ]
+        assert await session.resources.complete("silent", "") == ()
+        await it.command("/say-hello  Ada Lovelace ", lambda: len(seen) == 1)
+        await it.command("/silent", lambda: len(seen) == 2)
+        assert seen == [("Ada Lovelace", "CommandContext"), "silent"]
+
+
+async def test_a_command_that_fails_is_told(home: Home) -> None:
+    def mine(api: ExtensionApi) -> None:
+        @api.command()
+        async def bad(words, ctx):
+            raise ValueError("no")
+
+    async with extended(home, given=[mine]) as it:
+        await it.command("/bad", lambda: bool(it.errors()))
+        assert it.errors() == [("/bad", "command", "ValueError: no")]
+
+
+@pytest.mark.parametrize("name", ["two words", "a/b", ""])
+def test_a_command_needs_a_name_that_can_be_typed(name: str) -> None:
+    with pytest.raises((ExtensionBroken, AttributeError)):
+        bare().command(name or "/")(lambda words, ctx: None)
+
+
+async def test_flags_are_the_users(home: Home) -> None:
+    seen: dict[str, object] = {}
+
+    def mine(api: ExtensionApi) -> None:
+        api.flag("loud", default=False)
+        api.flag("tone", kind="string", default="low")
+        api.flag("wrong", default=True)
+
+        @api.command()
+        async def read(words, ctx):
+            seen.update({name: api.get_flag(name) for name in ("loud", "tone", "wrong", "other")})
+
+    flags = {"loud": True, "wrong": "text", "other": True}
+    async with extended(home, given=[mine], settings={"extensionFlags": flags}) as it:
+        await it.command("/read", lambda: bool(seen))
+    assert seen == {"loud": True, "tone": "low", "wrong": True, "other": None}
+
+
+async def test_keys_and_renderers_are_offered(home: Home) -> None:
+    pressed: list[str] = []
+
+    def mine(api: ExtensionApi) -> None:
+        @api.shortcut("Ctrl+Shift+T", description="tick")
+        async def tick(ctx):
+            pressed.append(ctx.extension)
+
+        @api.message_renderer("todo")
+        def draw(message):
+            return f"drawn {message.custom_type}"
+
+    async with extended(home, given=[mine]) as it:
+        offers = it.host.offers
+        assert offers.shortcuts["ctrl+shift+t"].description == "tick"
+        assert list(offers.renderers) == ["todo"]
+        commands = ExtensionCommands(it.host)
+        await commands.press("CTRL+SHIFT+T")
+        assert pressed == ["mine"]
+        with pytest.raises(ExtensionBroken, match="no extension has the key"):
+            await commands.press("f1")
+
+
+async def test_deeds(home: Home) -> None:
+    done: list[object] = []
+
+    def mine(api: ExtensionApi) -> None:
+        @api.command()
+        async def act(words, ctx):
+            await api.send_message("from a program", custom_type="note", details={"n": 1})
+            entry = await api.append_entry("state", {"items": [1]})
+            await api.set_label(entry, "here")
+            await api.set_session_name("A name")
+            await api.set_active_tools(["echo"])
+            await api.set_thinking("high")
+            done.append((api.session_name, api.active_tools, api.all_tools, api.thinking))
+            done.append(await api.set_model("scripted/model-1"))
+            done.append(await api.set_model("nobody/nothing"))
+            done.append([one.name for one in api.commands()])
+            with pytest.raises(UsageError, match="Tiller's own"):
+                await api.send_message("x", custom_type="tiller.run")
+            with pytest.raises(UsageError):
+                await api.append_entry("tiller.run", {})
+            with pytest.raises(UsageError, match="no JSON"):
+                await api.append_entry("state", cast("JsonObject", {"x": object()}))
+            await api.send_user_message("now you")
+            done.append("end")
+
+    model = ScriptedModel([say("ok")])
+    async with extended(home, model, given=[mine]) as it:
+        await it.command("/act", lambda: "end" in done)
+        await it.bench.idle()
+        assert done == [
+            ("A name", ("echo",), ("echo",), "high"),
+            True,
+            False,
+            ["act"],
+            "end",
+        ]
+        entries = await it.bench.session.programs.whole()
+        assert [
+            one.data
+            for one in entries
+            if isinstance(one, CustomEntry) and one.custom_type == "state"
+        ] == [{"items": [1]}]
+        assert [one.details for one in entries if isinstance(one, CustomMessageEntry)] == [{"n": 1}]
+        assert it.errors() == []
+
+
+async def test_deeds_are_not_done_while_loading(home: Home) -> None:
+    async def mine(api: ExtensionApi) -> None:
+        await api.send_user_message("too early")
+
+    async with extended(home, given=[mine]) as it:
+        assert "the session is not open while extensions are loaded" in it.problems[0]
+
+
+def test_a_tool_must_say_what_it_takes() -> None:
+    with pytest.raises(ExtensionBroken, match="does not say what it takes"):
+
+        @bare().tool(description="d")
+        def work(arguments, ctx):
+            return ""
+
+
+def test_a_tool_must_be_described() -> None:
+    with pytest.raises(ExtensionBroken, match="has no description"):
+
+        @bare().tool(parameters={"type": "object"})
+        def work(arguments, ctx):
+            return ""
+
+
+def bare() -> ExtensionApi:
+    return ExtensionApi(
+        Footing("x"),
+        Registered(extension="x"),
+        bus=EventBus(failed=lambda *_: None, later=lambda *_: None),
+        flags=lambda _: None,
+        changed=lambda: None,
+    )

@@ -1,0 +1,156 @@
+"""Models that extensions bring: in the words of models.json, or answered by the extension itself."""
+
+from typing import Any
+
+import pytest
+
+from agent_core.extensions.models import brought_by
+from agent_core.extensions.registered import Provider
+from agent_core.kernel import JsonObject
+from agent_core.messages import AssistantMessage, ToolResultMessage, text_of
+from agent_core.providers.brought import Brought
+from agent_core.providers.oauth_facts import DeviceFacts
+from agent_core.providers.registry import ModelRegistry
+from tests.support.extensions import Home
+from tests.support.folders import Folder, ask
+from tests.support.provider import LoopbackProvider, write_config
+from tests.support.scripted_model import ScriptedModel
+from tests.support.server import says
+
+LAB: JsonObject = {
+    "baseUrl": "http://127.0.0.1:1/v1",
+    "api": "openai-completions",
+    "apiKey": "x",
+    "models": [{"id": "m", "contextWindow": 32000, "maxTokens": 4096}],
+}
+
+
+def provider(config: JsonObject, **more: Any) -> Provider:
+    given: dict[str, Any] = {"name": "lab", "extension": "x", "config": config, **more}
+    return Provider(**given)
+
+
+def registry(*providers: Provider) -> ModelRegistry:
+    brought, _ = brought_by(providers)
+    opener = lambda facts, access: ScriptedModel([], facts=facts)  # noqa: E731
+    return ModelRegistry(openers={"openai-completions": opener}, environment={}, brought=brought)
+
+
+def test_a_provider_is_there_and_goes_again() -> None:
+    known = registry(provider(LAB))
+    assert known.find("lab/m").context_window == 32_000
+    assert known.auth("lab") == "ok"
+    known.bring(Brought())
+    assert known.auth("lab") == "missing"
+
+
+def test_ways_to_log_in_are_brought_too() -> None:
+    way = DeviceFacts(device_url="https://x/d", token_url="https://x/t", client_id="c")
+    known = registry(provider(LAB, oauth=way))
+    assert next(one for one in known.providers() if one.id == "lab").oauth == way
+
+
+def test_an_adapter_answers_in_the_place_of_a_wire_format() -> None:
+    model = ScriptedModel([])
+    known = registry(
+        provider({"apiKey": "x", "models": [{"id": "m"}]}, adapter=lambda facts, access: model)
+    )
+    assert known.open("lab/m") is model
+
+
+@pytest.mark.parametrize(
+    ("config", "why"),
+    [
+        pytest.param({"models": [{}]}, "models.0.id", id="shape"),
+        pytest.param({"models": object()}, "is no JSON", id="no-json"),
+        pytest.param([1], "providers.lab", id="no-object"),
+    ],
+)
+def test_one_that_is_wrong_is_told_and_the_others_are_there(config: JsonObject, why: str) -> None:
+    brought, problems = brought_by([provider(config), provider(LAB, name="good")])
+    assert list(brought.shapes) == ["good"]
+    assert why in str(problems[0])
+    assert "of extension 'x'" in str(problems[0])
+
+
+async def test_a_session_speaks_with_a_model_that_an_extension_brings(home: Home) -> None:
+    with LoopbackProvider() as lab:
+        lab.script([says("hello")])
+        home.write(
+            "lab.py",
+            f"""
+            def extension(api):
+                api.provider("lab", {{"baseUrl": "{lab.base_url}", "api": "openai-completions", "apiKey": "x",
+                    "models": [{{"id": "m", "contextWindow": 32000, "maxTokens": 4096}}]}})
+            """,
+        )
+        folder = Folder(home.root, home.dirs)
+        async with folder.open(model="lab/m") as session:
+            assert session.models.current is not None
+            assert session.models.current.ref == "lab/m"
+            await ask(session, "hello")
+            assert session.info.last_answer() == "hello"
+            (home.user / "lab.py").unlink()
+            await session.resources.reload()
+            assert "lab/m" not in [one.ref for one in session.models.available()]
+
+
+async def test_an_extension_answers_for_its_own_model(home: Home) -> None:
+    home.write(
+        "own.py",
+        """
+        from contextlib import asynccontextmanager
+        from agent_core.messages import AssistantMessage, Text
+        from agent_core.providers import Answer, TextDelta
+
+        class Parrot:
+            def __init__(self, facts):
+                self.facts = facts
+
+            @asynccontextmanager
+            async def stream(self, request):
+                async def parts():
+                    yield TextDelta(text="squawk")
+                    yield Answer(message=AssistantMessage(
+                        content=(Text(text="squawk"),), provider="own", model="parrot",
+                        api="embedded", stop_reason="stop", at_ms=1))
+                yield parts()
+
+        def extension(api):
+            api.provider("own", {"apiKey": "x", "models": [{"id": "parrot"}]},
+                         adapter=lambda facts, access: Parrot(facts))
+        """,
+    )
+    async with Folder(home.root, home.dirs).open(model="own/parrot") as session:
+        await ask(session, "hello")
+        last = session.info.messages[-1]
+        assert isinstance(last, AssistantMessage)
+        assert last.text == "squawk"
+
+
+async def test_a_key_that_an_extension_names_later_is_kept_from_commands_too(home: Home) -> None:
+    command = {"name": "bash", "arguments": {"command": "env; echo $TEAM_WORD"}}
+    with LoopbackProvider() as lab:
+        write_config(home.dirs.config, lab, settings={"permission": {"mode": "yolo"}})
+        lab.script(
+            [{"tool_calls": [command]}, says("done"), {"tool_calls": [command]}, says("done")]
+        )
+        folder = Folder(home.root, home.dirs)
+        env = folder.env | {"TEAM_WORD": "sesame-seed-bread"}
+        async with folder.open(model=None, env=env) as session:
+            await ask(session)
+            home.write(
+                "bakery.py",
+                """
+                def extension(api):
+                    api.provider("bakery", {"baseUrl": "http://127.0.0.1:1/v1", "api": "openai-completions",
+                        "apiKey": "$TEAM_WORD", "models": [{"id": "m"}]})
+                """,
+            )
+            await session.resources.reload()
+            await ask(session)
+            results = [one for one in session.info.messages if isinstance(one, ToolResultMessage)]
+    before, after = (text_of(one.content) for one in results)
+    assert "TEAM_WORD=sesame-seed-bread" in before
+    assert "TEAM_WORD" not in after
+    assert "sesame-seed-bread" not in after

@@ -1,0 +1,26 @@
+"""Gives the tests sessions with servers, and a provider on the loopback."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.folders import Folder
+from tests.support.isolation import TillerDirs
+from tests.support.mcp_office import McpOffice
+from tests.support.provider import LoopbackProvider
+
+
+@pytest.fixture(scope="session")
+def lab() -> Iterator[LoopbackProvider]:
+    """Run one provider for all tests; each writes its own script."""
+    with LoopbackProvider() as provider:
+        yield provider
+
+
+@pytest.fixture
+def office(tmp_path: Path, tiller_dirs: TillerDirs, lab: LoopbackProvider) -> McpOffice:
+    """Return a folder in which sessions with servers can be opened."""
+    root = tmp_path / "work"
+    root.mkdir()
+    return McpOffice(Folder(root, tiller_dirs), lab)

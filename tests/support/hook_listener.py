@@ -1,0 +1,39 @@
+"""A hook at every point, which notes what it is asked and has nothing to say, unless told otherwise."""
+
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from agent_core.hooks import POINTS, GoOn, Hook, HookTable, Input, Outcome
+
+One = TypeVar("One", bound=Input[Any])
+
+
+@dataclass
+class Listener:
+    """What was asked at all points, in order."""
+
+    heard: list[Input[Any]] = field(default_factory=list)
+    says: dict[type[Input[Any]], Outcome] = field(default_factory=dict)
+    """What it answers, by the class of what it is given."""
+    table: HookTable = field(default_factory=HookTable)
+
+    def __post_init__(self) -> None:
+        for point in POINTS:
+            self.table.add(Hook("listener", self._hear), at=point)
+
+    async def _hear(self, value: Input[Any], _: object) -> Outcome:
+        self.heard.append(value)
+        return self.says.get(type(value), GoOn())
+
+    def names(self) -> list[str]:
+        """Give the names of all that was asked."""
+        return [POINTS[type(one)].name for one in self.heard]
+
+    def of(self, kind: type[One]) -> list[One]:
+        """Give what was asked at one point."""
+        return [one for one in self.heard if isinstance(one, kind)]
+
+    def one(self, kind: type[One]) -> One:
+        """Give what was asked at one point, exactly once."""
+        (only,) = self.of(kind)
+        return only
