@@ -1,7 +1,8 @@
 """Asks the person at the terminal whether something may be done; anything but a clear yes is a no."""
 
+import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -13,6 +14,7 @@ from agent_core.events import (
     PermissionRequested,
     PermissionResolved,
     QuestionRequested,
+    ServerSubject,
     TrustSubject,
 )
 from agent_core.kernel.errors import TillerError
@@ -30,8 +32,10 @@ KEYS: Final[Mapping[str, str]] = {
     "rejectAlways": "never",
 }
 """What a person types for each way to answer."""
+MOST_BYTES: Final = 4_096
+"""A terminal gives no longer line."""
 
-ReadLine = Callable[[], str]
+ReadLine = Callable[[], Awaitable[str]]
 Write = Callable[[str], object]
 
 
@@ -45,8 +49,7 @@ async def ask_on_terminal(session: AgentSession, *, read_line: ReadLine, write: 
         with scope:
             async with turn:
                 write(_shown(request))
-                # The thread cannot be stopped; a line that comes after the end of the question is lost with it.
-                line = await to_thread.run_sync(read_line, abandon_on_cancel=True)
+                line = await read_line()
                 with suppress(TillerError):
                     _ = session.permissions.answer(request.request, taken(request, line), by=BY)
 
@@ -81,13 +84,19 @@ def taken(request: PermissionRequest, line: str) -> str:
     return request.default
 
 
-def read_terminal_line() -> str:
-    """Read what is typed from now on; what was typed before the question was not meant for it. Blocking."""
+async def read_terminal_line() -> str:
+    """Read what is typed from now on; what was typed before the question was not meant for it."""
+    number = sys.stdin.fileno()
+    if sys.platform == "win32":
+        # The thread cannot be stopped; a line that comes after the end of the question is lost with it.
+        return await to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
     with suppress(ImportError, OSError):
         import termios  # noqa: PLC0415 - not on Windows
 
-        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-    return sys.stdin.readline()
+        termios.tcflush(number, termios.TCIFLUSH)
+    # Not in a thread: one that waits for a person who never types would hold up the end of the process.
+    await anyio.wait_readable(number)
+    return os.read(number, MOST_BYTES).decode("utf-8", "replace")
 
 
 def _shown(request: PermissionRequest) -> str:
@@ -98,5 +107,6 @@ def _shown(request: PermissionRequest) -> str:
         f"  [{KEYS[kinds[one['optionId']]]}] {shortened(one['title'])}" for one in shown["actions"]
     ]
     subject = request.subject
-    difference = subject.difference.splitlines() if isinstance(subject, TrustSubject) else []
+    is_told = isinstance(subject, TrustSubject | ServerSubject)
+    difference = subject.difference.splitlines() if is_told else []
     return "\n".join(("", shown["message"], *(f"    {line}" for line in difference), *lines, "? "))

@@ -3,26 +3,15 @@
 import argparse
 import logging
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, Final, Protocol
 
 from agent_core.kernel.redaction import Redactor
 from server import VERSION
-from server.cli import (
-    auth,
-    config,
-    daemon,
-    demo,
-    doctor,
-    models,
-    policy,
-    run,
-    sessions,
-    trace,
-    trust,
-)
 from server.cli.environment import Commands, Environment, read_environment
 from server.cli.exits import FAILED, USAGE, complain
+from server.cli.loading import loading
 from server.cli.standard import abandon, complete
 from server.lsp.crashes import log_crashes
 from server.lsp.redacted_log import hide_in_log
@@ -43,19 +32,22 @@ class Command(Protocol):
         ...
 
 
-COMMANDS: Final[Mapping[str, Command]] = {
-    "run": run,
-    "demo": demo,
-    "sessions": sessions,
-    "auth": auth,
-    "models": models,
-    "config": config,
-    "policy": policy,
-    "trust": trust,
-    "doctor": doctor,
-    "daemon": daemon,
-    "trace": trace,
-}
+COMMANDS: Final[tuple[str, ...]] = (
+    "run",
+    "chat",
+    "review",
+    "demo",
+    "sessions",
+    "auth",
+    "models",
+    "config",
+    "policy",
+    "trust",
+    "doctor",
+    "daemon",
+    "trace",
+)
+"""Each is the module of this package that has its name; only the one that was asked for is imported."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -65,8 +57,9 @@ def main(arguments: Sequence[str]) -> int:
     _ = parser.add_argument("--version", action="version", version=f"tiller {VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     _ = commands.add_parser("lsp", help="serve an editor over standard input and output")
-    for command in COMMANDS.values():
-        command.add_parser(commands)
+    with loading():
+        for name in _wanted(arguments):
+            _command(name).add_parser(commands)
     options = parser.parse_args(arguments)
     logging.basicConfig(level="ERROR", format="%(levelname)s %(name)s: %(message)s")
     environment = read_environment()
@@ -92,8 +85,19 @@ def main(arguments: Sequence[str]) -> int:
 def _run(
     parser: argparse.ArgumentParser, options: argparse.Namespace, environment: Environment
 ) -> int:
-    command = COMMANDS.get(options.command)
-    if command is None:
+    if options.command not in COMMANDS:
         parser.print_help()
         return USAGE
-    return command.main(options, environment)
+    return _command(options.command).main(options, environment)
+
+
+def _wanted(arguments: Sequence[str]) -> tuple[str, ...]:
+    """Name the commands to describe: the one that is asked for, all when none is."""
+    return (arguments[0],) if arguments and arguments[0] in COMMANDS else COMMANDS
+
+
+def _command(name: str) -> Command:
+    module: Any = import_module(
+        f"server.cli.{name}"
+    )  # a command is a module; `--help` of each is tested
+    return module

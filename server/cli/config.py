@@ -3,20 +3,24 @@
 import argparse
 import re
 import sys
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import UsageError
 from agent_core.kernel.json import encode, is_object
-from agent_core.resources.paths import AppPaths, app_paths
+from agent_core.resources.paths import AppPaths, app_paths, project_folder
 from agent_core.resources.settings import Layer, Settings, load_settings_now
 from server.cli.environment import Commands, Environment
 from server.cli.exits import code_of_error, complain
+from server.cli.trust import look_at
 
 EXAMPLE: Final = "example: tiller config show"
 WIDTH: Final = 34
 SECRET: Final = re.compile(r"key|token|secret|password|credential|auth", re.IGNORECASE)
 HIDDEN: Final = "(hidden)"
+SCHEMAS: Final = ("settings", "models")
 
 
 def add_parser(commands: Commands) -> None:
@@ -24,10 +28,15 @@ def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
         "config", help="where settings lie and what they are", description=__doc__, epilog=EXAMPLE
     )
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="show|path")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="show|path|schema")
     show = verbs.add_parser("show", help="every setting in force, with the source of its value")
     _ = show.add_argument("--json", action="store_true", help="as JSON")
+    _ = show.add_argument(
+        "--workspace", metavar="D", type=Path, help="with the settings of a trusted workspace"
+    )
     _ = verbs.add_parser("path", help="the folders and files that are used")
+    schema = verbs.add_parser("schema", help="the JSON Schema of a file, for your editor")
+    _ = schema.add_argument("name", nargs="?", choices=SCHEMAS, default=SCHEMAS[0], help="the file")
 
 
 def main(options: argparse.Namespace, environment: Environment) -> int:
@@ -37,10 +46,36 @@ def main(options: argparse.Namespace, environment: Environment) -> int:
     except UsageError as error:
         complain("config", str(error))
         return code_of_error(error)
-    if options.verb == "path":
-        return _path(paths)
-    settings = load_settings_now((Layer(name="user", content=paths.settings),))
-    return _json(settings) if options.json else _text(settings, paths)
+    match options.verb:
+        case "path":
+            return _path(paths)
+        case "schema":
+            return _schema(options.name)
+        case _:
+            return _show(options, paths)
+
+
+def _schema(name: str) -> int:
+    # Only this verb needs what it comes from.
+    from agent_core.assembly.config_schemas import shipped  # noqa: PLC0415 - see above
+
+    _ = sys.stdout.write(shipped(name))
+    return 0
+
+
+def _show(options: argparse.Namespace, paths: AppPaths) -> int:
+    files: dict[str, Path] = {"user": paths.settings}
+    folder = None if options.workspace is None else options.workspace.resolve()
+    if folder is not None:
+        files["project"] = project_folder(folder) / "settings.json"
+    layers = [Layer(name="user", content=paths.settings)]
+    is_trusted = folder is not None and look_at(paths, folder).is_trusted
+    if folder is not None and is_trusted:
+        layers.append(Layer(name="project", content=files["project"]))
+    settings = load_settings_now(layers, project_trusted=is_trusted)
+    if folder is not None and not is_trusted:
+        _ = sys.stderr.write(f"{folder} is not trusted: its settings do not count\n")
+    return _json(settings) if options.json else _text(settings, files)
 
 
 def _path(paths: AppPaths) -> int:
@@ -59,11 +94,11 @@ def _path(paths: AppPaths) -> int:
     return 0
 
 
-def _text(settings: Settings, paths: AppPaths) -> int:
+def _text(settings: Settings, files: Mapping[str, Path]) -> int:
     values = settings.values.as_json()
     for key, source in settings.sources.items():
         shown = encode(_shown(values, key)).decode()
-        where = f"{source} ({paths.settings})" if source == "user" else source
+        where = f"{source} ({files[source]})" if source in files else source
         _ = sys.stdout.write(f"{key:<{WIDTH}}{shown:<24}{where}\n")
     for problem in settings.problems:
         _ = sys.stderr.write(f"{problem}\n")

@@ -6,9 +6,8 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from agent_core.providers.keyring_store import can_have_keyring
 from agent_core.resources.paths import AppPaths
@@ -23,8 +22,9 @@ from agent_core.workspace.sandbox import (
 )
 from agent_core.workspace.sandbox.probe import INSTALL, find_program
 from server import VERSION
+from server.cli.doctor_check import Check
+from server.cli.doctor_mcp import mcp_check
 
-Status = Literal["ok", "note", "missing"]
 TRY_S: Final = 10.0
 PRIVATE: Final = stat.S_IRWXG | stat.S_IRWXO
 SWITCHES: Final[Mapping[str, str]] = {
@@ -33,18 +33,6 @@ SWITCHES: Final[Mapping[str, str]] = {
     "/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1",
 }
 """What the system says of user namespaces: file, and the value that means no."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """One line of what was found."""
-
-    name: str
-    status: Status
-    """`note`: works, and something should be known; `missing`: something does not work."""
-    found: str
-    advice: str | None = None
-    """What to do; None when nothing is to be done."""
 
 
 def checks(
@@ -86,6 +74,7 @@ def checks(
         advice="install ripgrep, or Tiller with its extra `search`",
     )
     yield _keyring()
+    yield mcp_check(paths, workspace=workspace, env=env, sandbox=sandbox)
 
 
 def _settings(settings: Settings, paths: AppPaths) -> Check:

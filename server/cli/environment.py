@@ -38,8 +38,11 @@ class Environment:
 
     def colour(self, stream: Terminal) -> bool:
         """Tell whether to use colours: on a terminal, unless NO_COLOR is set to anything."""
-        plain = bool(self.variables.get("NO_COLOR")) or self.variables.get("TERM") == "dumb"
-        return stream.isatty() and not plain
+        return self.moves(stream) and not self.variables.get("NO_COLOR")
+
+    def moves(self, stream: Terminal) -> bool:
+        """Tell whether what was shown can be drawn over: on a terminal that is not a dumb one."""
+        return stream.isatty() and self.variables.get("TERM") != "dumb"
 
 
 def read_environment() -> Environment:

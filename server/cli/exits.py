@@ -12,6 +12,7 @@ from agent_core.kernel.visible import shown
 DONE: Final = 0
 FAILED: Final = 1
 USAGE: Final = 2
+FINDINGS: Final = 3
 BUDGET: Final = 4
 REFUSED: Final = 5
 INTERRUPTED: Final = 130

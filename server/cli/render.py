@@ -24,6 +24,7 @@ from agent_core.kernel import JsonObject
 from agent_core.kernel.json import encode as to_json
 from agent_core.kernel.visible import shown
 from agent_core.messages import Text
+from server.cli.sessions_text import styled
 
 DIM: Final = "2"
 RED: Final = "31"
@@ -67,12 +68,37 @@ class View(Protocol):
         """Show what it came to."""
         ...
 
+    def tick(self) -> None:
+        """Show what changes by itself: called some times a second while something goes on."""
+        ...
 
-@dataclass(slots=True)
-class JsonView:
+    def interject(self, text: str) -> None:
+        """Show a question to the person at the terminal."""
+        ...
+
+    def close(self) -> None:
+        """Leave the terminal in order, whatever happened. Idempotent."""
+        ...
+
+
+class Quiet:
+    """What a view does that changes nothing by itself and leaves nothing behind."""
+
+    __slots__ = ()
+
+    def tick(self) -> None:
+        """Change nothing."""
+
+    def close(self) -> None:
+        """Leave everything as it is."""
+
+
+@dataclass(slots=True, kw_only=True)
+class JsonView(Quiet):
     """One JSON object a line: the session's header, then every event."""
 
     out: Output
+    side: Output
 
     def begin(self, header: JsonObject) -> None:
         """Write the header."""
@@ -85,13 +111,18 @@ class JsonView:
     def end(self, result: RunResult | None) -> None:  # pyright: ignore[reportUnusedParameter] - of the port
         """Write nothing: `run.ended` has said it."""
 
+    def interject(self, text: str) -> None:
+        """Write a question beside the events."""
+        _ = self.side.write(text)
+        _ = self.side.flush()
+
     def _line(self, line: bytes) -> None:
         _ = self.out.write(line.decode() + "\n")
         _ = self.out.flush()
 
 
 @dataclass(slots=True, kw_only=True)
-class TextView:
+class TextView(Quiet):
     """Words to `out`, everything around them to `side`: a pipe gets the words alone."""
 
     out: Output
@@ -133,31 +164,22 @@ class TextView:
         if location is not None:
             self._side(f"session: {location}", DIM)
 
+    def interject(self, text: str) -> None:
+        """Write a question beside the words."""
+        self._break()
+        _ = self.side.write(text)
+        _ = self.side.flush()
+
     def _around(self, event: Event) -> None:
         match event:
             case ToolRunning(title=title):
                 self._side(f"▸ {title}", DIM)
-            case ToolEnded(status=status, name=name, content=content):
+            case ToolEnded(status=status, name=name):
                 if status != "ok":
-                    text = next((part.text for part in content if isinstance(part, Text)), "")
-                    line = text.strip().splitlines()[-1] if text.strip() else ""
-                    self._side(f"{MARKS[status]} {name}: {line[:PREVIEW_CHARS]}", YELLOW)
-            case RetryStarted(attempt=attempt, max_attempts=most, delay_ms=ms, error=error):
-                self._side(
-                    f"{error.message}; retry {attempt} of {most} in {ms / KILO:.0f} s", YELLOW
-                )
-            case CompactionStarted():
-                self._side("compacting the conversation", DIM)
-            case Notice(level=level, text=text):
-                self._side(text, YELLOW if level == "warning" else DIM)
-            case ErrorRaised(error=error):
-                self._side(error.message, RED)
-            case ExtensionError(extension=name, error=error):
-                self._side(f"the hook {name} failed: {error}", YELLOW)
-            case RunEnded(error=error) if error is not None:
-                self._side(f"{error.kind}: {error.message}", RED)
+                    self._side(tool_line(event, title=name), YELLOW)
             case _:
-                pass
+                if (told := around(event)) is not None:
+                    self._side(*told)
 
     def _words(self, text: str) -> None:
         if not text:
@@ -176,13 +198,43 @@ class TextView:
         if self.quiet:
             return
         self._break()
-        line = shown(text)
-        styled = f"\x1b[{style}m{line}\x1b[0m" if self.colour else line
-        _ = self.side.write(styled + "\n")
+        _ = self.side.write(styled(shown(text), style, colour=self.colour) + "\n")
         _ = self.side.flush()
 
 
-def summary(result: RunResult) -> str:
+def around(event: Event) -> tuple[str, str] | None:
+    """Give what is told beside the words, and its style; None: nothing."""
+    told: tuple[str, str] | None = None
+    match event:
+        case RetryStarted(attempt=attempt, max_attempts=most, delay_ms=ms, error=error):
+            text = f"{error.message}; retry {attempt} of {most} in {ms / KILO:.0f} s"
+            told = text, YELLOW
+        case CompactionStarted():
+            told = "compacting the conversation", DIM
+        case Notice(level=level, text=text):
+            told = text, YELLOW if level == "warning" else DIM
+        case ErrorRaised(error=error):
+            told = error.message, RED
+        case ExtensionError(extension=name, error=error):
+            told = f"the hook {name} failed: {error}", YELLOW
+        case RunEnded(error=error) if error is not None:
+            told = f"{error.kind}: {error.message}", RED
+        case _:
+            pass
+    return told
+
+
+def tool_line(event: ToolEnded, *, title: str) -> str:
+    """Say how a tool call ended: its mark, and of one that failed the last line of what it says."""
+    if event.status == "ok":
+        took = "" if event.duration_ms is None else f" · {event.duration_ms / KILO:.1f} s"
+        return f"{MARKS[event.status]} {title}{took}"
+    text = next((part.text for part in event.content if isinstance(part, Text)), "").strip()
+    line = text.splitlines()[-1] if text else ""
+    return f"{MARKS[event.status]} {title}: {line[:PREVIEW_CHARS]}"
+
+
+def summary(result: RunResult | RunEnded) -> str:
     """Say in one line what a run came to."""
     parts = ["done" if result.status == "completed" else result.status]
     changes = result.changes

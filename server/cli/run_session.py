@@ -1,16 +1,47 @@
-"""The session of `tiller run`: the one that was named, or a copy of it while another process writes that."""
+"""The session that a command works in: the one that was named, a copy of it, and its name."""
 
+import argparse
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
+
+import anyio
 
 from agent_core.assembly import SessionRequest, open_session
 from agent_core.assembly.library import open_library
+from agent_core.assembly.sessions import latest_session
 from agent_core.kernel import SessionId
-from agent_core.kernel.errors import SessionLocked
+from agent_core.kernel.errors import SessionLocked, SessionNotFound
 from agent_core.resources.paths import app_paths
 from agent_core.session import AgentSession
+from server.cli.environment import Environment
 from server.cli.exits import complain
+from server.cli.session_options import request_of
+
+
+@asynccontextmanager
+async def open_wanted(
+    options: argparse.Namespace, environment: Environment
+) -> AsyncGenerator[AgentSession, None]:
+    """Open the session that a command line asks for: found, copied, named.
+
+    Raises:
+        TillerError: It cannot be opened, or the options contradict one another.
+    """
+    request = request_of(options, environment)
+    if options.fork:
+        request = await forked(request)
+    async with open_or_copy(request) as session:
+        await named(session, options.name)
+        yield session
+
+
+async def named(session: AgentSession, title: str | None) -> None:
+    """Make a session ready that was just opened, and name it when there is a name."""
+    if title:
+        await session.tree.rename(title)
+    await session.changes.take_up()
 
 
 @asynccontextmanager
@@ -30,6 +61,26 @@ async def open_or_copy(request: SessionRequest) -> AsyncGenerator[AgentSession, 
             complain("run", f"{locked}. This goes on in a copy of it, {copy}")
             session = await stack.enter_async_context(open_session(replace(request, session=copy)))
         yield session
+
+
+async def forked(request: SessionRequest) -> SessionRequest:
+    """Give the request for a copy of the session that is asked for, which stays as it is.
+
+    Raises:
+        SessionNotFound: There is none.
+        StorageError: It cannot be read, or the copy cannot be written.
+    """
+    session: SessionId | None = SessionId(request.session)
+    if request.session == "latest":
+        paths = request.paths or app_paths(request.env)
+        root = Path(await anyio.Path(request.workspace).resolve())
+        session = await latest_session(paths, root, clock=request.clock)
+    if session is None:
+        message = (
+            f"there is no session of {str(request.workspace)!r} to copy; begin one without --fork"
+        )
+        raise SessionNotFound(message)
+    return replace(request, session=await _copied(request, session))
 
 
 async def _copied(request: SessionRequest, session: SessionId) -> SessionId:

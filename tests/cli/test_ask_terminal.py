@@ -49,4 +49,7 @@ async def test_only_what_was_offered_and_typed_clearly_allows(line: str, status:
 
 
 async def _ask(session, line, written) -> None:
-    await ask_on_terminal(session, read_line=lambda: line, write=written.append)
+    async def typed() -> str:
+        return line
+
+    await ask_on_terminal(session, read_line=typed, write=written.append)

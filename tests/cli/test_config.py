@@ -10,13 +10,21 @@ from server.cli import config
 from server.cli.environment import Environment
 
 
-def run(verb: str, tmp_path: Path, *, as_json: bool = False, **variables: str) -> int:
+def run(
+    verb: str,
+    tmp_path: Path,
+    *,
+    as_json: bool = False,
+    workspace: Path | None = None,
+    name: str = "settings",
+    **variables: str,
+) -> int:
     given = {
         "TILLER_CONFIG_DIR": str(tmp_path / "c"),
         "TILLER_DATA_DIR": str(tmp_path / "d"),
         "TILLER_RUNTIME_DIR": str(tmp_path / "r"),
     }
-    options = argparse.Namespace(verb=verb, json=as_json)
+    options = argparse.Namespace(verb=verb, json=as_json, workspace=workspace, name=name)
     return config.main(options, Environment(given | variables))
 
 
@@ -89,3 +97,29 @@ def test_a_wrong_folder_is_one_sentence_and_exit_code_2(
     assert said.err == (
         "tiller config: TILLER_DATA_DIR is 'here', a relative path: give an absolute one, or unset it\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("trust", "value", "source"), [("always", "1", "project"), ("never", "3", "default")]
+)
+def test_show_names_what_a_trusted_workspace_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], trust: str, value: str, source: str
+) -> None:
+    settings(tmp_path, json.dumps({"defaultProjectTrust": trust}))
+    own = tmp_path / "w" / ".tiller" / "settings.json"
+    own.parent.mkdir(parents=True)
+    own.write_text('{"retry": {"maxRetries": 1}}', encoding="utf-8")
+    assert run("show", tmp_path, workspace=tmp_path / "w") == 0
+    said = capsys.readouterr()
+    rows = {line.split()[0]: line.split(maxsplit=2)[1:] for line in said.out.splitlines()}
+    where = f"project ({own})" if source == "project" else source
+    assert rows["retry.maxRetries"] == [value, where]
+    assert ("is not trusted" in said.err) is (trust == "never")
+
+
+@pytest.mark.parametrize("name", ["settings", "models"])
+def test_schema_gives_what_editors_check_a_file_by(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    assert run("schema", tmp_path, name=name) == 0
+    assert json.loads(capsys.readouterr().out)["title"] == f"Tiller {name}"

@@ -185,7 +185,8 @@ def test_use_changes_the_default_and_nothing_else(tmp_path: Path, capsys: Captur
         "defaultThinkingLevel",
     ]
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
-    assert sorted(each.name for each in path.parent.iterdir()) == ["models.json", "settings.json"]
+    there = sorted(each.name for each in path.parent.iterdir())
+    assert there == ["models.json", "settings.json", "settings.json.lock"]
 
 
 def test_use_makes_the_file_when_there_is_none(tmp_path: Path) -> None:

@@ -191,4 +191,4 @@ def test_rm_forgets_a_rule_wherever_it_is_kept(
 
 
 def test_the_command_is_known() -> None:
-    assert commands.COMMANDS["policy"] is policy
+    assert "policy" in commands.COMMANDS

@@ -134,7 +134,7 @@ def test_the_summary_says_what_is_known_of_the_cost() -> None:
 
 def test_json_is_the_header_and_then_every_event_each_on_a_line() -> None:
     out = io.StringIO()
-    view = JsonView(out)
+    view = JsonView(out=out, side=io.StringIO())
     view.begin(HEADER)
     view.see(Stamped(seq=7, first=6, at_ms=0, event=delta("a\nb")))
     view.end(result())

@@ -8,7 +8,7 @@ from tests.support.terminal import shell, tiller
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
 
-COMMANDS = ("lsp", "run", "demo", "auth", "models", "config")
+COMMANDS = ("lsp", "run", "chat", "demo", "auth", "models", "config", "doctor")
 
 
 @pytest.mark.parametrize(

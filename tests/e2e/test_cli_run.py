@@ -17,7 +17,7 @@ READ = ("read", {"path": "shape.py"})
 LOOK = ("bash", {"command": "echo looking; exit 3"})
 REPAIR = ("edit", {"path": "shape.py", "edits": [{"oldText": "hight", "newText": "h"}]})
 JOB = [calls(READ, LOOK), calls(REPAIR, text="I see."), says("Repaired, wörd for wörd 🦜.")]
-ANSI = re.compile(r"\x1b\[")
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 TURN_WITH_TOOLS = ["turn.started", "message.started", "tool.started", "tool.started"]
 EVENTS = [

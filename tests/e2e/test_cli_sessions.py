@@ -7,7 +7,7 @@ import pytest
 from tests.support.server import Ground, calls, says
 from tests.support.terminal import in_terminal, shell, tiller
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 
 
 def test_what_was_run_is_listed_found_shown_copied_and_removed(ground: Ground) -> None:

@@ -1,0 +1,125 @@
+"""How long `tiller run` takes from its start until the model has the request, beside Python's own imports and another agent."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench.kit import Bar, Benchmark, Peer, Plan, Row, alternate
+from bench.lab import ROOT, Lab, Workshop, answer_of
+from tests.support.provider import write_config
+from tests.support.reference_agent import (
+    PACKAGE,
+    VERSION,
+    is_reference_agent_installed,
+    reference_environment,
+)
+
+MAX_RATIO = 1.5
+OURS = (
+    "import sys; sys.path.insert(0, {root!r}); from server.cli.entry import main; sys.exit(main())"
+)
+IMPORTS = "import httpx, pydantic"
+FOREVER = -1
+PROMPT = "Say one word."
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A program that says the prompt."""
+
+    argv: Sequence[str]
+    env: Mapping[str, str]
+
+
+async def measure(plan: Plan, shop: Workshop) -> list[Row]:
+    """Start them in turn, each in a fresh process; the first start of each is not counted."""
+    async with shop.lab() as lab:
+        lab.provider.script([answer_of(1, repeat=FOREVER)])
+        ours = _ours(lab)
+        imports = Way([sys.executable, "-P", "-c", IMPORTS], lab.env)
+        for way in (ours, imports):
+            await _ended_ms(lab, way)
+        mine, theirs = await alternate(
+            plan.starts, lambda: _requested_ms(lab, ours), lambda: _ended_ms(lab, imports)
+        )
+        pairs = [one / other for one, other in zip(mine, theirs, strict=True)]
+        rows = [
+            Row(
+                what="`tiller run`, spawn to the provider's request",
+                unit="ms",
+                ours=tuple(mine),
+                peer=Peer(name=f"Python, `{IMPORTS}`, to its exit", samples=tuple(theirs)),
+                bar=Bar(of="ratio", at_most=MAX_RATIO),
+                note=f"ratio pair by pair {median(pairs):.2f} [{min(pairs):.2f}..{max(pairs):.2f}]",
+            )
+        ]
+        return [*rows, *await _beside_another(plan, lab)]
+
+
+async def _beside_another(plan: Plan, lab: Lab) -> list[Row]:
+    what = "the same, beside another agent"
+    if not is_reference_agent_installed():
+        return []
+    home = lab.dirs.home / "reference"
+    write_config(home / "agent", lab.provider)
+    cli = str(PACKAGE / "dist/cli.js")
+    other = Way(
+        ["node", cli, "-p", "--model", "lab/m", "--no-session", PROMPT],
+        {**lab.env, **reference_environment(home)},
+    )
+    await _requested_ms(lab, other)
+    mine, theirs = await alternate(
+        plan.starts, lambda: _requested_ms(lab, _ours(lab)), lambda: _requested_ms(lab, other)
+    )
+    peer = Peer(name=f"pi-coding-agent {VERSION}", samples=tuple(theirs))
+    return [
+        Row(what=what, unit="ms", ours=tuple(mine), peer=peer, bar=Bar(of="ratio", at_most=1.0))
+    ]
+
+
+def _ours(lab: Lab) -> Way:
+    source = OURS.format(root=str(ROOT))
+    return Way(
+        [sys.executable, "-P", "-c", source, "run", "--no-session", "--trust", PROMPT], lab.env
+    )
+
+
+async def _requested_ms(lab: Lab, way: Way) -> float:
+    began, before = time.monotonic(), len(lab.provider.log(bodies="without"))
+    await _finished(way, lab.workspace)
+    log: list[Any] = lab.provider.log(bodies="without")[before:]
+    asked = [one for one in log if one["method"] == "POST"]
+    if not asked:
+        message = f"{way.argv[0]} asked the provider nothing"
+        raise RuntimeError(message)
+    # The provider's monotonic clock is ours: it belongs to the machine.
+    return (float(asked[0]["at"]) - began) * 1000
+
+
+async def _ended_ms(lab: Lab, way: Way) -> float:
+    began = time.monotonic()
+    await _finished(way, lab.workspace)
+    return (time.monotonic() - began) * 1000
+
+
+async def _finished(way: Way, cwd: Path) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *way.argv,
+        env=dict(way.env),
+        cwd=cwd,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, said = await process.communicate()
+    if process.returncode != 0:
+        message = f"{way.argv[0]} ended with {process.returncode}: {said.decode()[-500:]}"
+        raise RuntimeError(message)
+
+
+BENCHMARK = Benchmark(name="run-started", title="`tiller run`", run=measure)

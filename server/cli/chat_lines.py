@@ -1,0 +1,74 @@
+"""What a line of a conversation means: words, a command of the conversation, a command for the shell. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from agent_core.resources.commands import Slashed, slashed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """Something to say."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shell:
+    """A command of the user's own."""
+
+    command: str
+    exclude_from_context: bool
+    """The model is not told of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unknown:
+    """Begins as a command does, and is none."""
+
+    name: str
+    nearest: str | None
+
+
+Line = Words | Shell | Slashed | Unknown
+
+
+def meaning(line: str, *, ours: Iterable[str], theirs: Iterable[str]) -> Line | None:
+    """Tell what a line means; None: it is blank.
+
+    A line that begins with a blank is words, whatever follows.
+
+    Args:
+        line: As it was typed.
+        ours: The commands of the conversation itself.
+        theirs: Skills, templates and commands of extensions: words that the session looks after.
+    """
+    text = line.strip()
+    if not text:
+        return None
+    if line[0].isspace():
+        return Words(text=text)
+    if text.startswith("!"):
+        return _shell(text)
+    said = slashed(text)
+    # A path is no command: `/etc/hosts is wrong`.
+    if said is None or "/" in said.name:
+        return Words(text=text)
+    return _command(said, text, ours=tuple(ours), theirs=tuple(theirs))
+
+
+def _command(said: Slashed, text: str, *, ours: Sequence[str], theirs: Sequence[str]) -> Line:
+    if said.name in ours:
+        return said
+    if said.name in theirs:
+        return Words(text=text)
+    nearest = get_close_matches(said.name, (*ours, *theirs), n=1)
+    return Unknown(name=said.name, nearest=nearest[0] if nearest else None)
+
+
+def _shell(text: str) -> Line | None:
+    command = text[2:] if text.startswith("!!") else text[1:]
+    if not command.strip():
+        return None
+    return Shell(command=command.strip(), exclude_from_context=text.startswith("!!"))

@@ -1,0 +1,98 @@
+"""A conversation from one session to the next: `/new`, `/resume` and `/fork` open another in the same terminal."""
+
+import argparse
+import sys
+import time
+from dataclasses import replace
+from typing import Final
+
+from agent_core.assembly import SessionRequest
+from agent_core.kernel.errors import TillerError
+from agent_core.resources.paths import app_paths
+from agent_core.session import AgentSession
+from server.cli.chat_commands import Switch, completed
+from server.cli.chat_input import ChatInput, PromptSurface, paths_completed
+from server.cli.chat_talk import Talk
+from server.cli.chat_told import below
+from server.cli.environment import Environment
+from server.cli.live_view import LiveView, Shape
+from server.cli.live_words import LiveWords
+from server.cli.run_session import forked, named, open_or_copy
+from server.cli.session_options import request_of
+from server.cli.status_line import Status, frames_for
+
+HISTORY: Final = "chat_history"
+GREETING: Final = "/help says what can be typed; Ctrl-D leaves"
+
+
+async def converse(options: argparse.Namespace, environment: Environment) -> int:
+    """Talk until the user leaves; gives the exit code.
+
+    Raises:
+        TillerError: The first session cannot be opened.
+    """
+    request = request_of(options, environment)
+    if options.fork:
+        request = await forked(request)
+    surface = PromptSurface()
+    view = _view(environment, surface)
+    text, name, before = "", options.name, None
+    while True:
+        try:
+            async with open_or_copy(request) as session:
+                await named(session, name)
+                switch = await _talk(session, request, view, surface=surface, text=text)
+        except TillerError as error:
+            if before is None:
+                raise
+            view.tell(str(error))
+            request, before = before, None
+            continue
+        if switch.request is None:
+            _tell_where(session)
+            return switch.code
+        before = replace(request, session=session.id if session.info.location else "new")
+        request, text, name = switch.request, switch.text, None
+
+
+def _view(environment: Environment, surface: PromptSurface) -> LiveView:
+    colour = environment.colour(sys.stdout)
+    return LiveView(
+        screen=surface,
+        status=Status(now_s=time.monotonic, frames=frames_for(sys.stdout.encoding)),
+        words=LiveWords(surface, colour=colour),
+        shape=Shape(colour=colour, you="shown"),
+    )
+
+
+async def _talk(
+    session: AgentSession,
+    request: SessionRequest,
+    view: LiveView,
+    *,
+    surface: PromptSurface,
+    text: str,
+) -> Switch:
+    def complete(line: str) -> list[str]:
+        return completed(line, session=session) or paths_completed(line, root=root)
+
+    root = request.workspace.absolute()
+    talk = Talk(session, request, view)
+    line = ChatInput(
+        surface,
+        history=app_paths(request.env).data / HISTORY,
+        complete=complete,
+        below=lambda: f" {below(session.info.snapshot())}",
+        on_escape=talk.stop,
+    )
+    with line.written():
+        snapshot = session.info.snapshot()
+        view.begin({"model": snapshot.config.model, "cwd": session.info.root})
+        view.tell(GREETING)
+        return await talk.hold(line, text=text)
+
+
+def _tell_where(session: AgentSession) -> None:
+    location = session.info.location
+    if location is not None:
+        _ = sys.stderr.write(f"session: {location}\ngo on with: tiller chat --continue\n")

@@ -1,0 +1,18 @@
+"""One line of what `tiller doctor` found."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Status = Literal["ok", "note", "missing"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One line of what was found."""
+
+    name: str
+    status: Status
+    """`note`: works, and something should be known; `missing`: something does not work."""
+    found: str
+    advice: str | None = None
+    """What to do; None when nothing is to be done."""

@@ -1,0 +1,178 @@
+"""Makes the review that `tiller review` was asked for, shows and posts it, and says how it ended."""
+
+import argparse
+import shutil
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Final
+
+import anyio
+from anyio.abc import TaskGroup
+
+from agent_core.assembly import SessionRequest
+from agent_core.kernel import SystemClock
+from agent_core.kernel.errors import TillerError
+from server.cli.environment import Environment
+from server.cli.exits import BUDGET, DONE, FAILED, FINDINGS, REFUSED, complain
+from server.cli.review_order import order_of
+from server.cli.review_view import Progress
+from server.cli.review_write import (
+    check_folders,
+    content_of,
+    read_outputs,
+    write_baseline,
+    write_reports,
+)
+from server.cli.standard import Output, speak_json
+from server.cli.stopping import Ending, watch_signals
+from server.review.engine import review
+from server.review.findings import SEVERITIES, Review
+from server.review.outputs import FORMATS
+from server.review.outputs.json_report import read_json
+from server.review.outputs.terminal import Paper, render_terminal
+
+STOPS: Final[Mapping[str, int]] = {"budget": BUDGET, "refused": REFUSED}
+PLAIN_WIDTH: Final = 100
+WIDEST: Final = 120
+
+
+async def run_review(options: argparse.Namespace, environment: Environment) -> int:
+    """Do it; gives the exit code.
+
+    Raises:
+        TillerError: There is no review to show.
+    """
+    outputs = read_outputs(options.output)
+    # Whatever can be known to be wrong is said before a model is paid.
+    await check_folders(
+        [*(path for _, path in outputs), options.write_baseline, options.save_session]
+    )
+    post = await _poster(options, environment)
+    out = Output(sys.stdout, name="standard output")
+    if options.format != "text":
+        speak_json()
+    ending = Ending()
+    progress = Progress(environment=environment)
+    # What extensions write there themselves must not get between our lines.
+    with redirect_stdout(sys.stderr):
+        made = await _made(options, environment, progress, ending)
+        await write_reports(made, outputs)
+        if options.write_baseline is not None:
+            await write_baseline(made, options.write_baseline)
+    out.write(_printed(made, options, environment, progress))
+    out.flush()
+    if options.save_session is not None:
+        await _save_session(made, options.save_session)
+    if options.fix is not None and ending.code is None:
+        from server.cli.review_fix import fix  # noqa: PLC0415 - only this needs it
+
+        await fix(made, options, environment)
+    if post is not None and ending.code is None:
+        await post(made, out)
+    return _code(made, options) if ending.code is None else ending.code
+
+
+async def _made(
+    options: argparse.Namespace, environment: Environment, progress: Progress, ending: Ending
+) -> Review:
+    if options.stored is not None:
+        return read_json(await content_of(options.stored), name=str(options.stored))
+    order = await order_of(options, environment.variables)
+    request = SessionRequest(
+        workspace=Path(await anyio.Path(options.workspace).resolve()),
+        trusted=options.trust,
+        env=environment.variables,
+        model=options.model,
+        store="memory" if options.no_session else "files",
+    )
+    made: Review | None = None
+    failure: TillerError | None = None
+    async with anyio.create_task_group() as group:
+        group.start_soon(_watch, progress, ending, group)
+        try:
+            made = await review(order, request, watcher=progress)
+        except TillerError as error:
+            failure = error
+        group.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+    if made is None:
+        message = "the review was interrupted before there was anything to show"
+        raise TillerError(message)
+    return made
+
+
+async def _watch(progress: Progress, ending: Ending, group: TaskGroup) -> None:
+    """Settle at the first signal, with what there is; before the model is asked there is nothing to settle."""
+    session = await progress.session()
+    _ = await group.start(watch_signals, session, ending, group)
+
+
+def _printed(
+    made: Review, options: argparse.Namespace, environment: Environment, progress: Progress
+) -> str:
+    if options.format != "text":
+        return FORMATS[options.format](made)
+    width = PLAIN_WIDTH
+    if sys.stdout.isatty():
+        width = min(WIDEST, shutil.get_terminal_size().columns)
+    paper = Paper(
+        width=width,
+        colour=environment.colour(sys.stdout),
+        texts=progress.lines,
+    )
+    return render_terminal(made, paper)
+
+
+async def _save_session(made: Review, path: Path) -> None:
+    if made.header.session is None:
+        complain(
+            "review", "there is no session to save: no model was asked, or --no-session was said"
+        )
+        return
+    content = await content_of(Path(made.header.session))
+    try:
+        _ = await anyio.Path(path).write_bytes(content)
+    except OSError as error:
+        complain("review", f"the session cannot be saved as {str(path)!r} ({error.strerror})")
+
+
+async def _poster(
+    options: argparse.Namespace, environment: Environment
+) -> Callable[[Review, Output], Awaitable[None]] | None:
+    """Find out where the review goes, and give what brings it there; None: nowhere."""
+    if not (options.post or options.dry_run):
+        return None
+    from server.review.posting import (  # noqa: PLC0415 - an HTTP client, which few reviews need
+        plan_review,
+        post_review,
+        target_from,
+    )
+
+    target = await target_from(environment.variables)
+    clock = SystemClock()
+
+    async def plan(made: Review, out: Output) -> None:
+        out.write(await plan_review(made, target, clock=clock))
+        out.flush()
+
+    async def post(made: Review, _: Output) -> None:
+        posted = await post_review(made, target, clock=clock)
+        for line in posted.lines:
+            complain("review", line)
+
+    return plan if options.dry_run else post
+
+
+def _code(made: Review, options: argparse.Namespace) -> int:
+    """Findings come before what ended the review early: they are there to be mended either way."""
+    failing = (
+        SEVERITIES[: SEVERITIES.index(options.fail_on) + 1] if options.fail_on != "never" else ()
+    )
+    if any(finding.severity in failing for finding in made.findings):
+        return FINDINGS
+    if made.stopped is None or options.on_partial == "pass":
+        return DONE
+    return STOPS.get(made.stopped, FAILED)

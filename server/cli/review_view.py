@@ -1,0 +1,71 @@
+"""Shows on a terminal how a review gets on; a pipe gets nothing of it."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import anyio
+
+from agent_core.events import Notice, RetryStarted, Stamped, ToolEnded, ToolRunning
+from agent_core.kernel.visible import shown
+from agent_core.session import AgentSession
+from server.cli.environment import Environment
+from server.cli.render import DIM, YELLOW
+from server.cli.standard import Output
+from server.review.reporting import TOOL
+
+
+@dataclass(slots=True, kw_only=True)
+class Progress:
+    """Follows a review."""
+
+    environment: Environment
+    lines: dict[str, Sequence[str]] = field(default_factory=dict[str, "Sequence[str]"])
+    """By path the lines of the files in which something was found."""
+    _known: anyio.Event = field(default_factory=anyio.Event)
+    _session: AgentSession | None = None
+
+    async def session(self) -> AgentSession:
+        """Wait for the session in which the model is asked."""
+        await self._known.wait()
+        if self._session is None:  # it is set before the event
+            raise RuntimeError
+        return self._session
+
+    def opened(self, session: AgentSession) -> None:
+        """Learn of it."""
+        self._session = session
+        self._known.set()
+
+    def part(self, number: int, count: int) -> None:
+        """Show which part is looked at."""
+        if number > count:
+            self._say("writing the summary", DIM)
+        elif count > 1:
+            self._say(f"part {number} of {count}", DIM)
+
+    def see(self, stamped: Stamped) -> None:
+        """Show what the model looks at, and what goes wrong."""
+        match stamped.event:
+            case ToolRunning(title=title):
+                self._say(f"▸ {title}", DIM)
+            case ToolEnded(name=name, status=status) if status != "ok" and name != TOOL:
+                self._say(f"✗ {name}: {status}", YELLOW)
+            case RetryStarted(attempt=attempt, max_attempts=most, error=error):
+                self._say(f"{error.message}; retry {attempt} of {most}", YELLOW, in_pipes=True)
+            case Notice(level="warning", text=text):
+                self._say(text, YELLOW, in_pipes=True)
+            case _:
+                pass
+
+    def texts(self, lines: Mapping[str, Sequence[str]]) -> None:
+        """Keep them for the report."""
+        self.lines.update(lines)
+
+    def _say(self, text: str, style: str, *, in_pipes: bool = False) -> None:
+        if not in_pipes and not sys.stderr.isatty():
+            return
+        line = shown(text)
+        styled = f"\x1b[{style}m{line}\x1b[0m" if self.environment.colour(sys.stderr) else line
+        Output(sys.stderr, name="standard error").write(f"{styled}\n")
+        sys.stderr.flush()

@@ -1,0 +1,147 @@
+"""What goes on in a session, as one line: what is done, how long already, how full the context is, what it cost."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from agent_core.events import (
+    BashEnded,
+    BashStarted,
+    CompactionEnded,
+    CompactionStarted,
+    Event,
+    MessageDelta,
+    QueueChanged,
+    RetryStarted,
+    RunEnded,
+    RunStarted,
+    SessionUsage,
+    ThoughtStarted,
+    ToolEnded,
+    ToolRunning,
+    TurnEnded,
+    TurnStarted,
+    UsageReport,
+)
+from agent_core.kernel.visible import one_line
+
+FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+PLAIN_FRAMES: Final = "|/-\\"
+KILO: Final = 1000
+MINUTE_S: Final = 60
+PERCENT: Final = 100
+FRAME_S: Final = 0.1
+
+
+@dataclass(slots=True, kw_only=True)
+class Status:
+    """Follows the events of a session."""
+
+    now_s: Callable[[], float]
+    """A clock that only goes on."""
+    frames: str = FRAMES
+    _usage: UsageReport | None = None
+    _doing: str = ""
+    _began_s: float | None = None
+    _tools: dict[str, str] = field(default_factory=dict)
+    _waiting: int = 0
+
+    @property
+    def is_busy(self) -> bool:
+        """Tell whether something goes on."""
+        return self._began_s is not None
+
+    def see(self, event: Event) -> None:
+        """Take an event in."""
+        match event:
+            case RunStarted():
+                self._begin("waiting for the model")
+            case BashStarted(command=command):
+                self._begin(one_line(command))
+            case CompactionStarted():
+                self._begin("compacting the conversation")
+            case RunEnded() | BashEnded() | CompactionEnded(run=None):
+                self._began_s = None
+                self._tools.clear()
+            case ToolRunning(item=item, title=title):
+                self._tools[item] = one_line(title)
+            case ToolEnded(item=item):
+                _ = self._tools.pop(item, None)
+            case SessionUsage(usage=usage):
+                self._usage = usage
+            case QueueChanged(queue=queue):
+                self._waiting = len(queue)
+            case _:
+                self._doing = _doing(event) or self._doing
+
+    def line(self) -> str:
+        """Give the line as it is now."""
+        now_s = self.now_s()
+        frame = self.frames[int(now_s / FRAME_S) % len(self.frames)]
+        doing = ", ".join(self._tools.values()) or self._doing
+        parts = [f"{frame} {doing}"]
+        if self._began_s is not None:
+            parts.append(seconds(now_s - self._began_s))
+        if self._waiting:
+            parts.append(f"{self._waiting} waiting")
+        if context := self.context():
+            parts.append(context)
+        return " · ".join(parts)
+
+    def context(self) -> str:
+        """Say how full the context is and what the session has cost; empty before the first answer."""
+        usage = self._usage
+        if usage is None:
+            return ""
+        parts: list[str] = []
+        if usage.context_used and usage.context_size:
+            share = usage.context_used * PERCENT / usage.context_size
+            parts.append(f"context {share:.0f} % of {usage.context_size / KILO:.0f}k")
+        cost = usage.tokens.cost
+        if cost is not None:
+            parts.append(f"${cost.total:.4f}")
+        return " · ".join(parts)
+
+    def with_context(self, text: str) -> str:
+        """Give a text with how full the context is behind it."""
+        usage = self._usage
+        if usage is None or not usage.context_used or not usage.context_size:
+            return text
+        share = usage.context_used * PERCENT / usage.context_size
+        return f"{text} · context {share:.0f} % of {usage.context_size / KILO:.0f}k"
+
+    def _begin(self, doing: str) -> None:
+        self._doing = doing
+        if self._began_s is None:
+            self._began_s = self.now_s()
+
+
+def _doing(event: Event) -> str | None:
+    match event:
+        case TurnStarted() | TurnEnded():
+            return "waiting for the model"
+        case ThoughtStarted():
+            return "thinking"
+        case MessageDelta():
+            return "writing"
+        case RetryStarted():
+            return "waiting before the next try"
+        case _:
+            return None
+
+
+def frames_for(encoding: str) -> str:
+    """Give the pictures of what turns, as far as a stream can show them."""
+    try:
+        _ = FRAMES.encode(encoding)
+    except (UnicodeError, LookupError):
+        return PLAIN_FRAMES
+    return FRAMES
+
+
+def seconds(amount_s: float) -> str:
+    """Write a duration shortly."""
+    whole = int(amount_s)
+    if whole < MINUTE_S:
+        return f"{whole} s"
+    return f"{whole // MINUTE_S} min {whole % MINUTE_S:02} s"

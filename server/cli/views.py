@@ -1,0 +1,53 @@
+"""Chooses how a run is shown: JSON lines, plain words in a pipe, a picture that moves on a terminal."""
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Final
+
+from server.cli.environment import Environment
+from server.cli.render import JsonView, TextView, View
+from server.cli.standard import Output
+
+OUT: Final = "standard output"
+SIDE: Final = "standard error"
+
+
+def json_view() -> View:
+    """Give events for programs."""
+    return JsonView(out=Output(sys.stdout, name=OUT), side=Output(sys.stderr, name=SIDE))
+
+
+def text_view(environment: Environment, location: Callable[[], str | None]) -> View:
+    """Give what a person looks at: on a terminal it moves, in a pipe the words stand alone."""
+    out, side = Output(sys.stdout, name=OUT), Output(sys.stderr, name=SIDE)
+    shows_out, shows_side = environment.moves(sys.stdout), environment.moves(sys.stderr)
+    if not (shows_out or shows_side) or not _can_render():
+        return TextView(
+            out=out, side=side, colour=environment.colour(sys.stderr), location=location
+        )
+    from server.cli.live_view import LiveView, Shape  # noqa: PLC0415 - only terminals need it
+    from server.cli.live_words import LiveWords  # noqa: PLC0415 - see above
+    from server.cli.screen import Screen  # noqa: PLC0415 - see above
+    from server.cli.status_line import Status, frames_for  # noqa: PLC0415 - see above
+
+    stream = sys.stdout if shows_out else sys.stderr
+    colour = environment.colour(stream)
+    screen = Screen(out if shows_out else side)
+    return LiveView(
+        screen=screen,
+        status=Status(now_s=time.monotonic, frames=frames_for(stream.encoding)),
+        words=LiveWords(screen, colour=colour),
+        shape=Shape(
+            colour=colour,
+            plain_words=None if shows_out else out,
+            plain_side=None if shows_side else side,
+        ),
+        location=location,
+    )
+
+
+def _can_render() -> bool:
+    from server.cli.markdown_text import can_render  # noqa: PLC0415 - see above
+
+    return can_render()

@@ -1,0 +1,1 @@
+"""The review bot: a change in, checked findings out."""

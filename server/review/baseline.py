@@ -1,0 +1,62 @@
+"""The file of findings that a project has accepted."""
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from server.review.errors import ReviewFileInvalid
+from server.review.findings import Finding
+
+NONE: Final = frozenset[str]()
+ABOUT: Final = "Findings of tiller review that are accepted: they are not shown again while their lines stay as they are."
+
+
+class Accepted(BaseModel):
+    """One accepted finding; only the fingerprint counts, the rest is for people."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    fingerprint: str = Field(pattern="^[0-9a-f]{32}$")
+    path: str = ""
+    title: str = ""
+    why: str = ""
+
+
+class BaselineFile(BaseModel):
+    """The file."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    about: str = ABOUT
+    version: int = Field(default=1, ge=1, le=1)
+    accepted: tuple[Accepted, ...] = ()
+
+
+def read_baseline(content: bytes, *, name: str) -> frozenset[str]:
+    """Give the fingerprints that a file accepts.
+
+    Raises:
+        ReviewFileInvalid: It is no such file; the text says where.
+    """
+    try:
+        file = BaselineFile.model_validate_json(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(step) for step in first["loc"])
+        message = f"the baseline {name} cannot be used: {place or 'the file'}: {first['msg']}; write it anew with --write-baseline"
+        raise ReviewFileInvalid(message) from error
+    return frozenset(one.fingerprint for one in file.accepted)
+
+
+def written_baseline(findings: Sequence[Finding], *, kept: frozenset[str] = NONE) -> str:
+    """Write a file that accepts findings, and the fingerprints that were accepted before."""
+    there = {one.fingerprint for one in findings}
+    old = [Accepted(fingerprint=each) for each in sorted(kept - there)]
+    new = [
+        Accepted(fingerprint=one.fingerprint, path=one.path, title=one.title)
+        for one in sorted(findings, key=lambda one: (one.path, one.line))
+    ]
+    whole = BaselineFile(accepted=tuple(new + old)).model_dump(exclude_defaults=False)
+    return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,257 @@
+"""`tiller chat` in a terminal: talking, steering, commands, and going from one session to another."""
+
+import re
+import signal
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.support.processes import processes_with, wait_gone
+from tests.support.pty_screen import Terminal, terminal
+from tests.support.server import Ground, calls, says
+from tests.support.session_files import checked_entries, messages, runs, said
+from tests.support.terminal import tiller
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+
+CTRL_C, CTRL_D, ESCAPE, UP, TAB = "\x03", "\x04", "\x1b", "\x1b[A", "\t"
+READY = "permission"
+"""Stands in the line below the one that is typed."""
+TALK = {"text": "There is a lot to say. " * 8, "deltas": 60, "delta_delay_s": 0.04}
+STALL = {"text": "half a word", "deltas": 2, "stall_forever_after_deltas": 1}
+
+
+@contextmanager
+def chat(ground: Ground, *arguments: str, **more: Any) -> Generator[Terminal, None, None]:
+    """Start a conversation and wait until it can be talked in."""
+    with terminal(ground, ["chat", *arguments], columns=100, lines=30, **more) as window:
+        _ = window.until(READY)
+        yield window
+
+
+def leave(window: Terminal) -> int:
+    window.type(CTRL_D)
+    return window.end()
+
+
+def test_words_are_answered_and_what_is_typed_meanwhile_steers(ground: Ground) -> None:
+    ground.provider.script([TALK, says("Steered.")])
+    with chat(ground) as window:
+        window.line("Hello there")
+        _ = window.until("a lot to say")
+        window.type("wait, also")
+        _ = window.until("> wait, also")
+        window.line(" this")
+        _ = window.until("Steered.")
+        _ = window.until("done ·")
+        assert leave(window) == 0
+    lines = window.whole.splitlines()
+    assert [line for line in lines if line.startswith("> ")] == [
+        "> Hello there",
+        "> wait, also this",
+    ]
+    assert "tiller chat --continue" in "".join(lines)
+    assert said(checked_entries(*ground.sessions())) == ["Hello there", "wait, also this"]
+
+
+@pytest.mark.parametrize("key", [ESCAPE, CTRL_C], ids=["Esc", "Ctrl-C"])
+def test_a_key_stops_what_goes_on_and_the_conversation_stays(ground: Ground, key: str) -> None:
+    ground.provider.script([STALL, says("back again")])
+    with chat(ground) as window:
+        window.line("talk")
+        _ = window.until("half")
+        window.type(key)
+        _ = window.until("cancelled")
+        window.line("go on")
+        _ = window.until("back again")
+        assert leave(window) == 0
+
+
+def test_a_question_is_answered_in_the_same_line(ground: Ground) -> None:
+    ground.configure(permission={"mode": "ask"}, sandbox="off", defaultProjectTrust="always")
+    ground.provider.script(
+        [calls(("bash", {"command": f"touch {name}"})) for name in ("one", "two")]
+        + [says("That was it.")]
+    )
+    with chat(ground) as window:
+        window.line("touch them")
+        _ = window.until("touch one\n")
+        _ = window.until("[n] Reject")
+        window.line("y")
+        _ = window.until("touch two\n")
+        _ = window.until(lambda picture: picture.count("[n] Reject") == 2)
+        window.line("n")
+        _ = window.until("That was it.")
+        assert leave(window) == 0
+    assert [(ground.root / name).exists() for name in ("one", "two")] == [True, False]
+
+
+def test_commands_of_the_user_are_run_and_told_to_the_model_or_not(ground: Ground) -> None:
+    ground.provider.script([says("I see.")])
+    with chat(ground) as window:
+        window.line("!echo for both of us; exit 3")
+        _ = window.until("✗ exit code 3")
+        window.line("!!echo for me alone")
+        _ = window.until("for me alone\n✓")
+        window.line("what did I do?")
+        _ = window.until("I see.")
+        assert leave(window) == 0
+    heard = str(ground.provider.requests[-1]["body"]["messages"])
+    assert ("for both of us" in heard, "for me alone" in heard) == (True, False)
+
+
+def test_commands_of_the_conversation_say_and_change_what_holds(ground: Ground) -> None:
+    with chat(ground) as window:
+        for typed, seen in (
+            ("/help", "Ctrl-D"),
+            ("/think high", "thinking is high"),
+            ("/think loud", "'loud' is no level"),
+            ("/permission plan", "permission is plan"),
+            ("/tools readonly", "tools: read, grep, find, ls"),
+            ("/name  My  work ", "called My work"),
+            ("/session", "tool calls"),
+            ("/modle", "did you mean /model?"),
+            ("/next", "/next needs words"),
+            ("/stop", "nothing goes on"),
+            ("/undo", "no run of this session changed a file"),
+            ("/changes", "nothing was changed"),
+            ("/reload", "read"),
+            ("/model embedded/repair", "embedded/repair answers from now on"),
+        ):
+            window.line(typed)
+            _ = window.until(seen)
+        window.line("/quit")
+        assert window.end() == 0
+    assert "Traceback" not in window.whole
+
+
+def test_what_a_run_changed_is_shown_and_taken_back(ground: Ground) -> None:
+    path = ground.file("shape.py", "area = w * hight\n")
+    edit = ("edit", {"path": "shape.py", "edits": [{"oldText": "hight", "newText": "h"}]})
+    ground.provider.script([calls(edit), says("Repaired.")])
+    with chat(ground) as window:
+        window.line("repair it")
+        _ = window.until("done · 1 file +1 -1")
+        window.line("/changes")
+        _ = window.until(lambda picture: picture.count("+area = w * h\n") == 2)
+        window.line("/undo")
+        _ = window.until("taken back: shape.py")
+        assert leave(window) == 0
+    assert path.read_text("utf-8") == "area = w * hight\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_conversation_and_what_goes_on(
+    ground: Ground, number: signal.Signals
+) -> None:
+    ground.provider.script([calls(("bash", {"command": "sleep 600"}))])
+    with chat(ground) as window:
+        window.line("sleep")
+        _ = window.until("sleep 600")
+        sleepers = processes_with("sleep", "600", below=window.process.pid, at_least=1)
+        window.process.send_signal(number)
+        assert window.end() == 143
+    assert wait_gone(sleepers, timeout_s=2) == set()
+    assert "Traceback" not in window.whole
+    assert runs(checked_entries(*ground.sessions()))[-1][1] == "cancelled"
+
+
+def test_a_model_is_picked_from_a_list(ground: Ground) -> None:
+    with chat(ground) as window:
+        window.line("/model")
+        picture = window.until("a number, or a part of a name")
+        number = re.search(r"(\d+)  embedded/repair", picture)
+        assert number is not None
+        window.line(number[1])
+        _ = window.until("embedded/repair answers from now on")
+        assert leave(window) == 0
+
+
+def test_tab_goes_on_with_commands_models_and_files(ground: Ground) -> None:
+    (ground.root / "folder").mkdir()
+    ground.file("folder/shape.py", "x = 1\n")
+    ground.provider.script([says("I read it.")])
+    with chat(ground) as window:
+        window.type(f"/comp{TAB}")
+        _ = window.until("> /compact")
+        window.type("\x15")
+        window.type(f"see @fol{TAB}")
+        _ = window.until("> see @folder/")
+        window.type(f"sh{TAB}")
+        _ = window.until("> see @folder/shape.py")
+        window.line("")
+        _ = window.until("I read it.")
+        assert leave(window) == 0
+    assert "x = 1" in str(ground.provider.requests[-1]["body"]["messages"])
+
+
+def test_sessions_are_left_begun_found_and_forked(ground: Ground) -> None:
+    ground.provider.script([says(f"answer {number}") for number in range(4)])
+    with chat(ground, "--name", "First") as window:
+        window.line("the very first words")
+        _ = window.until("answer 0")
+        _ = window.until("done ·")
+        window.line("/new")
+        _ = window.until("> /new\nlab/m in")
+        window.line("other words")
+        _ = window.until("answer 1")
+        _ = window.until(lambda picture: picture.count("done ·") == 2)
+        window.line("/resume")
+        _ = window.until("1  First")
+        window.line("1")
+        _ = window.until(lambda picture: picture.count("/help says") == 3)
+        window.line("second words of the first")
+        _ = window.until("answer 2")
+        _ = window.until(lambda picture: picture.count("done ·") == 3)
+        window.line("/fork")
+        _ = window.until("2  second words of the first")
+        window.line("2")
+        _ = window.until("> second words of the first")
+        window.line(", said otherwise")
+        _ = window.until("answer 3")
+        assert leave(window) == 0
+    heard = sorted(said(checked_entries(path)) for path in ground.sessions())
+    assert heard == [
+        ["other words"],
+        ["the very first words", "second words of the first"],
+        ["the very first words", "second words of the first, said otherwise"],
+    ]
+
+
+def test_what_was_typed_before_is_found_again_and_a_blank_before_it_hides_it(
+    ground: Ground,
+) -> None:
+    ground.provider.script([{"text": "ok", "repeat": -1}])
+    with chat(ground) as window:
+        for words in ("remember me", "  not this"):
+            window.line(words)
+            _ = window.until(f"> {words.strip()}")
+        _ = window.until("done ·")
+        assert leave(window) == 0
+    history = ground.dirs.data / "chat_history"
+    assert history.stat().st_mode & 0o077 == 0
+    assert "not this" not in history.read_text("utf-8")
+    with chat(ground, "--continue") as window:
+        window.type(UP)
+        _ = window.until("> remember me")
+        window.type(CTRL_C)
+        assert leave(window) == 0
+
+
+def test_a_provider_that_refuses_leaves_the_conversation_open(ground: Ground) -> None:
+    ground.provider.script([{"status": 400}, says("better now")])
+    with chat(ground) as window:
+        window.line("hi")
+        _ = window.until("400")
+        window.line("again")
+        _ = window.until("better now")
+        assert leave(window) == 0
+    assert len(messages(checked_entries(*ground.sessions()), "assistant")) >= 1
+
+
+def test_without_a_terminal_it_says_what_to_do_instead(ground: Ground) -> None:
+    ran = tiller(ground, "chat")
+    assert ran.code == 2
+    assert "needs a terminal; to say one thing from a script: tiller run PROMPT" in ran.complaint
