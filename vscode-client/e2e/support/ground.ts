@@ -1,0 +1,98 @@
+// Where a story plays: folders and an environment of its own, with nothing of the developer's.
+import { appendFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { run } from "./processes.ts";
+import { Provider } from "./provider.ts";
+
+export const REPOSITORY = resolve(import.meta.dirname, "../../..");
+const PYTHON = process.env["TILLER_E2E_PYTHON"] ?? join(REPOSITORY, ".venv/bin/python");
+/** Where pictures and logs stay for people to look at. */
+export const ARTEFACTS = process.env["TILLER_E2E_ARTEFACTS"] ?? join(REPOSITORY, "build/e2e-vscode");
+export const VSIX = process.env["TILLER_E2E_VSIX"] ?? join(REPOSITORY, "build/tiller-linux-x64-0.1.0.vsix");
+export const TILLER = join(dirname(PYTHON), "tiller");
+
+export interface Ground {
+  /** Everything lies below it. Short, because a socket's path is. */
+  base: string;
+  /** The workspace folder. */
+  folder: string;
+  home: string;
+  env: NodeJS.ProcessEnv;
+  provider: Provider;
+}
+
+/** Makes the ground, with the scripted model as the one in force, and the files of the workspace. */
+export async function makeGround(
+  files: Record<string, string>,
+  settings: Record<string, unknown> = {},
+): Promise<Ground> {
+  const base = await mkdtemp(join(tmpdir(), "tl-"));
+  const [folder, home] = [join(base, "demo"), join(base, "h")];
+  await Promise.all([folder, home].map((path) => mkdir(path)));
+  const provider = await Provider.start(PYTHON, REPOSITORY);
+  const ground = { base, folder, home, env: environment(base, home), provider };
+  await configure(ground, settings);
+  await Promise.all(Object.entries(files).map(([name, text]) => put(ground, name, text)));
+  return ground;
+}
+
+/** Writes a file of the workspace. */
+export async function put(ground: Ground, name: string, text: string): Promise<void> {
+  const path = join(ground.folder, name);
+  await mkdir(dirname(path), { recursive: true });
+  await writeFile(path, text);
+}
+
+/** Keeps what the extension and the server wrote down. */
+export async function keepLogs(ground: Ground, name: string): Promise<void> {
+  const all = await readdir(ground.base, { recursive: true });
+  for (const found of all.filter(
+    (one) => /tiller[^/]*\.log$/i.test(one) || one.endsWith("/exthost/remoteexthost.log"),
+  )) {
+    const text = await readFile(join(ground.base, found), "utf8");
+    await appendFile(join(ARTEFACTS, `${name}.log`), `--- ${found}\n${text}\n`);
+  }
+}
+
+/** Ends the daemon and removes everything. */
+export async function leave(ground: Ground): Promise<void> {
+  ground.provider.stop();
+  await run([TILLER, "daemon", "stop"], { env: ground.env, cwd: ground.base }).catch(() => undefined);
+  await rm(ground.base, { recursive: true, force: true });
+}
+
+async function configure(ground: Ground, settings: Record<string, unknown>): Promise<void> {
+  const folder = join(ground.base, "c");
+  await mkdir(folder, { mode: 0o700 });
+  const model = { id: "m", name: "Lab model", contextWindow: 32_000, maxTokens: 4096, reasoning: true };
+  const lab = {
+    baseUrl: `${ground.provider.origin}/v1`,
+    api: "openai-completions",
+    apiKey: "x",
+    models: [{ ...model, cost: { input: 3, output: 15, cacheRead: 0, cacheWrite: 0 } }],
+  };
+  const chosen = {
+    defaultProvider: "lab",
+    defaultModel: "m",
+    defaultProjectTrust: "always",
+    steer: { graceS: 0 },
+    ...settings,
+  };
+  await writeFile(join(folder, "models.json"), JSON.stringify({ providers: { lab } }));
+  await writeFile(join(folder, "settings.json"), JSON.stringify(chosen));
+}
+
+function environment(base: string, home: string): NodeJS.ProcessEnv {
+  const kept = ["PATH", "LANG", "LC_ALL", "TMPDIR"] as const;
+  const env: NodeJS.ProcessEnv = {
+    HOME: home,
+    TILLER_CONFIG_DIR: join(base, "c"),
+    TILLER_DATA_DIR: join(base, "d"),
+    TILLER_RUNTIME_DIR: join(base, "r"),
+    GIT_CONFIG_GLOBAL: "/dev/null",
+    GIT_CONFIG_NOSYSTEM: "1",
+  };
+  for (const name of kept) if (process.env[name] !== undefined) env[name] = process.env[name];
+  return env;
+}

@@ -1,0 +1,129 @@
+// One window of VS Code, as its user sees and uses it.
+import { join } from "node:path";
+import type { Locator, Page } from "playwright-core";
+import { ARTEFACTS } from "./ground.ts";
+import { Panel } from "./panel.ts";
+import { PATIENCE_MS, until } from "./until.ts";
+
+const LINE_END = /\u00a0/g;
+
+export class Window {
+  readonly page: Page;
+
+  constructor(page: Page) {
+    this.page = page;
+    page.setDefaultTimeout(PATIENCE_MS);
+  }
+
+  get panel(): Panel {
+    return new Panel(this.page.frameLocator("iframe.webview.ready").frameLocator("iframe#active-frame"));
+  }
+
+  /** Opens the panel by its icon, and waits until it shows something. */
+  async openPanel(): Promise<void> {
+    const title = this.page.locator(".part.sidebar .title h2", { hasText: "Tiller" });
+    // The icon of a panel that is open closes it.
+    if (!(await title.isVisible())) {
+      await this.page.locator('.activitybar .action-label[aria-label^="Tiller"]').click();
+    }
+    await this.#panelIsBuilt();
+  }
+
+  /** Loads the window anew, with the panel open as it was. */
+  async reload(): Promise<void> {
+    await this.page.reload();
+    await this.#panelIsBuilt();
+  }
+
+  async #panelIsBuilt(): Promise<void> {
+    await this.panel.frame.locator("#app > *").first().waitFor();
+  }
+
+  /** Runs a command by its title, from the palette. */
+  async command(title: string): Promise<void> {
+    await this.page.keyboard.press("F1");
+    const box = this.page.locator(".quick-input-widget input");
+    await box.waitFor();
+    await box.fill(`>${title}`);
+    const row = this.page.locator(".quick-input-list .monaco-list-row", { hasText: title }).first();
+    await row.waitFor();
+    await this.page.keyboard.press("Enter");
+    await box.waitFor({ state: "hidden" });
+  }
+
+  /** Opens a file of the folder from the explorer and puts the cursor into it. */
+  async openFile(name: string): Promise<void> {
+    await this.page.keyboard.press("Control+Shift+E");
+    const row = this.page.locator(".explorer-folders-view .monaco-list-row", { hasText: name }).first();
+    await row.dblclick();
+    await this.tab(name).waitFor();
+    await this.focusEditor();
+  }
+
+  /** Pulls the side bar to a width, as a user who writes a lot does. */
+  async widenPanel(width: number): Promise<void> {
+    const edge = await this.page.locator(".part.sidebar").boundingBox();
+    if (edge === null) throw new Error("the side bar is closed");
+    const [x, y] = [edge.x + edge.width, edge.y + edge.height / 2];
+    await this.page.mouse.move(x, y);
+    await this.page.mouse.down();
+    await this.page.mouse.move(edge.x + width, y, { steps: 5 });
+    await this.page.mouse.up();
+    // An edge under the pointer is drawn in colour.
+    await this.page.mouse.move(x + width, y);
+  }
+
+  /** Waits until the window has a theme of that kind, by VS Code's own name of it. */
+  async untilTheme(kind: string): Promise<void> {
+    await this.page.locator(`.monaco-workbench.${kind}`).waitFor();
+  }
+
+  tab(name: string): Locator {
+    return this.page.locator(`.tabs-container .tab[data-resource-name="${name}"]`);
+  }
+
+  async focusEditor(): Promise<void> {
+    await this.page.locator(".editor-group-container.active .monaco-editor .view-lines").first().click();
+  }
+
+  /** The text of the editor in front, as far as it can be seen. */
+  async editorText(): Promise<string> {
+    const lines = this.page.locator(".editor-group-container.active .monaco-editor .view-line");
+    // Lines stand in the document in the order in which they were drawn, not in that of the text.
+    const drawn = await lines.evaluateAll((all) =>
+      all.map((one) => ({ top: Number.parseFloat((one as HTMLElement).style.top), text: one.textContent })),
+    );
+    return drawn
+      .sort((one, other) => one.top - other.top)
+      .map((one) => (one.text ?? "").replace(LINE_END, " "))
+      .join("\n");
+  }
+
+  async untilEditorText(what: string, fits: (text: string) => boolean): Promise<string> {
+    return until(what, async () => {
+      const text = await this.editorText();
+      return fits(text) && text;
+    });
+  }
+
+  async isDirty(name: string): Promise<boolean> {
+    return (await this.tab(name).getAttribute("class"))?.split(" ").includes("dirty") ?? false;
+  }
+
+  /** Trusts the folder, by the banner of Restricted Mode. */
+  async grantTrust(): Promise<void> {
+    await this.page.getByRole("link", { name: "Manage" }).or(this.page.getByText("Manage")).first().click();
+    await this.page
+      .locator(".workspace-trust-editor")
+      .getByRole("button", { name: "Trust", exact: true })
+      .click();
+    // Escape does not close it.
+    const close = this.page.locator(".monaco-modal-editor-block .codicon-close").first();
+    if (await close.isVisible()) await close.click();
+  }
+
+  /** Keeps a picture of the window. */
+  async picture(name: string): Promise<void> {
+    await this.page.screenshot({ path: join(ARTEFACTS, `${name}.png`) });
+  }
+}

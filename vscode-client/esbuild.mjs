@@ -1,0 +1,69 @@
+// Builds the extension (Node), the panel (browser) and, with --tests, one bundle for each test file.
+import { readdir, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import esbuild from "esbuild";
+
+const production = process.argv.includes("--production");
+const common = {
+  bundle: true,
+  minify: production,
+  sourcemap: production ? false : "linked",
+  logLevel: "warning",
+};
+
+/** @type {esbuild.BuildOptions} */
+const host = {
+  ...common,
+  entryPoints: { extension: "src/host/extension.ts" },
+  outdir: "dist",
+  platform: "node",
+  format: "cjs",
+  target: "node20",
+  external: ["vscode"],
+};
+/** @type {esbuild.BuildOptions} */
+const panel = {
+  ...common,
+  entryPoints: { panel: "src/webview/panel.ts" },
+  outdir: "dist",
+  platform: "browser",
+  format: "iife",
+  target: "chrome122",
+  loader: { ".ttf": "file" },
+  assetNames: "[name]",
+  legalComments: "none",
+};
+
+async function tests() {
+  await rm("dist/test", { recursive: true, force: true });
+  const files = (await readdir("test", { recursive: true })).filter((name) => name.endsWith(".test.ts"));
+  await esbuild.build({
+    ...common,
+    minify: false,
+    sourcemap: "inline",
+    entryPoints: files.map((name) => join("test", name)),
+    outbase: "test",
+    outdir: "dist/test",
+    platform: "node",
+    format: "esm",
+    outExtension: { ".js": ".mjs" },
+    target: "node20",
+    // Tests of the extension run without an editor: what they need of it is given in.
+    external: ["vscode", "playwright-core", "axe-core"],
+    banner: {
+      js: "import { createRequire as makeRequire } from 'node:module'; const require = makeRequire(import.meta.url);",
+    },
+  });
+}
+
+if (process.argv.includes("--tests")) {
+  await tests();
+} else if (process.argv.includes("--watch")) {
+  for (const options of [host, panel]) await (await esbuild.context(options)).watch();
+} else {
+  for (const options of [host, panel]) {
+    // What went into a bundle is listed beside it: the notices of licences are made from that.
+    const { metafile } = await esbuild.build({ ...options, metafile: true });
+    await writeFile(`dist/${Object.keys(options.entryPoints)[0]}.meta.json`, JSON.stringify(metafile));
+  }
+}

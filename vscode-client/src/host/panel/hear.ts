@@ -1,0 +1,124 @@
+// Does what the panel asks for. Each message is taken for what it may be, not for what it says it is.
+
+import * as vscode from "vscode";
+import { isPanelCommand } from "../../shared/commands.js";
+import type { Answer, Found, ToHost, ToPanel } from "../../shared/messages.js";
+import type { Range } from "../../shared/wire.js";
+import { editorRange, findFiles, findSymbols } from "./find-items.js";
+import { failure, type PanelRequests } from "./requests.js";
+import { selectionBlocks } from "./selection.js";
+
+export interface HearParts {
+  requests: PanelRequests;
+  post: (message: ToPanel) => void;
+  /** Sends the session as it stands. */
+  picture: () => void;
+  log: vscode.LogOutputChannel;
+}
+
+const SHOWN_SCHEMES = new Set(["file", "untitled", "vscode-remote", "tiller-before"]);
+const LINK_SCHEMES = new Set(["http", "https"]);
+
+/** Takes one message of the panel; what goes wrong is told in the answer or by a message of the editor. */
+export async function hear(message: ToHost, parts: HearParts): Promise<void> {
+  try {
+    await act(message, parts);
+  } catch (thrown) {
+    const { message: why } = failure(thrown);
+    parts.log.warn(`${message.type}: ${why}`);
+    void vscode.window.showWarningMessage(`Tiller: ${why}`);
+  }
+}
+
+async function act(message: ToHost, parts: HearParts): Promise<void> {
+  switch (message.type) {
+    case "ready":
+      return parts.picture();
+    case "request": {
+      const reply = await parts.requests.answer(message);
+      return parts.post({ type: "answer", id: message.id, ...reply });
+    }
+    case "findFiles":
+      return parts.post(await found(message.id, findFiles(message.query)));
+    case "findSymbols":
+      return parts.post(await found(message.id, findSymbols(message.query)));
+    case "selection":
+      return parts.post({ type: "answer", id: message.id, result: { blocks: selectionBlocks() } });
+    case "command":
+      if (isPanelCommand(message.command))
+        await vscode.commands.executeCommand(message.command, ...(message.args ?? []));
+      return;
+    case "trust":
+      await vscode.commands.executeCommand("tiller.manageTrust");
+      return;
+    default:
+      return show(message);
+  }
+}
+
+type Shown = Extract<ToHost, { type: "open" | "openLink" | "diff" | "copy" | "insert" | "save" }>;
+
+async function show(message: Shown): Promise<void> {
+  switch (message.type) {
+    case "open":
+      return open(message.uri, message.range);
+    case "openLink": {
+      const uri = vscode.Uri.parse(message.url, true);
+      if (LINK_SCHEMES.has(uri.scheme)) await vscode.env.openExternal(uri);
+      return;
+    }
+    case "diff":
+      await vscode.commands.executeCommand(
+        "tiller.showDiff",
+        vscode.Uri.parse(message.uri, true),
+        message.hunk,
+      );
+      return;
+    case "copy":
+      return vscode.env.clipboard.writeText(message.text);
+    case "insert":
+      return insert(message.text);
+    case "save":
+      return save(message.name, message.mime, message.data);
+  }
+}
+
+async function found(id: number, items: Promise<Found[]>): Promise<Answer> {
+  return items.then(
+    (all) => ({ type: "answer", id, result: { items: all } }),
+    (thrown: unknown) => ({ type: "answer", id, error: failure(thrown) }),
+  );
+}
+
+async function open(address: string, range: Range | undefined): Promise<void> {
+  const uri = vscode.Uri.parse(address, true);
+  if (!SHOWN_SCHEMES.has(uri.scheme)) return;
+  const selection = range === undefined ? {} : { selection: editorRange(range) };
+  await vscode.commands.executeCommand("vscode.open", uri, { preview: true, ...selection });
+}
+
+async function insert(text: string): Promise<void> {
+  const editor = vscode.window.activeTextEditor ?? vscode.window.visibleTextEditors[0];
+  if (editor === undefined) {
+    const document = await vscode.workspace.openTextDocument({ content: text });
+    await vscode.window.showTextDocument(document);
+    return;
+  }
+  await vscode.window.showTextDocument(editor.document, {
+    viewColumn: editor.viewColumn ?? vscode.ViewColumn.Active,
+  });
+  await editor.edit((edit) => {
+    for (const selection of editor.selections) edit.replace(selection, text);
+  });
+}
+
+async function save(name: string, mime: string, data: string): Promise<void> {
+  const folder = vscode.workspace.workspaceFolders?.[0]?.uri;
+  const plain = name.replaceAll(/[/\\:]/g, "-");
+  const target = await vscode.window.showSaveDialog({
+    ...(folder === undefined ? {} : { defaultUri: vscode.Uri.joinPath(folder, plain) }),
+  });
+  if (target === undefined) return;
+  const isText = mime.startsWith("text/") || mime.includes("json");
+  await vscode.workspace.fs.writeFile(target, Buffer.from(data, isText ? "utf8" : "base64"));
+}

@@ -1,0 +1,56 @@
+// What the panel asks of the server: only methods of the list, only as much as the server takes, always for the session shown.
+
+import type { PanelRequest, RequestFailure } from "../../shared/messages.js";
+import { isPanelMethod } from "../../shared/methods.js";
+import { type AgentPort, asAgentError } from "../agent/port.js";
+import type { SessionFeed } from "../agent/session-feed.js";
+
+/** The server closes a connection that sends a bigger frame: such words are refused before they go out. */
+const MOST_BYTES = 24 * 1024 * 1024;
+
+export type Reply = { result: unknown } | { error: RequestFailure };
+
+export class PanelRequests {
+  readonly #port: AgentPort;
+  readonly #feed: SessionFeed;
+
+  constructor(port: AgentPort, feed: SessionFeed) {
+    this.#port = port;
+    this.#feed = feed;
+  }
+
+  async answer(request: PanelRequest): Promise<Reply> {
+    const { method, params } = request;
+    if (!isPanelMethod(method)) return { error: { message: `The panel may not ask for ${String(method)}.` } };
+    const bytes = Buffer.byteLength(JSON.stringify(params ?? {}));
+    if (bytes > MOST_BYTES) return { error: tooBig(bytes) };
+    try {
+      if (method === "agent/session/open") {
+        const which = typeof params["session"] === "string" ? params["session"] : undefined;
+        return { result: await this.#feed.open(which) };
+      }
+      const session = this.#feed.session ?? (await this.#feed.open()).session;
+      return { result: await this.#port.request(method, { session, ...params } as never) };
+    } catch (thrown) {
+      return { error: failure(thrown) };
+    }
+  }
+}
+
+function tooBig(bytes: number): RequestFailure {
+  const megabytes = (bytes / 1024 / 1024).toFixed(0);
+  return {
+    message: `This is ${megabytes} MB, more than the server takes at once.`,
+    hint: "Save it as a file of the workspace, and name the file.",
+  };
+}
+
+export function failure(thrown: unknown): RequestFailure {
+  const error = asAgentError(thrown);
+  const { kind, hint } = error.data ?? {};
+  return {
+    message: error.message,
+    ...(kind === undefined ? {} : { kind }),
+    ...(hint === undefined ? {} : { hint }),
+  };
+}

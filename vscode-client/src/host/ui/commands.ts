@@ -1,0 +1,134 @@
+// The commands of the palette, the keys and the panel.
+
+import { randomUUID } from "node:crypto";
+import * as vscode from "vscode";
+import type { Block } from "../../shared/wire.js";
+import { applySuggestion } from "../editor/findings.js";
+import { testBlocks } from "../editor/test-failures.js";
+import { diagnosticsBlock, fileBlock, selectionBlocks } from "../panel/selection.js";
+import { forgetInstallation } from "../server/prepare.js";
+import type { Window } from "../window.js";
+import { attempt } from "./attempt.js";
+import { chooseModel, signIn, signOut } from "./sign-in.js";
+
+const PYTHON_PAGE = "https://www.python.org/downloads/";
+const WALKTHROUGH = "tiller.tiller#tiller.start";
+
+type Act = (...words: never[]) => unknown;
+
+export function registerCommands(window: Window): vscode.Disposable[] {
+  const acts: Record<string, Act> = {
+    ...serverActs(window),
+    ...sessionActs(window),
+    ...composerActs(window),
+    ...window.editor.acts,
+  };
+  return Object.entries(acts).map(([name, act]) =>
+    vscode.commands.registerCommand(name, (...words: never[]) =>
+      attempt(window.log, async () => act(...words)),
+    ),
+  );
+}
+
+function serverActs({ context, daemon, log, panel }: Window): Record<string, Act> {
+  const run = vscode.commands.executeCommand;
+  return {
+    "tiller.open": () => panel.compose({ focus: true }),
+    "tiller.showLog": () => log.show(),
+    "tiller.restartServer": () => daemon.restart(),
+    "tiller.reinstallServer": async () => {
+      await forgetInstallation(context);
+      await daemon.restart();
+    },
+    "tiller.openSettings": () => run("workbench.action.openSettings", "@ext:tiller.tiller"),
+    "tiller.openFolder": () => run("workbench.action.files.openFolder"),
+    "tiller.manageTrust": () => run("workbench.trust.manage"),
+    "tiller.installPython": () => vscode.env.openExternal(vscode.Uri.parse(PYTHON_PAGE)),
+    "tiller.openWalkthrough": () => run("workbench.action.openWalkthrough", WALKTHROUGH, false),
+  };
+}
+
+function sessionActs(window: Window): Record<string, Act> {
+  const { daemon, feed, findings, panel, watch } = window;
+  const session = () => (feed.session === undefined ? {} : { session: feed.session });
+  return {
+    "tiller.newSession": async () => {
+      await feed.open("new");
+      await panel.compose({ focus: true });
+    },
+    "tiller.stop": async () => {
+      const run = watch.now?.run;
+      await daemon.request("agent/run/cancel", { ...session(), ...(run === undefined ? {} : { run }) });
+    },
+    "tiller.compact": () => daemon.request("agent/compact", session()),
+    "tiller.cycleModel": () => daemon.request("agent/model/cycle", { ...session(), direction: 1 }),
+    "tiller.cycleThinking": () => daemon.request("agent/thinking/cycle", session()),
+    "tiller.chooseModel": () => chooseModel(window),
+    "tiller.signIn": (provider?: string) =>
+      signIn(window, typeof provider === "string" ? provider : undefined),
+    "tiller.signOut": (provider?: string) =>
+      signOut(window, typeof provider === "string" ? provider : undefined),
+    "tiller.showSessions": () => panel.show("sessions"),
+    "tiller.showTree": () => panel.show("tree"),
+    "tiller.showCheckpoints": () => panel.show("checkpoints"),
+    "tiller.showChanges": () => panel.show("changes"),
+    "tiller.review": () => findings.review(),
+    "tiller.stopReview": () => findings.stop(),
+    "tiller.applySuggestion": applySuggestion,
+  };
+}
+
+function composerActs(window: Window): Record<string, Act> {
+  const { panel } = window;
+  return {
+    "tiller.attachSelection": async () => {
+      const blocks = selectionBlocks();
+      const active = vscode.window.activeTextEditor;
+      if (blocks.length > 0) await panel.compose({ blocks, focus: true });
+      else if (active !== undefined)
+        await panel.compose({ blocks: [fileBlock(active.document.uri)], focus: true });
+    },
+    "tiller.attachFile": async (uri?: vscode.Uri, all?: vscode.Uri[]) => {
+      const uris = all ?? (uri instanceof vscode.Uri ? [uri] : await chosenFiles());
+      if (uris.length > 0) await panel.compose({ blocks: uris.map((one) => fileBlock(one)), focus: true });
+    },
+    "tiller.askSelection": async () => {
+      const blocks = selectionBlocks();
+      const active = vscode.window.activeTextEditor;
+      const here = blocks.length > 0 || active === undefined ? blocks : [fileBlock(active.document.uri)];
+      await panel.compose({ blocks: here, focus: true });
+    },
+    "tiller.fix": async (uri?: vscode.Uri, items?: vscode.Diagnostic[]) => {
+      const document = uri ?? vscode.window.activeTextEditor?.document.uri;
+      if (document === undefined) return;
+      const problems = items ?? vscode.languages.getDiagnostics(document);
+      if (problems.length === 0)
+        return void vscode.window.showInformationMessage("Tiller: there are no problems here.");
+      const text = problems.length === 1 ? "Fix this problem." : "Fix these problems.";
+      await say(window, text, [diagnosticsBlock(document, problems)]);
+    },
+    "tiller.fixTest": async (given?: unknown) => {
+      const blocks = testBlocks(given);
+      if (blocks.length > 0) await say(window, "This test fails. Find out why, and repair it.", blocks);
+    },
+  };
+}
+
+/** Says something for the user at once; during a run it waits for its end. Without a model the words go to the composer. */
+async function say({ daemon, feed, panel, watch }: Window, text: string, blocks: Block[]): Promise<void> {
+  if (!daemon.state.ready || watch.now?.model == null) return panel.compose({ text, blocks, focus: true });
+  const session = feed.session === undefined ? {} : { session: feed.session };
+  await panel.show("transcript");
+  await daemon.request("agent/prompt", {
+    ...session,
+    messageId: randomUUID(),
+    content: [{ type: "text", text }, ...blocks],
+    delivery: "followUp",
+  });
+}
+
+async function chosenFiles(): Promise<vscode.Uri[]> {
+  const folder = vscode.workspace.workspaceFolders?.[0]?.uri;
+  const place = folder === undefined ? {} : { defaultUri: folder };
+  return (await vscode.window.showOpenDialog({ canSelectMany: true, openLabel: "Attach", ...place })) ?? [];
+}

@@ -1,0 +1,156 @@
+// The parts of Tiller in one window, and how they are joined.
+
+import { randomUUID } from "node:crypto";
+import * as vscode from "vscode";
+import type { Hello } from "../shared/messages.js";
+import { asAgentError } from "./agent/port.js";
+import { SessionFeed } from "./agent/session-feed.js";
+import { Watch } from "./agent/watch.js";
+import { Findings } from "./editor/findings.js";
+import { type EditorSide, makeEditorSide } from "./editor/side.js";
+import { hear } from "./panel/hear.js";
+import { PanelView } from "./panel/panel-view.js";
+import { PanelRequests } from "./panel/requests.js";
+import { TranscriptLink } from "./panel/transcript-link.js";
+import { Daemon } from "./server/daemon.js";
+import { makeClient } from "./server/language-client.js";
+import { prepare } from "./server/prepare.js";
+import { announceQuestions } from "./ui/asks.js";
+import { Status } from "./ui/status.js";
+import { tellTrust } from "./ui/trust.js";
+
+const CLIENT_ID = "tiller.clientId";
+
+export interface Window {
+  context: vscode.ExtensionContext;
+  log: vscode.LogOutputChannel;
+  daemon: Daemon;
+  feed: SessionFeed;
+  watch: Watch;
+  panel: PanelView;
+  editor: EditorSide;
+  findings: Findings;
+}
+
+/** Builds the parts; nothing is started. */
+export function makeWindow(context: vscode.ExtensionContext): Window {
+  const log = vscode.window.createOutputChannel("Tiller", { log: true });
+  const daemon = new Daemon({
+    prepare: (doing) => prepare(context, log, doing),
+    client: (launch, folder, ended) =>
+      makeClient({
+        launch,
+        folder,
+        clientId: clientId(context.workspaceState),
+        version: String(context.extension.packageJSON.version),
+        restricted: !vscode.workspace.isTrusted,
+        log,
+        ended,
+      }),
+    log,
+  });
+  const feed = new SessionFeed(daemon);
+  const watch = new Watch(feed);
+  const link: { current?: TranscriptLink } = {};
+  const requests = new PanelRequests(daemon, feed);
+  const panel: PanelView = new PanelView({
+    extension: context.extensionUri,
+    hello: () => hello(daemon),
+    hear: (message) =>
+      void hear(message, {
+        requests,
+        post: (answer) => panel.post(answer),
+        picture: () => {
+          void link.current?.show();
+          findings.tell();
+        },
+        log,
+      }),
+  });
+  const findings = new Findings({
+    port: daemon,
+    feed,
+    post: (message) => panel.post(message),
+    show: () => panel.show("review"),
+  });
+  link.current = new TranscriptLink(
+    feed,
+    (message) => panel.post(message),
+    (why) => log.warn(`The session cannot be shown: ${why}`),
+  );
+  const editor = makeEditorSide(daemon, feed, log);
+  context.subscriptions.push(log, link.current, feed, ...editor.parts, {
+    dispose: () => void daemon.dispose(),
+  });
+  return { context, log, daemon, feed, watch, panel, editor, findings };
+}
+
+/** Joins the parts, and keeps the panel and the status bar up to date. */
+export function joinParts(window: Window): void {
+  const { context, daemon, watch, panel, log } = window;
+  const status = new Status();
+  const show = () => status.show(daemon.state, daemon.state.ready ? watch.now : undefined);
+  daemon.changed.listen(() => {
+    panel.sayHello();
+    show();
+  });
+  watch.changed.listen(({ now }) => {
+    show();
+    const count = now.pending.length;
+    panel.badge(count, count === 1 ? "Tiller waits for an answer" : `Tiller waits for ${count} answers`);
+  });
+  announceQuestions(watch, panel);
+  daemon.serving.listen(() => void begin(window));
+  context.subscriptions.push(
+    status,
+    vscode.window.onDidChangeWindowState(() => panel.sayHello()),
+    vscode.workspace.onDidChangeWorkspaceFolders(() => {
+      panel.sayHello();
+      if (daemon.state.ready) void tellTrust(daemon, context.workspaceState);
+      else void daemon.start();
+    }),
+    vscode.workspace.onDidChangeConfiguration((event) => {
+      if (event.affectsConfiguration("tiller.server")) void daemon.restart();
+    }),
+    // The window may do more now: the server is told at the start of a connection what it may do.
+    vscode.workspace.onDidGrantWorkspaceTrust(() => {
+      log.info("The workspace is trusted now.");
+      void daemon.restart();
+    }),
+  );
+}
+
+/** Opens what the window had open last, whenever a server begins to serve. */
+async function begin({ context, daemon, feed, log }: Window): Promise<void> {
+  try {
+    await feed.open(feed.session);
+  } catch {
+    // The session may be gone; the server offers another one.
+    await feed
+      .open()
+      .catch((thrown: unknown) => log.error(`No session can be opened: ${asAgentError(thrown).message}`));
+  }
+  await tellTrust(daemon, context.workspaceState);
+}
+
+function hello(daemon: Daemon): Hello {
+  return {
+    type: "hello",
+    state: daemon.state,
+    windowFocused: vscode.window.state.focused,
+    trusted: vscode.workspace.isTrusted,
+    folders: (vscode.workspace.workspaceFolders ?? []).map(({ name, uri }) => ({
+      name,
+      uri: uri.toString(),
+    })),
+  };
+}
+
+/** A reloaded window is known by this, and has its session again. */
+function clientId(memory: vscode.Memento): string {
+  const known = memory.get<string>(CLIENT_ID);
+  if (known !== undefined) return known;
+  const made = randomUUID();
+  void memory.update(CLIENT_ID, made);
+  return made;
+}

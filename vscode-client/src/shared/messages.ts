@@ -1,0 +1,158 @@
+// What the extension and its panel say to one another: two closed unions.
+
+import type { PanelCommand } from "./commands.js";
+import type { PanelMethod } from "./methods.js";
+import type { AgentEvent, Block, Item, JsonValue, Range, RunResult, Snapshot } from "./wire.js";
+
+/** Something that keeps the agent from working, in one sentence, and what can be done about it. */
+export interface Problem {
+  text: string;
+  action?: { title: string; command: PanelCommand };
+}
+
+/** How the extension stands. Without `ready` and without a problem it is still starting. */
+export interface HostState {
+  ready: boolean;
+  /** What goes on until it is ready, such as an installation. */
+  doing?: string;
+  problem?: Problem;
+}
+
+/** A folder of the workspace. */
+export interface Folder {
+  name: string;
+  uri: string;
+}
+
+/** A file or symbol that can be named in a prompt. */
+export interface Found {
+  uri: string;
+  /** Path below its workspace folder, or the name of a symbol. */
+  label: string;
+  /** Where it is, when the label does not say so. */
+  detail?: string;
+  /** The icon of VS Code, such as `symbol-class`. */
+  icon: string;
+  range?: Range;
+}
+
+/** Why a request was not granted. */
+export interface RequestFailure {
+  message: string;
+  /** One of the server's kinds of errors. */
+  kind?: string;
+  hint?: string;
+}
+
+/** The first message, and said again whenever something in it changes. */
+export interface Hello {
+  type: "hello";
+  state: HostState;
+  windowFocused: boolean;
+  trusted: boolean;
+  folders: Folder[];
+}
+
+/** A session as a whole; replaces everything that was shown. */
+export interface SnapshotMessage {
+  type: "snapshot";
+  session: string;
+  epoch: string;
+  seq: number;
+  snapshot: Snapshot;
+  /** The newest page of what came before the run of the snapshot, oldest first. */
+  items?: Item[];
+  /** Cursor of the page before `items`, for `before` of `agent/session/read`. */
+  prev?: string;
+}
+
+/** Events in order, without a hole since the snapshot or the message before. */
+export interface EventsMessage {
+  type: "events";
+  session: string;
+  events: AgentEvent[];
+}
+
+/** The answer to a `request`, `findFiles` or `findSymbols` of that id. */
+export interface Answer {
+  type: "answer";
+  id: number;
+  result?: unknown;
+  error?: RequestFailure;
+}
+
+/** Puts something into the composer. */
+export interface Compose {
+  type: "compose";
+  text?: string;
+  blocks?: Block[];
+  focus?: boolean;
+  /** Instead of what is there; otherwise it is added. */
+  replace?: boolean;
+}
+
+/** A part of the panel that a command can open. */
+export type Place =
+  | "transcript"
+  | "sessions"
+  | "tree"
+  | "checkpoints"
+  | "models"
+  | "auth"
+  | "changes"
+  | "review";
+
+/** Opens a part of the panel. */
+export interface Show {
+  type: "show";
+  what: Place;
+  /** A hunk, file or session to be looked at first. */
+  focus?: string;
+}
+
+/** A review that goes on, or how the last one ended; replaces the one before. */
+export interface ReviewMessage {
+  type: "review";
+  /** What is compared with; undefined: what is not committed is looked at. */
+  base?: string;
+  /** What it does at the moment; missing when it is over. */
+  doing?: string;
+  result?: RunResult;
+  /** Why it could not be done. */
+  problem?: string;
+}
+
+export type ToPanel = Hello | SnapshotMessage | EventsMessage | Answer | Compose | Show | ReviewMessage;
+
+/** The panel is there, also after it was built anew; answered by `hello` and a `snapshot`. */
+export interface Ready {
+  type: "ready";
+}
+
+/** Asks the server; the session that is shown is added. */
+export interface PanelRequest {
+  type: "request";
+  id: number;
+  method: PanelMethod;
+  params: { [key: string]: JsonValue };
+}
+
+/** What the panel wants of the extension. */
+export type ToHost =
+  | Ready
+  | PanelRequest
+  | { type: "open"; uri: string; range?: Range }
+  | { type: "openLink"; url: string }
+  | { type: "diff"; uri: string; hunk?: string }
+  | { type: "copy"; text: string }
+  /** Puts text where the cursor of the editor is. */
+  | { type: "insert"; text: string }
+  | { type: "command"; command: PanelCommand; args?: JsonValue[] }
+  /** Both are answered with `{ items: Found[] }`. */
+  | { type: "findFiles"; id: number; query: string }
+  | { type: "findSymbols"; id: number; query: string }
+  /** What the user has selected in the editor; answered with `{ blocks: Block[] }`. */
+  | { type: "selection"; id: number }
+  | { type: "trust" }
+  /** Lets the user keep something as a file; `data` is text, or base64 for other types than text. */
+  | { type: "save"; name: string; mime: string; data: string };

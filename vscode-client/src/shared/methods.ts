@@ -1,0 +1,50 @@
+// The methods of the server that the panel may ask for. What is not here the panel cannot reach.
+
+export const PANEL_METHODS = [
+  "agent/session/open",
+  "agent/session/list",
+  "agent/session/read",
+  "agent/session/configure",
+  "agent/session/fork",
+  "agent/session/delete",
+  "agent/session/export",
+  "agent/session/tree",
+  "agent/session/navigate",
+  "agent/session/label",
+  "agent/session/rename",
+  "agent/session/stats",
+  "agent/prompt",
+  "agent/steer",
+  "agent/followUp",
+  "agent/queue/update",
+  "agent/run/cancel",
+  "agent/run/retry",
+  "agent/compact",
+  "agent/bash",
+  "agent/checkpoint/list",
+  "agent/checkpoint/preview",
+  "agent/checkpoint/restore",
+  "agent/changes/list",
+  "agent/changes/resolve",
+  "agent/permission/respond",
+  "agent/permission/rules",
+  "agent/question/respond",
+  "agent/model/list",
+  "agent/model/cycle",
+  "agent/thinking/cycle",
+  "agent/command/list",
+  "agent/command/complete",
+  "agent/resources/reload",
+  "agent/extension/list",
+  "agent/extension/press",
+  "agent/extension/render",
+  "agent/status",
+] as const;
+
+export type PanelMethod = (typeof PANEL_METHODS)[number];
+
+const known: ReadonlySet<string> = new Set(PANEL_METHODS);
+
+export function isPanelMethod(name: unknown): name is PanelMethod {
+  return typeof name === "string" && known.has(name);
+}

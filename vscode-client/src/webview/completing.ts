@@ -1,0 +1,115 @@
+// Offers files, symbols and commands for the word before the cursor.
+
+import type { Found } from "../shared/messages.js";
+import type { Block } from "../shared/wire.js";
+import type { Panel } from "./panel-context.js";
+import { attachSelection, OWN_COMMANDS } from "./sending.js";
+import type { Offer, Offers } from "./state.js";
+import { loadCommands } from "./verbs.js";
+
+const SHOWN_MAX = 50;
+
+/** What is being completed: the sign, where it stands, and what was typed after it. */
+export interface Asked {
+  sign: "@" | "/" | "#";
+  start: number;
+  typed: string;
+}
+
+/** Finds what is to be completed before the cursor. Pure. */
+export function askedAt(text: string, cursor: number): Asked | undefined {
+  const before = text.slice(0, cursor);
+  const slash = /^\/([\w:.-]*)$/.exec(before);
+  if (slash) return { sign: "/", start: 0, typed: slash[1] ?? "" };
+  const named = /(?:^|\s)([@#])([^\s@#]*)$/.exec(before);
+  if (!named) return undefined;
+  const typed = named[2] ?? "";
+  return { sign: named[1] as "@" | "#", start: cursor - typed.length - 1, typed };
+}
+
+/** Looks at the word before the cursor and offers what fits; takes the offers away when nothing is asked. */
+export function complete(panel: Panel, text: string, cursor: number): void {
+  const asked = askedAt(text, cursor);
+  if (!asked) {
+    if (panel.state.composer.offers) offer(panel, undefined);
+    return;
+  }
+  if (asked.sign === "/") {
+    if (!panel.state.lists.commands) loadCommands(panel);
+    offer(panel, { sign: "/", start: 0, items: commandsFor(panel, asked.typed), chosen: 0 });
+    return;
+  }
+  find(panel, asked).catch(() => offer(panel, undefined));
+}
+
+async function find(panel: Panel, asked: Asked): Promise<void> {
+  const kind = asked.sign === "#" ? "findSymbols" : "findFiles";
+  const found = await panel.host.find(kind, asked.typed);
+  const now = panel.state.composer.text;
+  // Meanwhile more was typed: a newer question is on its way.
+  if (now.slice(asked.start, asked.start + 1 + asked.typed.length) !== asked.sign + asked.typed) return;
+  const own = asked.sign === "@" && "selection".startsWith(asked.typed) ? [SELECTION] : [];
+  const items = [...own, ...found.slice(0, SHOWN_MAX).map(offerOf)];
+  offer(panel, { sign: asked.sign, start: asked.start, items, chosen: 0 });
+}
+
+const SELECTION: Offer = {
+  label: "selection",
+  detail: "what is selected in the editor",
+  icon: "list-selection",
+  insert: "",
+};
+
+function offerOf(found: Found): Offer {
+  return { label: found.label, detail: found.detail, icon: found.icon, insert: `${found.label} `, found };
+}
+
+function commandsFor(panel: Panel, typed: string): Offer[] {
+  const own = Object.entries(OWN_COMMANDS).map(([name, { says }]) => ({
+    name,
+    description: says,
+    source: "builtin",
+  }));
+  const brought = panel.state.lists.commands ?? [];
+  const names = new Set(brought.map((one) => one.name));
+  return [...brought, ...own.filter((one) => !names.has(one.name))]
+    .filter((one) => one.name.toLowerCase().includes(typed.toLowerCase()))
+    .slice(0, SHOWN_MAX)
+    .map((one) => ({
+      label: `/${one.name}`,
+      detail: one.description,
+      icon: ICONS[one.source] ?? "terminal",
+      insert: `/${one.name} `,
+    }));
+}
+
+const ICONS: Readonly<Record<string, string>> = {
+  extension: "extensions",
+  prompt: "note",
+  skill: "lightbulb",
+  builtin: "gear",
+};
+
+function offer(panel: Panel, offers: Offers | undefined): void {
+  panel.dispatch({ type: "composer", action: { type: "offered", offers } });
+}
+
+/** Puts the chosen offer into the composer. Gives the new place of the cursor. */
+export function accept(panel: Panel, item: Offer, cursor: number): number {
+  const { composer } = panel.state;
+  const start = composer.offers?.start ?? cursor;
+  const text = composer.text.slice(0, start) + item.insert + composer.text.slice(cursor);
+  panel.dispatch({ type: "composer", action: { type: "typed", text } });
+  offer(panel, undefined);
+  if (item === SELECTION) attachSelection(panel);
+  if (item.found)
+    panel.dispatch({
+      type: "composer",
+      action: { type: "attached", block: blockOf(item.found), label: item.label },
+    });
+  return start + item.insert.length;
+}
+
+function blockOf(found: Found): Block {
+  return { type: "resource", uri: found.uri, ...(found.range && { range: found.range }) };
+}

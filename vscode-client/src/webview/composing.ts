@@ -1,0 +1,144 @@
+// What can happen to the composer: words, attachments, completion, history. Pure.
+
+import type { Compose } from "../shared/messages.js";
+import type { Block } from "../shared/wire.js";
+import type { Attachment, Composer, Offers } from "./state.js";
+import { baseName, linesText, plural, sizeText } from "./words.js";
+
+const HISTORY_KEPT = 100;
+
+export type ComposerAction =
+  | { type: "typed"; text: string }
+  | { type: "attached"; block: Block; label?: string; detail?: string; icon?: string }
+  | { type: "detached"; id: number }
+  | { type: "offered"; offers: Offers | undefined }
+  | { type: "chose"; step: 1 | -1 }
+  | { type: "recalled"; step: 1 | -1 }
+  | { type: "editing"; queueId: string; text: string }
+  | { type: "cleared"; sent: string }
+  | { type: "remembered"; history: readonly string[] };
+
+export function compose(composer: Composer, action: ComposerAction): Composer {
+  switch (action.type) {
+    case "typed":
+      return { ...composer, text: action.text, recalled: -1, kept: "" };
+    case "attached":
+      return attach(composer, { ...described(action.block), ...definedOf(action) }, action.block);
+    case "detached":
+      return { ...composer, attachments: composer.attachments.filter((one) => one.id !== action.id) };
+    case "offered":
+      return { ...composer, offers: action.offers };
+    case "chose":
+      return chosen(composer, action.step);
+    case "recalled":
+      return recalled(composer, action.step);
+    case "editing":
+      return { ...composer, editing: action.queueId, text: action.text, focusAsked: composer.focusAsked + 1 };
+    case "cleared":
+      return cleared(composer, action.sent);
+    case "remembered":
+      return { ...composer, history: action.history };
+  }
+}
+
+/** Takes what the editor puts into the composer. */
+export function filled(composer: Composer, message: Compose): Composer {
+  let next = composer;
+  if (message.text !== undefined) {
+    const joined =
+      composer.text && !message.replace ? `${composer.text.trimEnd()}\n${message.text}` : message.text;
+    next = { ...next, text: joined };
+  }
+  if (message.replace && message.blocks) next = { ...next, attachments: [] };
+  for (const block of message.blocks ?? []) next = attach(next, described(block), block);
+  return message.focus === false ? next : { ...next, focusAsked: next.focusAsked + 1 };
+}
+
+type Shown = { label: string; detail?: string | undefined; icon: string };
+
+function definedOf(action: { label?: string; detail?: string; icon?: string }): Partial<Shown> {
+  return {
+    ...(action.label !== undefined && { label: action.label }),
+    ...(action.detail !== undefined && { detail: action.detail }),
+    ...(action.icon !== undefined && { icon: action.icon }),
+  };
+}
+
+function attach(composer: Composer, shown: Shown, block: Block): Composer {
+  const same = composer.attachments.some((one) => sameBlock(one.block, block));
+  if (same) return composer;
+  const id = 1 + Math.max(0, ...composer.attachments.map((one) => one.id));
+  const attachment: Attachment = { id, block, ...shown };
+  return { ...composer, attachments: [...composer.attachments, attachment] };
+}
+
+function sameBlock(one: Block, other: Block): boolean {
+  if (one.type !== other.type) return false;
+  return one.type !== "image" && JSON.stringify(one) === JSON.stringify(other);
+}
+
+/** Says what a block is in a few words. */
+export function described(block: Block): Shown {
+  switch (block.type) {
+    case "resource": {
+      const found = block as Extract<Block, { type: "resource" }>;
+      const detail = found.range ? linesText(found.range) : undefined;
+      return { label: baseName(found.uri), detail, icon: "file" };
+    }
+    case "selection": {
+      const found = block as Extract<Block, { type: "selection" }>;
+      return { label: baseName(found.uri), detail: linesText(found.range), icon: "list-selection" };
+    }
+    case "diagnostics": {
+      const found = block as Extract<Block, { type: "diagnostics" }>;
+      return { label: baseName(found.uri), detail: plural(found.items.length, "problem"), icon: "warning" };
+    }
+    case "image": {
+      const found = block as Extract<Block, { type: "image" }>;
+      const bytes = ((found.data?.length ?? 0) * 3) / 4;
+      return { label: "Picture", detail: bytes ? sizeText(bytes) : undefined, icon: "file-media" };
+    }
+    case "diff":
+      return { label: "Diff", icon: "diff" };
+    case "skill":
+      return { label: (block as Extract<Block, { type: "skill" }>).name, icon: "lightbulb" };
+    case "text": {
+      const text = (block as Extract<Block, { type: "text" }>).text;
+      return { label: "Text", detail: plural(text.split("\n").length, "line"), icon: "note" };
+    }
+    default:
+      return { label: block.type, icon: "symbol-misc" };
+  }
+}
+
+function chosen(composer: Composer, step: 1 | -1): Composer {
+  const { offers } = composer;
+  if (!offers || offers.items.length === 0) return composer;
+  const count = offers.items.length;
+  return { ...composer, offers: { ...offers, chosen: (offers.chosen + step + count) % count } };
+}
+
+function recalled(composer: Composer, step: 1 | -1): Composer {
+  const place = composer.recalled + step;
+  if (place < -1 || place >= composer.history.length) return composer;
+  const kept = composer.recalled === -1 ? composer.text : composer.kept;
+  const text = place === -1 ? kept : (composer.history[place] ?? "");
+  return { ...composer, text, recalled: place, kept };
+}
+
+function cleared(composer: Composer, sent: string): Composer {
+  const words = sent.trim();
+  const history = words
+    ? [words, ...composer.history.filter((one) => one !== words)].slice(0, HISTORY_KEPT)
+    : composer.history;
+  return {
+    ...composer,
+    text: "",
+    attachments: [],
+    offers: undefined,
+    editing: undefined,
+    recalled: -1,
+    kept: "",
+    history,
+  };
+}

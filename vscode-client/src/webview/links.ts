@@ -1,0 +1,40 @@
+// Links in the words of a model: files open in the editor, addresses are asked for by the extension, nothing else.
+
+import type { Panel } from "./panel-context.js";
+
+/** Takes every click on a link of the transcript. */
+export function followLinks(panel: Panel): void {
+  document.addEventListener("click", (event) => {
+    const link = event.target instanceof Element ? event.target.closest("a") : undefined;
+    if (!link) return;
+    event.preventDefault();
+    const address = link.getAttribute("href") ?? "";
+    if (/^(https?|mailto):/i.test(address)) panel.host.post({ type: "openLink", url: address });
+    else openFile(panel, address);
+  });
+}
+
+function openFile(panel: Panel, address: string): void {
+  const found = placeOf(address);
+  const root = panel.state.session?.roots.find((one) => one.primary) ?? panel.state.session?.roots[0];
+  if (!found) return;
+  const below =
+    root && `${root.uri.replace(/\/$/, "")}/${found.path.split("/").map(encodeURIComponent).join("/")}`;
+  const uri = found.path.startsWith("/") ? `file://${found.path}` : below;
+  if (!uri) return;
+  const line = { line: found.line0, character: 0 };
+  panel.host.post({ type: "open", uri, range: { start: line, end: line } });
+}
+
+/** Reads `src/a.py`, `src/a.py:12`, `src/a.py#L12` or a file URI. Pure. */
+export function placeOf(address: string): { path: string; line0: number } | undefined {
+  const found = /^(?:file:\/\/)?([^#?]*?)(?::(\d+)(?::\d+)?|#L(\d+).*)?$/.exec(address);
+  const path = found?.[1];
+  if (!path || /^[a-z][a-z0-9+.-]*:/i.test(path)) return undefined;
+  const line = Number(found[2] ?? found[3] ?? 1);
+  try {
+    return { path: decodeURIComponent(path.replace(/^\.\//, "")), line0: Math.max(0, line - 1) };
+  } catch {
+    return undefined;
+  }
+}

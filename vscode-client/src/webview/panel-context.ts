@@ -1,0 +1,11 @@
+// What views are given to act with: the state of this moment, a way to change it, and the extension.
+
+import type { Host } from "./host.js";
+import type { Action } from "./reduce.js";
+import type { PanelState } from "./state.js";
+
+export interface Panel {
+  readonly state: PanelState;
+  readonly host: Host;
+  dispatch(action: Action): void;
+}

@@ -1,0 +1,176 @@
+// Starts the panel: takes messages into the state, shows the state, and acts on what follows from an event.
+
+import { render } from "lit";
+import "./style/panel.css";
+import type { Place, ToPanel } from "../shared/messages.js";
+import type { AgentEvent, JsonValue } from "../shared/wire.js";
+import { Frames } from "./frames.js";
+import { Host } from "./host.js";
+import { followLinks } from "./links.js";
+import type { Panel } from "./panel-context.js";
+import { type Action, reduce } from "./reduce.js";
+import { type PanelState, START } from "./state.js";
+import {
+  loadCheckpoints,
+  loadModels,
+  loadSessions,
+  loadTree,
+  refreshChanges,
+  renderCustom,
+  reread,
+} from "./verbs.js";
+import { app } from "./view/app.js";
+import { fitComposer, focusComposer } from "./view/composer-keys.js";
+import { Timeline } from "./view/timeline.js";
+
+const TICK_MS = 1000;
+const DRAFT_KEPT = 20_000;
+
+class LivePanel implements Panel {
+  state: PanelState = START;
+  readonly host = new Host();
+  readonly #root: HTMLElement;
+  readonly #frames = new Frames(() => this.#show());
+  readonly #timeline = new Timeline(() => this.#frames.ask());
+  #draft = "";
+  #focusAsked = 0;
+  #shownPlace: Place = "transcript";
+  #shownMenu: string | undefined;
+  readonly #rendered = new Set<string>();
+
+  constructor(root: HTMLElement) {
+    this.#root = root;
+  }
+
+  start(): void {
+    const { draft } = this.host.kept();
+    if (draft) this.dispatch({ type: "composer", action: { type: "typed", text: draft } });
+    this.host.listen((message) => this.#take(message));
+    followLinks(this);
+    setInterval(() => this.#tick(), TICK_MS);
+    document.addEventListener("click", (event) => this.#leaveMenu(event));
+    this.#frames.ask();
+    this.host.post({ type: "ready" });
+  }
+
+  dispatch(action: Action): void {
+    const before = this.state;
+    this.state = reduce(before, action);
+    if (this.state === before) return;
+    if (action.type === "went" || action.type === "show") this.#arrive();
+    this.#frames.ask();
+  }
+
+  #take(message: Exclude<ToPanel, { type: "answer" }>): void {
+    const before = this.state.session?.session;
+    this.dispatch(message);
+    if (message.type === "events") this.#after(message.events);
+    if (message.type === "events" || message.type === "snapshot") this.#renderCustom();
+    if (message.type !== "snapshot") return;
+    refreshChanges(this);
+    if (before !== message.session || !this.state.lists.models) loadModels(this);
+  }
+
+  /** Asks again for what these events made old. */
+  #after(events: readonly AgentEvent[]): void {
+    const types = new Set(events.map((event) => event.type));
+    if (CHANGING.some((type) => types.has(type))) refreshChanges(this);
+    for (const event of events) if (event.type === "ui.editorText") this.#suggest(event.view);
+    if (types.has("leaf.moved") && !this.state.session?.run) reread(this);
+    if (types.has("checkpoint.created") && this.state.place === "checkpoints") loadCheckpoints(this);
+  }
+
+  /** What extensions said may have a view of its own; each is asked for once. */
+  #renderCustom(): void {
+    for (const row of this.state.session?.rows ?? []) {
+      if (row.kind !== "said" || row.role !== "custom" || !row.entry || this.#rendered.has(row.entry))
+        continue;
+      this.#rendered.add(row.entry);
+      renderCustom(this, row.key, row.entry);
+    }
+  }
+
+  /** Words that an extension puts into the composer; what the user wrote there stays. */
+  #suggest(view: { [key: string]: JsonValue }): void {
+    const text = view["text"];
+    if (typeof text !== "string") return;
+    const replace = view["mode"] === "replace" && !this.state.composer.text.trim();
+    this.dispatch({ type: "compose", text, replace, focus: false });
+  }
+
+  /** A place that was gone to gets its list. */
+  #arrive(): void {
+    const load = LOADS[this.state.place];
+    load?.(this);
+  }
+
+  #tick(): void {
+    const { session, place } = this.state;
+    const counting =
+      session?.rows.at(-1)?.kind === "retry" || (session?.pending.length ?? 0) > 0 || place !== "transcript";
+    if (counting) this.dispatch({ type: "ticked", nowMs: Date.now() });
+  }
+
+  #leaveMenu(event: MouseEvent): void {
+    const menu = this.state.menu;
+    if (!menu || menu.includes(":")) return;
+    if (event.target instanceof Element && event.target.closest(".picker")) return;
+    this.dispatch({ type: "menu", name: undefined });
+  }
+
+  #show(): void {
+    render(app(this, this.#timeline), this.#root);
+    this.#timeline.shown();
+    const { text, focusAsked } = this.state.composer;
+    if (text !== this.#draft) {
+      this.#draft = text;
+      fitComposer();
+      this.host.keep({ draft: text.slice(0, DRAFT_KEPT) });
+    }
+    if (focusAsked !== this.#focusAsked) {
+      this.#focusAsked = focusAsked;
+      focusComposer();
+    }
+    this.#moveFocus();
+    document.querySelector(".offer.chosen")?.scrollIntoView({ block: "nearest" });
+  }
+
+  /** The focus goes along to what was opened, so that no pointer is needed. */
+  #moveFocus(): void {
+    const { place, menu } = this.state;
+    if (place !== this.#shownPlace) {
+      this.#shownPlace = place;
+      if (place === "transcript") focusComposer();
+      else
+        document
+          .querySelector<HTMLElement>(".place input, .place .place-list button, .place button")
+          ?.focus();
+    }
+    if (menu !== this.#shownMenu) {
+      this.#shownMenu = menu;
+      document.querySelector<HTMLElement>(MENU_BEGINS)?.focus();
+    }
+  }
+}
+
+const MENU_BEGINS = ".menu [aria-checked=true], .menu .menu-item, .confirm input, .confirm button";
+const CHANGING = [
+  "changes.updated",
+  "edit.undone",
+  "edit.applied",
+  "edit.rejected",
+  "edit.saved",
+  "run.ended",
+] as const;
+
+const LOADS: Readonly<Record<string, (panel: Panel) => void>> = {
+  sessions: (panel) => loadSessions(panel, panel.state.lists.sessionQuery),
+  tree: loadTree,
+  checkpoints: loadCheckpoints,
+  models: loadModels,
+  auth: loadModels,
+  changes: refreshChanges,
+};
+
+const root = document.getElementById("app");
+if (root) new LivePanel(root).start();

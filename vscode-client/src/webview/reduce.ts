@@ -1,0 +1,126 @@
+// The one reducer of the panel: what it knows after something happened. Pure, no DOM.
+
+import type { Place, ToPanel } from "../shared/messages.js";
+import type { ChangeSet, Item, JsonValue, QueueItem } from "../shared/wire.js";
+import { type ComposerAction, compose, filled } from "./composing.js";
+import { follow, sessionOf } from "./reduce-session.js";
+import { rowsOfItems, type SaidRow } from "./rows.js";
+import type { Lists, PanelState, SessionView, Toast } from "./state.js";
+
+/** What the panel itself does. */
+export type LocalAction =
+  | { type: "composer"; action: ComposerAction }
+  | { type: "went"; place: Place; focus?: string | undefined }
+  | { type: "folded"; key: string; open: boolean }
+  | { type: "menu"; name: string | undefined }
+  | { type: "busy"; name: string; on: boolean }
+  | { type: "toast"; level: Toast["level"]; text: string }
+  | { type: "untoast"; id: number }
+  | { type: "listed"; lists: Partial<Lists> }
+  | { type: "changeSet"; session: string; changeSet: ChangeSet }
+  | { type: "rendered"; key: string; view: { [key: string]: JsonValue } }
+  | { type: "queue"; queue: readonly QueueItem[] }
+  | { type: "older"; session: string; items: readonly Item[]; older: string | undefined }
+  | { type: "reread"; session: string; items: readonly Item[]; older: string | undefined }
+  | { type: "ticked"; nowMs: number };
+
+export type Action = Exclude<ToPanel, { type: "answer" }> | LocalAction;
+
+const TOASTS_SHOWN = 4;
+
+export function reduce(state: PanelState, action: Action): PanelState {
+  switch (action.type) {
+    case "hello":
+      return {
+        ...state,
+        greeted: true,
+        host: action.state,
+        trusted: action.trusted,
+        folders: action.folders,
+      };
+    case "snapshot":
+      return replaced(state, sessionOf(action, state.session));
+    case "events":
+      if (state.session?.session !== action.session) return state;
+      return { ...state, session: follow(state.session, action.events) };
+    case "compose":
+      return { ...state, place: "transcript", composer: filled(state.composer, action) };
+    case "review":
+      return { ...state, review: action };
+    case "show":
+      return { ...state, place: action.what, focus: action.focus, menu: undefined };
+    case "older":
+    case "reread":
+      return paged(state, action);
+    default:
+      return local(state, action);
+  }
+}
+
+type Simple = Exclude<LocalAction, { type: "older" | "reread" }>;
+
+function local(state: PanelState, action: Simple): PanelState {
+  switch (action.type) {
+    case "composer":
+      return { ...state, composer: compose(state.composer, action.action) };
+    case "went":
+      return { ...state, place: action.place, focus: action.focus, menu: undefined };
+    case "folded":
+      return { ...state, folds: { ...state.folds, [action.key]: action.open } };
+    case "menu":
+      return { ...state, menu: action.name };
+    case "busy":
+      return { ...state, busy: marked(state.busy, action) };
+    case "toast":
+      return { ...state, toasts: toasted(state.toasts, action) };
+    case "untoast":
+      return { ...state, toasts: state.toasts.filter((one) => one.id !== action.id) };
+    case "listed":
+      return { ...state, lists: { ...state.lists, ...action.lists } };
+    case "changeSet":
+      if (state.session?.session !== action.session) return state;
+      return { ...state, session: { ...state.session, changeSet: action.changeSet } };
+    case "rendered":
+      return state.session ? { ...state, session: rendered(state.session, action) } : state;
+    case "queue":
+      return state.session ? { ...state, session: { ...state.session, queue: action.queue } } : state;
+    case "ticked":
+      return { ...state, nowMs: action.nowMs };
+  }
+}
+
+/** Another session takes nothing along of the one before but the words in the composer. */
+function replaced(state: PanelState, session: PanelState["session"]): PanelState {
+  if (state.session?.session === session?.session) return { ...state, session };
+  const { models, commands, sessions, sessionsNext, sessionQuery, modelQuery } = state.lists;
+  const kept = { models, commands, sessions, sessionsNext, sessionQuery, modelQuery };
+  const lists: Lists = { ...kept, nodes: undefined, leaf: null, checkpoints: undefined, preview: undefined };
+  const composer = { ...state.composer, editing: undefined };
+  return { ...state, session, folds: {}, lists, composer, place: "transcript", menu: undefined };
+}
+
+function paged(state: PanelState, action: Extract<LocalAction, { type: "older" | "reread" }>): PanelState {
+  const { session } = state;
+  if (session?.session !== action.session) return state;
+  const read = rowsOfItems(action.items, {});
+  if (action.type === "reread") return { ...state, session: { ...session, rows: read, older: action.older } };
+  const known = new Set(session.rows.map((row) => row.key));
+  const rows = [...read.filter((row) => !known.has(row.key)), ...session.rows];
+  return { ...state, session: { ...session, rows, older: action.older } };
+}
+
+function rendered(session: SessionView, { key, view }: { key: string; view: SaidRow["view"] }): SessionView {
+  const rows = session.rows.map((row) => (row.key === key && row.kind === "said" ? { ...row, view } : row));
+  return { ...session, rows };
+}
+
+function marked(busy: PanelState["busy"], { name, on }: { name: string; on: boolean }): PanelState["busy"] {
+  const { [name]: _, ...rest } = busy;
+  return on ? { ...rest, [name]: true } : rest;
+}
+
+function toasted(toasts: readonly Toast[], { level, text }: Omit<Toast, "id">): readonly Toast[] {
+  const id = 1 + Math.max(0, ...toasts.map((one) => one.id));
+  const others = toasts.filter((one) => one.text !== text);
+  return [...others, { id, level, text }].slice(-TOASTS_SHOWN);
+}

@@ -1,0 +1,172 @@
+// Sends what stands in the composer, and takes in what is pasted, dropped and completed.
+
+import type { Block } from "../shared/wire.js";
+import type { Panel } from "./panel-context.js";
+import { isBusy } from "./state.js";
+import { attempt, changeQueue, compact, exportSession, go, openSession, rename } from "./verbs.js";
+import { plural, sizeText } from "./words.js";
+
+/** Pasted text above this becomes an attachment, so that the composer stays a place for words. */
+const PASTE_INLINE_MAX = 4000;
+/** What the server takes in one prompt, with room for the rest of it. */
+const PASTE_MAX_BYTES = 6 * 1024 * 1024;
+const IMAGE_MAX_BYTES = 5 * 1024 * 1024;
+const IMAGES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
+
+/** What the panel itself answers to a slash. */
+export const OWN_COMMANDS: Readonly<Record<string, { says: string; run(panel: Panel, rest: string): void }>> =
+  {
+    compact: { says: "Sum up the older part of the conversation", run: compact },
+    new: { says: "Begin a new session", run: (panel) => openSession(panel, "new") },
+    sessions: { says: "Look at earlier sessions", run: (panel) => go(panel, "sessions") },
+    tree: { says: "Look at the branches of this session", run: (panel) => go(panel, "tree") },
+    checkpoints: {
+      says: "Go back to an earlier state of the files",
+      run: (panel) => go(panel, "checkpoints"),
+    },
+    changes: { says: "Look at all that was changed", run: (panel) => go(panel, "changes") },
+    model: { says: "Choose another model", run: (panel) => go(panel, "models") },
+    rename: { says: "Give the session a title", run: rename },
+    export: { says: "Keep the session as Markdown", run: (panel) => exportSession(panel, "markdown") },
+  };
+
+/** How words travel: as the server decides, before the next call of the model, or when the run is over. */
+export type Delivery = "auto" | "steer" | "followUp";
+
+export function send(panel: Panel, delivery: Delivery = "auto"): void {
+  const { text, attachments, editing } = panel.state.composer;
+  if (!text.trim() && attachments.length === 0) return;
+  if (editing) {
+    changeQueue(panel, [{ op: "replace", queueId: editing, content: [{ type: "text", text }] }]);
+    panel.dispatch({ type: "composer", action: { type: "cleared", sent: "" } });
+    return;
+  }
+  if (attachments.length === 0 && runOwn(panel, text)) return;
+  const content: Block[] = attachments.map((one) => one.block);
+  if (text.trim()) content.push({ type: "text", text });
+  const messageId = newId();
+  panel.dispatch({ type: "composer", action: { type: "cleared", sent: text } });
+  attempt(panel, `prompt:${messageId}`, async () => {
+    try {
+      await submit(panel, { content, messageId, delivery });
+    } catch (error) {
+      // What was not taken goes back to where it was written.
+      const words = panel.state.composer.text ? {} : { text };
+      panel.dispatch({ type: "compose", ...words, blocks: attachments.map((one) => one.block) });
+      throw error;
+    }
+  });
+}
+
+/** Names a prompt, so that one that is sent twice is still one. */
+function newId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+async function submit(
+  panel: Panel,
+  said: { content: Block[]; messageId: string; delivery: Delivery },
+): Promise<void> {
+  const command = bashOf(said.content);
+  if (command) {
+    await panel.host.request("agent/bash", command);
+    return;
+  }
+  await panel.host.request("agent/prompt", said);
+}
+
+/** `!command` runs it for the user; `!!command` keeps it from the model. */
+function bashOf(content: readonly Block[]): { command: string; excludeFromContext: boolean } | undefined {
+  const [only] = content;
+  if (content.length !== 1 || only?.type !== "text") return undefined;
+  const found = /^\s*(!!?)\s*(\S[\s\S]*)$/.exec((only as { text: string }).text);
+  if (!found) return undefined;
+  return { command: found[2] ?? "", excludeFromContext: found[1] === "!!" };
+}
+
+function runOwn(panel: Panel, text: string): boolean {
+  const found = /^\/(\w+)(?:\s+([\s\S]*))?$/.exec(text.trim());
+  const own = found?.[1] && Object.hasOwn(OWN_COMMANDS, found[1]) ? OWN_COMMANDS[found[1]] : undefined;
+  if (!own || panel.state.lists.commands?.some((one) => one.name === found?.[1])) return false;
+  panel.dispatch({ type: "composer", action: { type: "cleared", sent: "" } });
+  own.run(panel, found?.[2] ?? "");
+  return true;
+}
+
+/** Takes pasted or dropped things. Gives true when nothing is left for the text field. */
+export function take(panel: Panel, data: DataTransfer): boolean {
+  const files = [...data.files];
+  for (const file of files) takeFile(panel, file);
+  if (files.length > 0) return true;
+  const uris = data.getData("application/vnd.code.uri-list") || data.getData("text/uri-list");
+  const found = uris.split(/\r?\n/).filter((line) => /^(file|vscode-remote):/.test(line));
+  for (const uri of found) attach(panel, { type: "resource", uri });
+  if (found.length > 0) return true;
+  return takeText(panel, data.getData("text/plain"));
+}
+
+function takeText(panel: Panel, text: string): boolean {
+  if (text.length <= PASTE_INLINE_MAX) return false;
+  if (text.length > PASTE_MAX_BYTES) {
+    refuse(
+      panel,
+      `The pasted text has ${sizeText(text.length)}; at most ${sizeText(PASTE_MAX_BYTES)} can be sent. Save it as a file and name that with @.`,
+    );
+    return true;
+  }
+  const detail = `${plural(text.split("\n").length, "line")}, ${sizeText(text.length)}`;
+  const action = { type: "attached", block: { type: "text", text }, label: "Pasted text", detail } as const;
+  panel.dispatch({ type: "composer", action });
+  return true;
+}
+
+function takeFile(panel: Panel, file: File): void {
+  if (!IMAGES.has(file.type)) {
+    refuse(panel, `${file.name} is no picture (PNG, JPEG, GIF or WebP). Name files of the workspace with @.`);
+    return;
+  }
+  if (file.size > IMAGE_MAX_BYTES) {
+    refuse(
+      panel,
+      `${file.name} has ${sizeText(file.size)}; at most ${sizeText(IMAGE_MAX_BYTES)} can be sent. Make it smaller.`,
+    );
+    return;
+  }
+  attempt(panel, `file:${file.name}:${file.lastModified}`, async () => {
+    const address = await addressOf(file);
+    attach(panel, { type: "image", mime: file.type, data: address.slice(address.indexOf(",") + 1) });
+  });
+}
+
+function addressOf(file: File): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(String(reader.result));
+    reader.onerror = () => reject(new Error(`${file.name} could not be read.`));
+    reader.readAsDataURL(file);
+  });
+}
+
+export function attach(panel: Panel, block: Block): void {
+  panel.dispatch({ type: "composer", action: { type: "attached", block } });
+}
+
+export function attachSelection(panel: Panel): void {
+  attempt(panel, "selection", async () => {
+    const blocks = await panel.host.selection();
+    if (blocks.length === 0) refuse(panel, "Nothing is selected in the editor.");
+    for (const block of blocks) attach(panel, block);
+  });
+}
+
+function refuse(panel: Panel, text: string): void {
+  panel.dispatch({ type: "toast", level: "warning", text });
+}
+
+/** Says what Enter does now. */
+export function sendTitle(panel: Panel): string {
+  const { session, composer } = panel.state;
+  if (composer.editing) return "Change the queued words (Enter)";
+  return session && isBusy(session) ? "Steer (Enter) · Queue for afterwards (Alt+Enter)" : "Send (Enter)";
+}

@@ -1,0 +1,206 @@
+// What the panel knows. Everything that is shown follows from one value of this shape.
+
+import type { Folder, Found, HostState, Place, ReviewMessage } from "../shared/messages.js";
+import type {
+  Activity,
+  Attendant,
+  Block,
+  ChangeCounts,
+  ChangeSet,
+  Checkpoint,
+  CheckpointScope,
+  Command,
+  JsonValue,
+  ModelEntry,
+  PermissionRequest,
+  PlanStep,
+  PreviewedFile,
+  Question,
+  QueueItem,
+  Root,
+  Sandbox,
+  SessionConfig,
+  SessionInfo,
+  SessionState,
+  TreeNode,
+  Usage,
+} from "../shared/wire.js";
+import type { Row } from "./rows.js";
+
+/** A status, a widget or a title that an extension keeps on show. */
+export interface ExtensionView {
+  type: "ui.status" | "ui.widget" | "ui.title";
+  extension: string;
+  view: { [key: string]: JsonValue };
+}
+
+/** A session as it stands after the event `seq`. */
+export interface SessionView {
+  session: string;
+  epoch: string;
+  seq: number;
+  state: SessionState;
+  title: string | undefined;
+  run: { id: string; startedAt: string } | undefined;
+  rows: readonly Row[];
+  /** Cursor of what is older than the first row; undefined when nothing is. */
+  older: string | undefined;
+  queue: readonly QueueItem[];
+  paused: boolean;
+  pending: readonly (PermissionRequest | Question)[];
+  config: SessionConfig;
+  usage: Usage;
+  roots: readonly Root[];
+  changes: ChangeCounts;
+  /** The hunks behind `changes`; undefined until they were asked for. */
+  changeSet: ChangeSet | undefined;
+  checkpoints: number;
+  clients: readonly Attendant[];
+  sandbox: Sandbox | undefined;
+  plan: readonly PlanStep[];
+  activity: Activity;
+  /** What extensions keep on show, by name. */
+  views: Readonly<Record<string, ExtensionView>>;
+  /** The newest thing that screen readers should say. */
+  said: string;
+}
+
+/** Something that goes along with the words of the composer. */
+export interface Attachment {
+  id: number;
+  block: Block;
+  label: string;
+  detail?: string | undefined;
+  icon: string;
+}
+
+/** What is offered below the cursor of the composer. */
+export interface Offer {
+  label: string;
+  detail?: string | undefined;
+  icon: string;
+  /** Put in the place of what was typed. */
+  insert: string;
+  found?: Found | undefined;
+}
+
+export interface Offers {
+  sign: "@" | "/" | "#";
+  /** Where the word that is completed begins in the text. */
+  start: number;
+  items: readonly Offer[];
+  chosen: number;
+}
+
+export interface Composer {
+  text: string;
+  attachments: readonly Attachment[];
+  offers: Offers | undefined;
+  /** The queued words that are edited instead of new ones. */
+  editing: string | undefined;
+  history: readonly string[];
+  /** Place in the history, counted from the newest; -1 means not in it. */
+  recalled: number;
+  kept: string;
+  /** Each raise asks for the focus. */
+  focusAsked: number;
+}
+
+export interface Preview {
+  checkpoint: string;
+  scope: CheckpointScope;
+  files: readonly PreviewedFile[];
+}
+
+/** What was asked of the server to fill a part of the panel. */
+export interface Lists {
+  sessions: readonly SessionInfo[] | undefined;
+  sessionsNext: string | undefined;
+  sessionQuery: string;
+  nodes: readonly TreeNode[] | undefined;
+  leaf: string | null;
+  checkpoints: readonly Checkpoint[] | undefined;
+  preview: Preview | undefined;
+  models: readonly ModelEntry[] | undefined;
+  modelQuery: string;
+  commands: readonly Command[] | undefined;
+}
+
+export interface Toast {
+  id: number;
+  level: "info" | "warning" | "error";
+  text: string;
+}
+
+export interface PanelState {
+  host: HostState;
+  greeted: boolean;
+  trusted: boolean;
+  folders: readonly Folder[];
+  session: SessionView | undefined;
+  place: Place;
+  /** What is to be looked at first in `place`. */
+  focus: string | undefined;
+  composer: Composer;
+  lists: Lists;
+  /** The review that goes on, or the last one; undefined: there was none. */
+  review: ReviewMessage | undefined;
+  /** What the user folded or unfolded, against what is usual. */
+  folds: Readonly<Record<string, boolean>>;
+  /** Menus, by name; at most one is open. */
+  menu: string | undefined;
+  /** What was asked and is not answered yet. */
+  busy: Readonly<Record<string, true>>;
+  toasts: readonly Toast[];
+  /** Milliseconds since the epoch, moved on once a second while something counts time. */
+  nowMs: number;
+}
+
+export const EMPTY_COMPOSER: Composer = {
+  text: "",
+  attachments: [],
+  offers: undefined,
+  editing: undefined,
+  history: [],
+  recalled: -1,
+  kept: "",
+  focusAsked: 0,
+};
+
+export const START: PanelState = {
+  host: { ready: false },
+  greeted: false,
+  trusted: true,
+  folders: [],
+  session: undefined,
+  place: "transcript",
+  focus: undefined,
+  composer: EMPTY_COMPOSER,
+  lists: {
+    sessions: undefined,
+    sessionsNext: undefined,
+    sessionQuery: "",
+    nodes: undefined,
+    leaf: null,
+    checkpoints: undefined,
+    preview: undefined,
+    models: undefined,
+    modelQuery: "",
+    commands: undefined,
+  },
+  review: undefined,
+  folds: {},
+  menu: undefined,
+  busy: {},
+  toasts: [],
+  nowMs: 0,
+};
+
+/** Says whether something goes on that can be stopped. */
+export function isBusy(session: SessionView): boolean {
+  return session.state !== "idle" && session.state !== "error";
+}
+
+export function isPermission(asked: PermissionRequest | Question): asked is PermissionRequest {
+  return "subject" in asked;
+}

@@ -1,0 +1,280 @@
+// What a click or a key does: asks the server, and takes the answer into the state.
+
+import type { Place } from "../shared/messages.js";
+import type {
+  CheckpointScope,
+  ConfigChange,
+  JsonValue,
+  PermissionRequest,
+  Question,
+  QueueOp,
+  Resolution,
+} from "../shared/wire.js";
+import { Refused } from "./host.js";
+import type { Panel } from "./panel-context.js";
+
+/** Runs what was asked for, marks it as going on meanwhile, and shows why it failed. */
+export function attempt(panel: Panel, name: string, act: () => Promise<void>): void {
+  if (panel.state.busy[name]) return;
+  panel.dispatch({ type: "busy", name, on: true });
+  act()
+    .catch((error: unknown) => panel.dispatch({ type: "toast", level: "error", text: sentenceOf(error) }))
+    .finally(() => panel.dispatch({ type: "busy", name, on: false }));
+}
+
+function sentenceOf(error: unknown): string {
+  if (error instanceof Refused) return error.hint ? `${error.message} ${error.hint}` : error.message;
+  return error instanceof Error ? error.message : String(error);
+}
+
+export function go(panel: Panel, place: Place): void {
+  panel.dispatch({ type: "went", place: panel.state.place === place ? "transcript" : place });
+}
+
+export function configure(panel: Panel, set: ConfigChange): void {
+  panel.dispatch({ type: "menu", name: undefined });
+  attempt(panel, "configure", async () => {
+    await panel.host.request("agent/session/configure", { set });
+  });
+}
+
+export function stop(panel: Panel): void {
+  attempt(panel, "stop", async () => {
+    await panel.host.request("agent/run/cancel", { scope: "session", queue: "keep" });
+  });
+}
+
+export function retry(panel: Panel, run: string): void {
+  attempt(panel, "retry", async () => {
+    await panel.host.request("agent/run/retry", { run });
+  });
+}
+
+export function compact(panel: Panel, instructions = ""): void {
+  attempt(panel, "compact", async () => {
+    const result = await panel.host.request("agent/compact", instructions ? { instructions } : {});
+    if (result.compaction === null && result.why) {
+      panel.dispatch({ type: "toast", level: "info", text: result.why });
+    }
+  });
+}
+
+export function changeQueue(panel: Panel, ops: QueueOp[]): void {
+  attempt(panel, "queue", async () => {
+    const { queue } = await panel.host.request("agent/queue/update", { ops });
+    panel.dispatch({ type: "queue", queue });
+  });
+}
+
+export function answerPermission(panel: Panel, asked: PermissionRequest, option: string, note: string): void {
+  attempt(panel, asked.request, async () => {
+    const answer = { request: asked.request, option, ...(note && { note }) };
+    const { status, by } = await panel.host.request("agent/permission/respond", answer);
+    if (status !== "recorded") {
+      const who = by ? ` by ${by}` : "";
+      const text =
+        status === "expired" ? "The question had run out of time." : `It was answered already${who}.`;
+      panel.dispatch({ type: "toast", level: "info", text });
+    }
+  });
+}
+
+export function answerQuestion(
+  panel: Panel,
+  asked: Question,
+  answers: Record<string, JsonValue> | undefined,
+): void {
+  attempt(panel, asked.request, async () => {
+    const answer = answers ? { answers } : { cancelled: true };
+    await panel.host.request("agent/question/respond", { request: asked.request, ...answer });
+  });
+}
+
+/** Asks for the hunks again. Called after everything that may have changed them. */
+export function refreshChanges(panel: Panel): void {
+  const session = panel.state.session;
+  if (!session || (session.changes.files === 0 && !session.changeSet)) return;
+  attempt(panel, "changes", async () => {
+    const changeSet = await panel.host.request("agent/changes/list", {});
+    panel.dispatch({ type: "changeSet", session: session.session, changeSet });
+  });
+}
+
+export function resolve(panel: Panel, items: Resolution[]): void {
+  const name = `resolve:${items.map((one) => one.hunk ?? one.file ?? one.changeSet).join(",")}`;
+  attempt(panel, name, async () => {
+    const { results } = await panel.host.request("agent/changes/resolve", { items });
+    const conflicts = results.filter((one) => one.status === "conflict").length;
+    if (conflicts > 0) {
+      const text = "These lines were changed since, or somebody else decided. Look at them in the editor.";
+      panel.dispatch({ type: "toast", level: "warning", text });
+    }
+    refreshChanges(panel);
+  });
+}
+
+export function loadOlder(panel: Panel): void {
+  const session = panel.state.session;
+  if (session?.older === undefined) return;
+  const { older } = session;
+  attempt(panel, "older", async () => {
+    const page = await panel.host.request("agent/session/read", { before: older, limit: 200 });
+    panel.dispatch({ type: "older", session: session.session, items: page.items, older: page.prev });
+  });
+}
+
+/** Reads the branch anew, after the conversation moved to another place of the tree. */
+export function reread(panel: Panel): void {
+  const session = panel.state.session;
+  if (!session || session.run) return;
+  attempt(panel, "reread", async () => {
+    const page = await panel.host.request("agent/session/read", { limit: 200 });
+    panel.dispatch({ type: "reread", session: session.session, items: page.items, older: page.prev });
+  });
+}
+
+export function loadSessions(panel: Panel, query: string, cursor?: string): void {
+  panel.dispatch({ type: "listed", lists: { sessionQuery: query } });
+  attempt(panel, `sessions:${query}:${cursor ?? ""}`, async () => {
+    const asked = { limit: 50, ...(query && { query }), ...(cursor && { cursor }) };
+    const page = await panel.host.request("agent/session/list", asked);
+    if (panel.state.lists.sessionQuery !== query) return;
+    const before = cursor ? (panel.state.lists.sessions ?? []) : [];
+    panel.dispatch({
+      type: "listed",
+      lists: { sessions: [...before, ...page.sessions], sessionsNext: page.next },
+    });
+  });
+}
+
+/** Opens a stored session, or a new one with `"new"`; the extension then follows it. */
+export function openSession(panel: Panel, session: string): void {
+  attempt(panel, "open", async () => {
+    await panel.host.request("agent/session/open", { session });
+    panel.dispatch({ type: "went", place: "transcript" });
+  });
+}
+
+export function deleteSession(panel: Panel, session: string): void {
+  attempt(panel, `delete:${session}`, async () => {
+    await panel.host.request("agent/session/delete", { session });
+    loadSessions(panel, panel.state.lists.sessionQuery);
+  });
+}
+
+export function rename(panel: Panel, title: string): void {
+  attempt(panel, "rename", async () => {
+    await panel.host.request("agent/session/rename", { title });
+  });
+}
+
+export function exportSession(panel: Panel, format: "markdown" | "html" | "jsonl"): void {
+  panel.dispatch({ type: "menu", name: undefined });
+  attempt(panel, "export", async () => {
+    const { content } = await panel.host.request("agent/session/export", { format });
+    const [ending, mime] = EXPORTS[format];
+    panel.host.post({ type: "save", name: `session.${ending}`, mime, data: content });
+  });
+}
+
+const EXPORTS = {
+  markdown: ["md", "text/markdown"],
+  html: ["html", "text/html"],
+  jsonl: ["jsonl", "text/plain"],
+} as const;
+
+export function loadTree(panel: Panel): void {
+  attempt(panel, "tree", async () => {
+    const { nodes, leaf } = await panel.host.request("agent/session/tree", {});
+    panel.dispatch({ type: "listed", lists: { nodes, leaf } });
+  });
+}
+
+export function navigate(panel: Panel, target: string, { summarize }: { summarize: boolean }): void {
+  attempt(panel, "navigate", async () => {
+    const moved = await panel.host.request("agent/session/navigate", { target, summarize });
+    if (moved.cancelled) return;
+    panel.dispatch({
+      type: "compose",
+      text: moved.editorText ?? "",
+      replace: moved.editorText !== undefined,
+    });
+    reread(panel);
+    loadTree(panel);
+  });
+}
+
+export function fork(panel: Panel, atEntry: string | undefined): void {
+  attempt(panel, "fork", async () => {
+    const made = await panel.host.request("agent/session/fork", atEntry ? { atEntry } : {});
+    await panel.host.request("agent/session/open", { session: made.session });
+    panel.dispatch({ type: "compose", text: made.editorText ?? "", replace: made.editorText !== undefined });
+  });
+}
+
+export function label(panel: Panel, entry: string, text: string): void {
+  attempt(panel, `label:${entry}`, async () => {
+    await panel.host.request("agent/session/label", { entry, label: text.trim() || null });
+    loadTree(panel);
+  });
+}
+
+export function loadCheckpoints(panel: Panel): void {
+  attempt(panel, "checkpoints", async () => {
+    const { checkpoints } = await panel.host.request("agent/checkpoint/list", {});
+    panel.dispatch({ type: "listed", lists: { checkpoints } });
+  });
+}
+
+export function preview(panel: Panel, checkpoint: string, scope: CheckpointScope): void {
+  attempt(panel, "preview", async () => {
+    const { files } = await panel.host.request("agent/checkpoint/preview", { checkpoint, scope });
+    panel.dispatch({ type: "listed", lists: { preview: { checkpoint, scope, files } } });
+  });
+}
+
+type OnConflict = "skip" | "merge" | "overwrite";
+
+export function restore(
+  panel: Panel,
+  checkpoint: string,
+  scope: CheckpointScope,
+  onConflict: OnConflict,
+): void {
+  attempt(panel, "restore", async () => {
+    const done = await panel.host.request("agent/checkpoint/restore", { checkpoint, scope, onConflict });
+    const skipped = done.skipped.map((one) => `${one.uri.split("/").at(-1)}: ${one.why}`).join("; ");
+    const text = skipped
+      ? `Restored, but left alone: ${skipped}`
+      : "Restored. The newest checkpoint takes it back.";
+    panel.dispatch({ type: "toast", level: skipped ? "warning" : "info", text });
+    panel.dispatch({ type: "listed", lists: { preview: undefined } });
+    if (done.editorText !== undefined)
+      panel.dispatch({ type: "compose", text: done.editorText, replace: true });
+    if (scope !== "files") reread(panel);
+    refreshChanges(panel);
+    loadCheckpoints(panel);
+  });
+}
+
+/** Asks the extension that said something how it is to be shown; without an answer it stays words. */
+export function renderCustom(panel: Panel, key: string, entry: string): void {
+  attempt(panel, `render:${entry}`, async () => {
+    const { view } = await panel.host.request("agent/extension/render", { entry });
+    if (view) panel.dispatch({ type: "rendered", key, view });
+  });
+}
+
+export function loadModels(panel: Panel): void {
+  attempt(panel, "models", async () => {
+    const { models } = await panel.host.request("agent/model/list", { scope: "all" });
+    panel.dispatch({ type: "listed", lists: { models } });
+  });
+}
+
+export function loadCommands(panel: Panel): void {
+  attempt(panel, "commands", async () => {
+    const { commands } = await panel.host.request("agent/command/list", {});
+    panel.dispatch({ type: "listed", lists: { commands } });
+  });
+}

@@ -1,0 +1,135 @@
+// Where the user writes: the text, what goes along, completion, and the choices for the next words.
+
+import { html, nothing } from "lit";
+import { live } from "lit/directives/live.js";
+import { repeat } from "lit/directives/repeat.js";
+import type { Panel } from "../panel-context.js";
+import { oneLine } from "../safe-text.js";
+import { attachSelection, send, sendTitle } from "../sending.js";
+import type { Attachment, Offers } from "../state.js";
+import { isBusy } from "../state.js";
+import { stop } from "../verbs.js";
+import { allowDrop, dropped, FIELD, insert, leaveEditing, pasted, pressed, typed } from "./composer-keys.js";
+import { meter } from "./meter.js";
+import { icon, iconButton, type View } from "./parts.js";
+import { modelPicker, modePicker, thinkingPicker } from "./pickers.js";
+
+export function composer(panel: Panel): View {
+  const { composer: state } = panel.state;
+  const { offers: shown } = state;
+  return html`<div class="composer" @dragover=${allowDrop} @drop=${(event: DragEvent) => dropped(panel, event)}>
+    ${shown && shown.items.length > 0 ? offers(panel, shown) : nothing}
+    ${state.editing ? editing(panel) : nothing}
+    ${state.attachments.length > 0 ? attachments(panel, state.attachments) : nothing}
+    <textarea
+      id=${FIELD}
+      rows="1"
+      .value=${live(state.text)}
+      placeholder=${placeholder(panel)}
+      aria-label="What to say to Tiller"
+      role="combobox"
+      aria-expanded=${String(shown !== undefined && shown.items.length > 0)}
+      aria-controls="offers"
+      aria-autocomplete="list"
+      aria-activedescendant=${shown ? `offer-${shown.chosen}` : nothing}
+      @input=${(event: Event) => typed(panel, event)}
+      @keydown=${(event: KeyboardEvent) => pressed(panel, event)}
+      @paste=${(event: ClipboardEvent) => pasted(panel, event)}
+      @blur=${() => panel.dispatch({ type: "composer", action: { type: "offered", offers: undefined } })}
+    ></textarea>
+    ${tools(panel)}
+  </div>`;
+}
+
+function tools(panel: Panel): View {
+  const { session } = panel.state;
+  const addFile = () => panel.host.post({ type: "command", command: "tiller.attachFile" });
+  const addSelection = () => attachSelection(panel);
+  return html`<div class="tools">
+    ${iconButton({ icon: "add", title: "Add a file", act: addFile })}
+    ${iconButton({ icon: "list-selection", title: "Add what is selected in the editor", act: addSelection })}
+    ${session ? html`${modePicker(panel, session)} ${modelPicker(panel, session)} ${thinkingPicker(panel, session)}` : nothing}
+    <span class="grow"></span>
+    ${session ? meter(panel, session) : nothing} ${goButtons(panel)}
+  </div>`;
+}
+
+function goButtons(panel: Panel): View {
+  const { composer: state, session, host, busy } = panel.state;
+  const going = session !== undefined && isBusy(session);
+  const empty = !state.text.trim() && state.attachments.length === 0;
+  const stopButton = {
+    icon: "debug-stop",
+    title: "Stop (Escape)",
+    act: () => stop(panel),
+    more: "stop",
+    disabled: busy["stop"] === true,
+  };
+  const sendButton = {
+    icon: state.editing ? "check" : "send",
+    title: sendTitle(panel),
+    act: () => send(panel),
+    disabled: !host.ready || session === undefined,
+    more: "send",
+  };
+  return html`${going ? iconButton(stopButton) : nothing} ${going && empty ? nothing : iconButton(sendButton)}`;
+}
+
+function editing(panel: Panel): View {
+  return html`<div class="editing dim">
+    ${icon("edit")} Changing queued words
+    <button type="button" class="link" @click=${() => leaveEditing(panel)}>Cancel</button>
+  </div>`;
+}
+
+function attachments(panel: Panel, all: readonly Attachment[]): View {
+  return html`<div class="chips">
+    ${repeat(
+      all,
+      (one) => one.id,
+      (one) => attached(panel, one),
+    )}
+  </div>`;
+}
+
+function placeholder(panel: Panel): string {
+  const { host, session } = panel.state;
+  if (!host.ready) return "Tiller is not ready yet";
+  if (session && isBusy(session)) return "Steer; queue with Alt+Enter";
+  return "Ask Tiller to do something";
+}
+
+function attached(panel: Panel, one: Attachment): View {
+  const remove = () => panel.dispatch({ type: "composer", action: { type: "detached", id: one.id } });
+  const block = one.block;
+  const shown =
+    block.type === "image" && "data" in block && typeof block.data === "string"
+      ? html`<img class="thumb" alt="" src="data:${(block as { mime: string }).mime};base64,${block.data}" />`
+      : icon(one.icon);
+  return html`<span class="chip"
+    >${shown}<span class="chip-label">${oneLine(one.label)}</span>
+    ${one.detail ? html`<span class="chip-detail">${one.detail}</span>` : nothing}
+    ${iconButton({ icon: "close", title: `Remove ${oneLine(one.label)}`, act: remove })}</span
+  >`;
+}
+
+function offers(panel: Panel, { items, chosen }: Offers): View {
+  return html`<div class="offers" id="offers" role="listbox" aria-label="Completions">
+    ${items.map(
+      (item, index) =>
+        html`<div
+          id="offer-${index}"
+          class="offer ${index === chosen ? "chosen" : ""}"
+          role="option"
+          aria-selected=${String(index === chosen)}
+          @mousedown=${(event: Event) => {
+            event.preventDefault();
+            insert(panel, item);
+          }}
+        >
+          ${icon(item.icon)}<span class="offer-label">${oneLine(item.label)}</span>
+          <span class="offer-detail">${oneLine(item.detail ?? "")}</span>
+        </div>`,
+    )}
+  </div>`;
+}

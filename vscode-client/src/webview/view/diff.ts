@@ -1,0 +1,147 @@
+// Changed lines: hunks with accept and reject, and patches that are only looked at.
+
+import { html, nothing } from "lit";
+import { repeat } from "lit/directives/repeat.js";
+import type { Hunk } from "../../shared/wire.js";
+import type { Panel } from "../panel-context.js";
+import { oneLine, plainText } from "../safe-text.js";
+import { resolve } from "../verbs.js";
+import { plural, shortPath } from "../words.js";
+import { moreButton } from "./folding.js";
+import { counts, icon, iconButton, type View } from "./parts.js";
+import { type FileHunks, isOpen } from "./row-context.js";
+
+const LINES_SHOWN = 60;
+
+/** Shows a file with its hunks, each of which can be kept or taken back. */
+export function fileDiff(panel: Panel, { file, hunks }: FileHunks, { counted = true } = {}): View {
+  const waiting = hunks.filter((hunk) => hunk.state === "pending");
+  const added = sum(hunks, (hunk) => linesOf(hunk.newText).length);
+  const gone = sum(hunks, (hunk) => linesOf(hunk.oldText).length);
+  const path = shortPath(file.uri, panel.state.session?.roots);
+  const all = (action: "accept" | "reject") =>
+    resolve(
+      panel,
+      waiting.map((hunk) => ({ hunk: hunk.id, action })),
+    );
+  return html`<div class="file-diff">
+    <div class="file-head">
+      <button type="button" class="path" title="Open ${path}" @click=${() => panel.host.post({ type: "open", uri: file.uri })}>
+        ${icon(OPS[file.op] ?? "diff-modified", `op-${file.op}`)}<span class="path-text">${oneLine(path)}</span>
+      </button>
+      ${counted ? counts(added, gone) : nothing} ${file.state === "unsaved" ? html`<span class="badge">unsaved</span>` : nothing}
+      <span class="file-acts">
+        ${iconButton({ icon: "diff", title: `Open ${path} as a diff`, act: () => panel.host.post({ type: "diff", uri: file.uri }) })}
+        ${
+          waiting.length > 1
+            ? html`${iconButton({ icon: "check-all", title: `Keep all changes of ${path}`, act: () => all("accept") })}
+              ${iconButton({ icon: "discard", title: `Reject all changes of ${path}`, act: () => all("reject") })}`
+            : nothing
+        }
+      </span>
+    </div>
+    ${file.binary ? html`<div class="dim pad">A binary file.</div>` : nothing}
+    ${repeat(
+      hunks,
+      (hunk) => hunk.id,
+      (hunk) => hunkView(panel, file.uri, hunk),
+    )}
+  </div>`;
+}
+
+const OPS: Readonly<Record<string, string>> = {
+  add: "diff-added",
+  modify: "diff-modified",
+  delete: "diff-removed",
+  move: "diff-renamed",
+};
+const STATES: Readonly<Record<string, string>> = {
+  accepted: "kept",
+  rejected: "rejected",
+  userEdited: "edited by you",
+  orphaned: "gone",
+};
+
+function hunkView(panel: Panel, uri: string, hunk: Hunk): View {
+  const line = hunk.after.start.line + 1;
+  const decide = (action: "accept" | "reject") => resolve(panel, [{ hunk: hunk.id, action }]);
+  const busy = panel.state.busy[`resolve:${hunk.id}`] === true;
+  const waits = hunk.state === "pending";
+  return html`<div class="hunk ${hunk.state}" role="group" aria-label="Change at line ${line}">
+    <div class="hunk-head">
+      <button
+        type="button"
+        class="hunk-line"
+        title="Show in the editor"
+        @click=${() => panel.host.post({ type: "open", uri, range: hunk.after })}
+      >
+        Line ${line}
+      </button>
+      ${waits ? nothing : html`<span class="badge">${STATES[hunk.state] ?? hunk.state}</span>`}
+      ${
+        waits
+          ? html`<span class="hunk-acts">
+            <button type="button" class="keep" ?disabled=${busy} title="Keep this change" @click=${() => decide("accept")}>
+              ${icon("check")} Keep
+            </button>
+            <button type="button" class="reject" ?disabled=${busy} title="Reject this change; the agent is told" @click=${() => decide("reject")}>
+              ${icon("discard")} Reject
+            </button>
+          </span>`
+          : nothing
+      }
+    </div>
+    ${lines(panel, hunk.id, marked(hunk.oldText, "-").concat(marked(hunk.newText, "+")))}
+  </div>`;
+}
+
+interface Line {
+  sign: string;
+  text: string;
+}
+
+function marked(text: string, sign: string): Line[] {
+  return linesOf(text).map((line) => ({ sign, text: line }));
+}
+
+function linesOf(text: string): string[] {
+  return text === "" ? [] : plainText(text).replace(/\n$/, "").split("\n");
+}
+
+/** Shows a unified diff, or whatever text a server made of it. */
+export function patch(panel: Panel, key: string, text: string): View {
+  const all = linesOf(text).filter((line) => !/^(---|\+\+\+|diff |index )/.test(line));
+  return lines(panel, key, all.map(patchLine));
+}
+
+function patchLine(line: string): Line {
+  const place = /^@@ -\d+(?:,\d+)? \+(\d+)/.exec(line);
+  if (place) return { sign: "@", text: `Line ${place[1]}` };
+  return { sign: line[0] ?? " ", text: line.slice(1) };
+}
+
+const CLASSES: Readonly<Record<string, string>> = { "+": "added", "-": "removed", "@": "where" };
+
+function lines(panel: Panel, key: string, all: readonly Line[]): View {
+  const folded = `lines:${key}`;
+  const long = all.length > LINES_SHOWN * 1.5;
+  const open = isOpen(panel, folded, { usually: false });
+  const shown = long && !open ? all.slice(0, LINES_SHOWN) : all;
+  return html`<div class="diff" tabindex="0" role="region" aria-label="Changed lines">
+      ${shown.map(({ sign, text }) => line(sign, text))}
+    </div>
+    ${long ? moreButton(panel, folded, { open, all: plural(all.length, "line") }) : nothing}`;
+}
+
+const SIGNS: Readonly<Record<string, string>> = { "+": "+", "-": "−" };
+
+function line(sign: string, text: string): View {
+  const kind = CLASSES[sign] ?? "same";
+  const said = kind === "added" ? "added: " : kind === "removed" ? "removed: " : "";
+  return html`<div class="line ${kind}"><span class="sign" aria-hidden="true">${SIGNS[sign] ?? " "}</span
+    ><span class="unseen">${said}</span><span class="text">${text.slice(0, 2000) || " "}</span></div>`;
+}
+
+function sum(hunks: readonly Hunk[], count: (hunk: Hunk) => number): number {
+  return hunks.reduce((total, hunk) => total + count(hunk), 0);
+}

@@ -1,0 +1,118 @@
+// What stands between the transcript and the composer: plan, changes, queue, and what waits for the user's word.
+
+import { html, nothing } from "lit";
+import { repeat } from "lit/directives/repeat.js";
+import type { QueueItem } from "../../shared/wire.js";
+import type { Panel } from "../panel-context.js";
+import { partsOf } from "../rows.js";
+import { oneLine } from "../safe-text.js";
+import { isBusy, isPermission, type SessionView } from "../state.js";
+import { changeQueue, go, resolve } from "../verbs.js";
+import { plural } from "../words.js";
+import { extensionViews } from "./extensions.js";
+import { counts, icon, iconButton, type View } from "./parts.js";
+import { permission } from "./permission.js";
+import { question } from "./question.js";
+import { fold, isOpen } from "./row-context.js";
+
+export function dock(panel: Panel, session: SessionView): View {
+  return html`${plan(panel, session)} ${changes(panel, session)} ${queue(panel, session)} ${extensionViews(session)} ${pending(panel, session)}`;
+}
+
+/**
+ * Questions have a place of their own, outside the transcript: nothing that a model says can appear here, and
+ * nothing here is made of Markdown.
+ */
+function pending(panel: Panel, session: SessionView): View {
+  if (session.pending.length === 0) return nothing;
+  const [first, ...rest] = session.pending;
+  if (!first) return nothing;
+  return html`<section class="pending" aria-label="Tiller asks you">
+    ${isPermission(first) ? permission(panel, first) : question(panel, first)}
+    ${rest.length > 0 ? html`<div class="dim pad">${plural(rest.length, "more question")} after this one</div>` : nothing}
+  </section>`;
+}
+
+const STEPS: Readonly<Record<string, string>> = {
+  done: "pass-filled",
+  active: "arrow-circle-right",
+  pending: "circle-large-outline",
+};
+
+function plan(panel: Panel, session: SessionView): View {
+  if (session.plan.length === 0) return nothing;
+  const done = session.plan.filter((step) => step.status === "done").length;
+  const active = session.plan.find((step) => step.status === "active");
+  const open = isOpen(panel, "plan", { usually: false });
+  return html`<section class="strip plan" aria-label="Plan">
+    <button type="button" class="strip-head" aria-expanded=${String(open)} @click=${() => fold(panel, "plan", !open)}>
+      ${icon("chevron-right", `turn ${open ? "open" : ""}`)} ${icon("checklist")}
+      <span class="grow">${oneLine(active?.text ?? "Plan")}</span> <span class="dim">${done}/${session.plan.length}</span>
+    </button>
+    ${
+      open
+        ? html`<ol class="steps">
+          ${session.plan.map((step) => html`<li class=${step.status}>${icon(STEPS[step.status] ?? "circle")} ${oneLine(step.text)}</li>`)}
+        </ol>`
+        : nothing
+    }
+  </section>`;
+}
+
+function changes(panel: Panel, session: SessionView): View {
+  const { files, additions, deletions, unreviewed } = session.changes;
+  if (files === 0 || unreviewed === 0 || panel.state.place === "changes") return nothing;
+  const all = (action: "accept" | "reject") =>
+    resolve(panel, [{ changeSet: session.changeSet?.id ?? session.session, action }]);
+  return html`<section class="strip changes" aria-label="Changes that wait for your word">
+    <div class="strip-head still">
+      <button type="button" class="link grow" title="Look at all changes" @click=${() => go(panel, "changes")}>
+        ${icon("diff-multiple")} ${plural(unreviewed, "change")} <span class="files-word">in ${plural(files, "file")}</span> ${counts(additions, deletions)}
+      </button>
+      <button type="button" class="keep" title="Keep all changes" @click=${() => all("accept")}>Keep all</button>
+      <button type="button" class="reject" title="Reject all changes; the agent is told" @click=${() => all("reject")}>Reject all</button>
+    </div>
+  </section>`;
+}
+
+function queue(panel: Panel, session: SessionView): View {
+  if (session.queue.length === 0) return nothing;
+  const last = session.queue.length - 1;
+  return html`<section class="strip queue" aria-label="Words that wait">
+    <div class="queue-title dim">
+      ${icon("history")} ${session.paused ? "Held back until you send them" : "Waiting"}
+    </div>
+    <ul>
+      ${repeat(
+        session.queue,
+        (item) => item.queueId,
+        (item, index) => queued(panel, session, { item, index, last }),
+      )}
+    </ul>
+  </section>`;
+}
+
+function queued(
+  panel: Panel,
+  session: SessionView,
+  at: { item: QueueItem; index: number; last: number },
+): View {
+  const { item, index, last } = at;
+  const { text, blocks } = partsOf(item.content, "user");
+  const { queueId } = item;
+  const going = isBusy(session);
+  const change = (op: "remove" | "sendNow" | "steer") => changeQueue(panel, [{ op, queueId }]);
+  const move = (to: number) => changeQueue(panel, [{ op: "move", queueId, index: to }]);
+  return html`<li>
+    <span class="badge">${item.delivery === "steer" ? "steer" : "afterwards"}</span>
+    <span class="grow clip" title=${oneLine(text)}>${oneLine(text) || plural(blocks.length, "attachment")}</span>
+    <span class="queue-acts">
+      ${index > 0 ? iconButton({ icon: "arrow-up", title: "Move up", act: () => move(index - 1) }) : nothing}
+      ${index < last ? iconButton({ icon: "arrow-down", title: "Move down", act: () => move(index + 1) }) : nothing}
+      ${going && item.delivery !== "steer" ? iconButton({ icon: "debug-step-into", title: "Steer with it now", act: () => change("steer") }) : nothing}
+      ${going ? nothing : iconButton({ icon: "send", title: "Send now", act: () => change("sendNow") })}
+      ${iconButton({ icon: "edit", title: "Edit", act: () => panel.dispatch({ type: "composer", action: { type: "editing", queueId, text } }) })}
+      ${iconButton({ icon: "close", title: "Remove", act: () => change("remove") })}
+    </span>
+  </li>`;
+}

@@ -1,0 +1,118 @@
+// The composer in a real browser: sending, steering, completing, pasting.
+
+import assert from "node:assert/strict";
+import { panelTest } from "./panel-test.js";
+import { emptySnapshot, HELLO } from "./stage.js";
+
+panelTest("Enter sends, and the words are gone from the composer", async (stage) => {
+  await stage.play(HELLO, emptySnapshot());
+  const field = stage.page.locator("#composer-text");
+  await field.fill("Mend it");
+  await field.press("Enter");
+  await stage.settled();
+  const [asked] = await stage.requests("agent/prompt");
+  assert.deepEqual(asked?.["content"], [{ type: "text", text: "Mend it" }]);
+  assert.equal(asked?.["delivery"], "auto");
+  assert.equal(await field.inputValue(), "");
+  await field.press("ArrowUp");
+  await stage.settled();
+  assert.equal(await field.inputValue(), "Mend it");
+});
+
+panelTest("words that were not taken come back, and it is said why", async (stage) => {
+  await stage.answer({ "agent/prompt": { refused: { message: "The queue is full.", kind: "QueueFull" } } });
+  await stage.play(HELLO, emptySnapshot());
+  await stage.page.locator("#composer-text").fill("Mend it");
+  await stage.page.locator("#composer-text").press("Enter");
+  await stage.settled();
+  assert.equal(await stage.page.locator("#composer-text").inputValue(), "Mend it");
+  assert.match(await stage.text(stage.page.locator(".toast")), /The queue is full/);
+});
+
+panelTest("while it works Enter steers, Alt+Enter queues, Escape stops", async (stage) => {
+  await stage.playLog("steering", { until: "tool.output.delta" });
+  const field = stage.page.locator("#composer-text");
+  await field.fill("faster");
+  await field.press("Enter");
+  await field.fill("then rest");
+  await field.press("Alt+Enter");
+  await field.press("Escape");
+  await stage.settled();
+  const asked = await stage.requests("agent/prompt");
+  assert.deepEqual(
+    asked.map((one) => one["delivery"]),
+    ["auto", "followUp"],
+  );
+  assert.deepEqual(await stage.requests("agent/run/cancel"), [{ scope: "session", queue: "keep" }]);
+});
+
+panelTest("queued words are edited in the composer", async (stage) => {
+  await stage.answer({ "agent/queue/update": { queue: [] } });
+  await stage.playLog("steering");
+  await stage.page.locator(".queue [title=Edit]").click();
+  await stage.settled();
+  const field = stage.page.locator("#composer-text");
+  assert.equal(await field.inputValue(), "Then tell me how long it took.");
+  await field.fill("Say it shorter.");
+  await field.press("Enter");
+  await stage.settled();
+  const [asked] = await stage.requests("agent/queue/update");
+  const [op] = (asked?.["ops"] ?? []) as { op: string; content: unknown }[];
+  assert.equal(op?.op, "replace");
+  assert.deepEqual(op?.content, [{ type: "text", text: "Say it shorter." }]);
+});
+
+panelTest("files are completed by @ and go along", async (stage) => {
+  const found = { uri: "file:///home/ada/project/src/a.py", label: "src/a.py", icon: "file" };
+  await stage.answer({ findFiles: { items: [found] } });
+  await stage.play(HELLO, emptySnapshot());
+  const field = stage.page.locator("#composer-text");
+  await field.pressSequentially("look at @a");
+  await stage.page.locator(".offer").waitFor();
+  await field.press("Tab");
+  await stage.settled();
+  assert.equal(await field.inputValue(), "look at src/a.py ");
+  assert.equal(await stage.page.locator(".composer .chip").count(), 1);
+  await field.press("Enter");
+  await stage.settled();
+  const [asked] = await stage.requests("agent/prompt");
+  assert.deepEqual((asked?.["content"] as unknown[] | undefined)?.[0], { type: "resource", uri: found.uri });
+});
+
+panelTest("commands are completed by /", async (stage) => {
+  await stage.answer({
+    "agent/command/list": { commands: [{ name: "review", description: "Look it over", source: "prompt" }] },
+  });
+  await stage.play(HELLO, emptySnapshot());
+  const field = stage.page.locator("#composer-text");
+  await field.pressSequentially("/co");
+  await stage.settled();
+  await field.press("Enter");
+  assert.equal(await field.inputValue(), "/compact ");
+  await field.fill("");
+  await field.pressSequentially("/re");
+  await stage.page.locator(".offer", { hasText: "/review" }).waitFor();
+});
+
+panelTest("a paste of 50 MB is refused in words, a big one becomes an attachment", async (stage) => {
+  await stage.play(HELLO, emptySnapshot());
+  const paste = (size: number) =>
+    stage.page.evaluate((length) => {
+      const data = new DataTransfer();
+      data.setData("text/plain", "x".repeat(length));
+      const began = performance.now();
+      const field = document.getElementById("composer-text");
+      field?.dispatchEvent(
+        new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }),
+      );
+      return performance.now() - began;
+    }, size);
+  const took = await paste(50_000_000);
+  await stage.settled();
+  assert.match(await stage.text(stage.page.locator(".toast")), /47\.7 MB; at most 6\.0 MB/);
+  assert.ok(took < 1000, `${took} ms`);
+  await paste(50_000);
+  await stage.settled();
+  assert.match(await stage.text(stage.page.locator(".composer .chip")), /Pasted text/);
+  assert.equal(await stage.page.locator("#composer-text").inputValue(), "");
+});

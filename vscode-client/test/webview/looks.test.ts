@@ -1,0 +1,250 @@
+// How the panel looks: every state as a picture, in three themes and widths, and nothing serious found by axe.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, test } from "node:test";
+import type { Browser } from "playwright-core";
+import type { ToPanel } from "../../src/shared/messages.js";
+import { REVIEW } from "./a-review.js";
+import { emptySnapshot, HELLO, launch, noBrowser, readLog, Stage } from "./stage.js";
+import { THEMES, type ThemeName } from "./themes.js";
+
+const skip = noBrowser() ?? false;
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+let browser: Browser;
+before(async () => {
+  if (!skip) browser = await launch();
+});
+after(() => browser?.close());
+
+type Scene = (stage: Stage) => Promise<unknown>;
+
+const shell = readLog("shell").answers;
+const edits = readLog("edits").answers;
+const LISTS = {
+  "agent/model/list": shell["agent/model/list"],
+  "agent/changes/list": edits["before"],
+  "agent/session/list": {
+    sessions: [
+      session("1", "Upper case in a.txt", "Write lines 2, 15 and 29 in upper case.", "2026-11-22T03:20:00Z"),
+      session("2", "", "Why does the login test fail on Tuesdays only?", "2026-11-21T10:00:00Z"),
+      session(
+        "3",
+        "A plan for the new importer",
+        "Read the importer and make a plan",
+        "2026-11-02T10:00:00Z",
+      ),
+    ],
+  },
+  "agent/session/tree": {
+    leaf: "e",
+    nodes: [
+      node("a", undefined, "user", "Write lines 2, 15 and 29 in upper case."),
+      node("b", "a", "assistant", "I change three lines."),
+      node("c", "b", "assistant", "The three lines are upper case now.", "first try"),
+      node("d", "b", "user", "No, only line 2."),
+      node("e", "d", "assistant", "Line 2 is upper case."),
+    ],
+  },
+  "agent/checkpoint/list": {
+    checkpoints: [{ checkpoint: "c1", run: "r", at: "2026-11-22T03:20:00Z", files: 1 }],
+  },
+  "agent/checkpoint/preview": {
+    files: [
+      {
+        uri: "file:///home/ada/project/a.txt",
+        status: "agentOnly",
+        diff: "@@ -1,3 +1,3 @@\n line 1\n-LINE 2\n+line 2\n line 3\n",
+      },
+      { uri: "file:///home/ada/project/b.txt", status: "userEdited", why: "you changed it too" },
+    ],
+  },
+  "agent/command/list": {
+    commands: [{ name: "review", description: "Look the last commit over", source: "prompt" }],
+  },
+  findFiles: {
+    items: ["src/app.py", "src/api/routes.py", "tests/test_app.py"].map((label) => ({
+      uri: `file:///${label}`,
+      label,
+      icon: "file-code",
+    })),
+  },
+};
+
+function session(id: string, title: string, preview: string, at: string): object {
+  return {
+    session: id,
+    ...(title && { title }),
+    workspace: "file:///w",
+    created: at,
+    modified: at,
+    messages: 12,
+    model: "lab/m",
+    preview,
+  };
+}
+
+function node(
+  entry: string,
+  parent: string | undefined,
+  kind: string,
+  preview: string,
+  label?: string,
+): object {
+  return {
+    entry,
+    ...(parent && { parent }),
+    kind,
+    preview,
+    at: "2026-11-22T03:20:00Z",
+    ...(label && { label }),
+  };
+}
+
+/** Plays a log and goes to a place of the panel. */
+const place =
+  (name: string): Scene =>
+  async (stage) => {
+    await stage.playLog("edits", { until: "run.ended" });
+    await stage.play({ type: "show", what: name } as ToPanel);
+  };
+
+const SCENES: Readonly<Record<string, Scene>> = {
+  starting: (stage) =>
+    stage.play({ ...HELLO, state: { ready: false, doing: "Installing the server…" } } as ToPanel),
+  noPython: (stage) =>
+    stage.play({
+      ...HELLO,
+      state: {
+        ready: false,
+        problem: {
+          text: "Tiller needs Python 3.11 or newer, and found 3.9.2 (/usr/bin/python3). Install a newer one, or name one in the settings.",
+          action: { title: "Install Python", command: "tiller.installPython" },
+        },
+      },
+    } as ToPanel),
+  empty: (stage) => stage.play(HELLO, emptySnapshot()),
+  noModel: (stage) => {
+    const snapshot = emptySnapshot();
+    assert.ok(snapshot.type === "snapshot");
+    const config = { ...snapshot.snapshot.config, model: null };
+    return stage.play({ ...HELLO, trusted: false } as ToPanel, emptySnapshot({ config }));
+  },
+  edits: (stage) => stage.playLog("edits", { until: "run.ended" }),
+  thinking: async (stage) => {
+    await stage.playLog("thinking");
+    await stage.page.locator(".thought .fold").first().click();
+    await stage.page.locator(".tool-head").first().click();
+    await stage.settled();
+  },
+  permission: (stage) => stage.playLog("permission", { until: "permission.requested" }),
+  question: (stage) => stage.playLog("question", { until: "question.requested" }),
+  running: async (stage) => {
+    await stage.playLog("steering", { until: "tool.output.delta" });
+    const plan = [
+      { text: "Look at the build", status: "done" },
+      { text: "Run it", status: "active" },
+      { text: "Mend what fails", status: "pending" },
+    ];
+    const at = "2026-01-01T00:00:00Z";
+    const session = readLog("steering").frames[0];
+    assert.ok(session?.kind === "agent/snapshot");
+    const events = [{ seq: 9000, at, type: "plan.updated", plan }] as never;
+    await stage.play({ type: "events", session: session.session, events });
+    await stage.page.locator("#composer-text").fill("Use the fast build, and tell me\nwhat it prints.");
+    await stage.settled();
+  },
+  stopped: (stage) => stage.playLog("steering"),
+  failing: (stage) => stage.playLog("failing"),
+  shell: (stage) => stage.playLog("shell"),
+  files: async (stage) => {
+    await stage.playLog("edits", { until: "run.ended" });
+    await stage.page.locator("#composer-text").pressSequentially("Look at @s");
+    await stage.page.locator(".offer").first().waitFor();
+  },
+  meter: async (stage) => {
+    await stage.playLog("edits", { until: "run.ended" });
+    await stage.page.locator(".meter").click();
+    await stage.settled();
+  },
+  modes: async (stage) => {
+    await stage.playLog("edits", { until: "run.ended" });
+    await stage.page.locator(".picker-button").first().click();
+    await stage.settled();
+  },
+  sessions: place("sessions"),
+  tree: place("tree"),
+  models: place("models"),
+  changes: place("changes"),
+  review: async (stage) => {
+    await stage.playLog("edits", { until: "run.ended" });
+    await stage.play(REVIEW, { type: "show", what: "review" });
+  },
+  checkpoints: async (stage) => {
+    await place("checkpoints")(stage);
+    await stage.page.locator(".entry-main").first().click();
+    await stage.settled();
+  },
+};
+
+async function seriousFaults(stage: Stage): Promise<string[]> {
+  await stage.page.evaluate(AXE);
+  const found = await stage.page.evaluate(async () => {
+    const { axe } = window as unknown as { axe: { run(): Promise<{ violations: Violation[] }> } };
+    return (await axe.run()).violations;
+  });
+  return found
+    .filter((one) => one.impact === "serious" || one.impact === "critical")
+    .flatMap((one) =>
+      one.nodes.map((at) => `${one.id}: ${at.html.slice(0, 160)} ${at.failureSummary.slice(0, 300)}`),
+    );
+}
+
+interface Violation {
+  id: string;
+  impact: string;
+  nodes: { html: string; failureSummary: string }[];
+}
+
+const themes = Object.keys(THEMES) as ThemeName[];
+for (const theme of themes) {
+  test(`axe finds nothing serious in any state, ${theme}`, { skip, timeout: 180_000 }, async () => {
+    const faults: string[] = [];
+    for (const [name, scene] of Object.entries(SCENES)) {
+      const stage = await Stage.open(browser, { theme });
+      await stage.answer(LISTS);
+      await scene(stage);
+      await stage.picture(`${name}-${theme}`);
+      faults.push(...(await seriousFaults(stage)).map((one) => `${name}: ${one}`), ...stage.faults);
+      await stage.page.close();
+    }
+    assert.deepEqual(faults, []);
+  });
+}
+
+for (const width of [268, 320]) {
+  test(`nothing reaches over the edge at ${width} px`, { skip, timeout: 120_000 }, async () => {
+    const wide: string[] = [];
+    for (const [name, scene] of Object.entries(SCENES)) {
+      const stage = await Stage.open(browser, { width, height: 720 });
+      await stage.answer(LISTS);
+      await scene(stage);
+      await stage.picture(`${name}-${width}`);
+      wide.push(...(await overEdge(stage)).map((one) => `${name}: ${one}`));
+      await stage.page.close();
+    }
+    assert.deepEqual(wide, []);
+  });
+}
+
+/** Names what is cut off by the edge of the panel, other than what scrolls by itself. */
+async function overEdge(stage: Stage): Promise<string[]> {
+  return stage.page.evaluate(() => {
+    const scrolls = (element: Element): boolean =>
+      element.closest("pre, .diff, table, .clip, .unseen, .path-text, .tool-title") !== null;
+    return [...document.querySelectorAll("#app *")]
+      .filter((element) => !scrolls(element) && element.getBoundingClientRect().right > window.innerWidth + 1)
+      .map((element) => element.outerHTML.slice(0, 120));
+  });
+}

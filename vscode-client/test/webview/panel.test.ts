@@ -1,0 +1,187 @@
+// The built panel in a real browser: what a user sees, decides and hears.
+
+import assert from "node:assert/strict";
+import type { ToPanel } from "../../src/shared/messages.js";
+import type { AgentEvent } from "../../src/shared/wire.js";
+import { REVIEW } from "./a-review.js";
+import { AT, panelTest } from "./panel-test.js";
+import { emptySnapshot, HELLO, readLog, type Stage } from "./stage.js";
+
+panelTest("an empty session says what can be done", async (stage) => {
+  await stage.play(HELLO, emptySnapshot());
+  assert.match(await stage.text(stage.page.locator(".welcome")), /What shall we do/);
+  await stage.page.locator(".idea").first().click();
+  assert.match(await stage.page.locator("#composer-text").inputValue(), /^Explain/);
+});
+
+panelTest("a finding leads to its place, and what it suggests is asked for", async (stage) => {
+  await stage.play(HELLO, emptySnapshot(), REVIEW, { type: "show", what: "review" });
+  const cards = stage.page.locator(".finding");
+  assert.equal(await cards.count(), 3);
+  assert.equal(await stage.page.locator(".finding b").count(), 0);
+  await cards.first().getByRole("button", { name: "parser.ts:41–43" }).click();
+  const apply = stage.page.getByRole("button", { name: "Apply the suggestion" });
+  assert.equal(await apply.count(), 1);
+  await apply.click();
+  const [first] = REVIEW.result?.findings ?? [];
+  assert.ok(first);
+  const { range, message } = first.diagnostic;
+  const sent = (await stage.sent()).filter((one) => one.type === "open" || one.type === "command");
+  assert.deepEqual(sent, [
+    { type: "open", uri: first.uri, range },
+    { type: "command", command: "tiller.applySuggestion", args: [first.uri, range, message] },
+  ]);
+});
+
+panelTest("one hunk of three is rejected", async (stage) => {
+  const log = readLog("edits");
+  await stage.answer({
+    "agent/changes/list": log.answers["before"],
+    "agent/changes/resolve": log.answers["resolved"],
+  });
+  await stage.playLog("edits", { until: "run.ended" });
+  assert.equal(await stage.page.locator(".hunk.pending").count(), 3);
+  await stage.answer({ "agent/changes/list": log.answers["changes"] });
+  await stage.page.locator(".hunk .reject").nth(1).click();
+  await stage.settled();
+  const [asked] = await stage.requests("agent/changes/resolve");
+  const changes = log.answers["before"] as { files: { hunks: { id: string }[] }[] };
+  assert.deepEqual(asked, { items: [{ hunk: changes.files[0]?.hunks[1]?.id, action: "reject" }] });
+  assert.equal(await stage.page.locator(".hunk.pending").count(), 2);
+});
+
+panelTest("a permission is answered with the keyboard alone, with a word along", async (stage) => {
+  await stage.answer({ "agent/permission/respond": { status: "recorded" } });
+  await stage.playLog("permission", { until: "permission.requested" });
+  await stage.page.locator("#composer-text").focus();
+  for (let tabs = 0; tabs < 40; tabs++) {
+    if ((await stage.page.evaluate(() => document.activeElement?.textContent?.trim())) === "Allow once")
+      break;
+    await stage.page.keyboard.press("Shift+Tab");
+  }
+  await stage.page.locator(".note input").fill("only this one");
+  await stage.page.keyboard.press("Shift+Tab");
+  await stage.page.keyboard.press("Shift+Tab");
+  await stage.page.keyboard.press("Enter");
+  await stage.settled();
+  const [answer] = await stage.requests("agent/permission/respond");
+  assert.equal(answer?.["option"], "allowOnce");
+  assert.equal(answer?.["note"], "only this one");
+});
+
+panelTest("a permission is said to screen readers, and shown at the end of the transcript", async (stage) => {
+  await stage.playLog("permission", { until: "permission.requested" });
+  assert.match(await stage.text(stage.page.locator("[aria-live=polite]")), /Your word is needed: Run touch/);
+});
+
+panelTest("a page that is loaded again shows the same session", async (stage) => {
+  await stage.playLog("edits");
+  const before = await stage.text(stage.page.locator("#timeline"));
+  await stage.page.reload();
+  await stage.playLog("edits");
+  assert.equal(await stage.text(stage.page.locator("#timeline")), before);
+});
+
+panelTest("a failed run says what to do", async (stage) => {
+  await stage.playLog("failing", { until: "compaction.started" });
+  await stage.page
+    .locator(".mark.error", { hasText: "invalid api key" })
+    .getByRole("button", { name: "Sign in" })
+    .click();
+  assert.ok((await stage.sent()).some((one) => one.type === "command" && one.command === "tiller.signIn"));
+});
+
+panelTest("without Python it is said what to do", async (stage) => {
+  const problem = {
+    text: "Tiller needs Python 3.11 or newer.",
+    action: { title: "Get Python", command: "tiller.installPython" },
+  } as const;
+  await stage.play({ ...HELLO, state: { ready: false, problem } } as ToPanel);
+  await stage.page.getByRole("button", { name: "Get Python" }).click();
+  assert.ok(
+    (await stage.sent()).some((one) => one.type === "command" && one.command === "tiller.installPython"),
+  );
+});
+
+panelTest("Restricted Mode is said, and trust is one press away", async (stage) => {
+  await stage.play({ ...HELLO, trusted: false } as ToPanel, emptySnapshot());
+  await stage.page.getByRole("button", { name: "Trust" }).click();
+  assert.ok((await stage.sent()).some((one) => one.type === "trust"));
+});
+
+panelTest("a question of an extension is answered", async (stage) => {
+  await stage.answer({ "agent/question/respond": { status: "recorded" } });
+  await stage.playLog("question", { until: "question.requested" });
+  await stage.page.getByRole("radio", { name: "Green" }).check();
+  await stage.page.getByRole("button", { name: "Answer" }).click();
+  await stage.settled();
+  const [answer] = await stage.requests("agent/question/respond");
+  assert.deepEqual(answer?.["answers"], { answer: "1" });
+});
+
+/** Gives the space between neighbours in the transcript, in pixels: too much, or too little, is a stale measurement. */
+async function gaps(stage: Stage): Promise<number[]> {
+  return stage.page.locator(".cell").evaluateAll((cells) =>
+    cells.flatMap((cell, index) => {
+      const next = cells[index + 1];
+      return next ? [Math.round(next.getBoundingClientRect().top - cell.getBoundingClientRect().bottom)] : [];
+    }),
+  );
+}
+
+panelTest("rows stand one below the other, also after they grew, shrank or were folded", async (stage) => {
+  const log = readLog("edits");
+  // First the patch of the tool is shown, which is higher than the hunks that come later.
+  await stage.playLog("edits", { until: "run.ended" });
+  assert.deepEqual([...new Set(await gaps(stage))], [0]);
+  await stage.answer({ "agent/changes/list": log.answers["before"] });
+  const session = log.frames[0]?.session ?? "";
+  const event = {
+    seq: 8000,
+    at: AT,
+    type: "changes.updated",
+    files: 1,
+    additions: 3,
+    deletions: 3,
+    unreviewed: 3,
+  };
+  await stage.play({ type: "events", session, events: [event as AgentEvent] });
+  await stage.page.locator(".hunk").first().waitFor();
+  await stage.settled();
+  assert.deepEqual([...new Set(await gaps(stage))], [0]);
+  for (const head of [".tool-head", ".thought .fold"]) {
+    await stage.page.locator(head).first().click();
+    await stage.settled();
+    assert.deepEqual([...new Set(await gaps(stage))], [0]);
+  }
+  await stage.page.setViewportSize({ width: 280, height: 700 });
+  await stage.settled();
+  assert.deepEqual([...new Set(await gaps(stage))], [0]);
+});
+
+panelTest("the end stays in sight while answers come, unless the user looks further up", async (stage) => {
+  await stage.page.setViewportSize({ width: 400, height: 500 });
+  await stage.playLog("edits");
+  const missing = () =>
+    stage.page
+      .locator("#timeline")
+      .evaluate((list) => Math.round(list.scrollHeight - list.clientHeight - list.scrollTop));
+  assert.equal(await missing(), 0);
+  await stage.page.locator("#timeline").hover();
+  await stage.page.mouse.wheel(0, -200);
+  await stage.settled();
+  const session = readLog("edits").frames[0]?.session ?? "";
+  const more = {
+    seq: 9000,
+    at: AT,
+    type: "message.ended",
+    item: "x",
+    role: "assistant",
+    content: [{ type: "text", text: "More.\n\n".repeat(40) }],
+  };
+  await stage.play({ type: "events", session, events: [more as AgentEvent] });
+  assert.ok((await missing()) > 200);
+  await stage.page.locator(".to-end").click();
+  await stage.settled();
+  assert.equal(await missing(), 0);
+});
