@@ -201,7 +201,7 @@ def _written() -> Generator[None]:
     from prompt_toolkit.patch_stdout import StdoutProxy  # noqa: PLC0415 - see above
 
     with (
-        _silent(),
+        _keys_kept(),
         StdoutProxy(sleep_between_writes=WRITE_S, raw=True) as proxy,
         redirect_stdout(proxy),
     ):
@@ -209,14 +209,19 @@ def _written() -> Generator[None]:
 
 
 @contextmanager
-def _silent() -> Generator[None]:
-    """Let the terminal itself show nothing of what is typed: between two lines it would stand there twice."""
-    import termios  # noqa: PLC0415 - not on Windows, where nothing echoes meanwhile
+def _keys_kept() -> Generator[None]:
+    """Let the terminal itself do nothing with what is typed: it waits as it is until a line is read again.
+
+    Between two lines the library gives the terminal its own ways back. There words would be shown twice, Ctrl-D would be
+    gone and Ctrl-C would end the process.
+    """
+    import termios  # noqa: PLC0415 - not on Windows, where nothing is done meanwhile
 
     number = sys.stdin.fileno()
     before = termios.tcgetattr(number)
     quiet = [*before]
-    quiet[3] = before[3] & ~termios.ECHO
+    quiet[0] = before[0] & ~termios.ICRNL
+    quiet[3] = before[3] & ~(termios.ECHO | termios.ICANON | termios.ISIG | termios.IEXTEN)
     termios.tcsetattr(number, termios.TCSANOW, quiet)
     try:
         yield

@@ -19,6 +19,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 CTRL_C, CTRL_D, ESCAPE, UP, TAB = "\x03", "\x04", "\x1b", "\x1b[A", "\t"
 READY = "permission"
 """Stands in the line below the one that is typed."""
+KEYS = 150
+"""Pressed one after the other: some of them come while the line before is done."""
 TALK = {"text": "There is a lot to say. " * 8, "deltas": 60, "delta_delay_s": 0.04}
 STALL = {"text": "half a word", "deltas": 2, "stall_forever_after_deltas": 1}
 
@@ -238,6 +240,15 @@ def test_what_was_typed_before_is_found_again_and_a_blank_before_it_hides_it(
         _ = window.until("> remember me")
         window.type(CTRL_C)
         assert leave(window) == 0
+
+
+def test_a_key_between_two_lines_is_not_lost(ground: Ground) -> None:
+    with chat(ground) as window:
+        for _ in range(KEYS):
+            window.type(CTRL_C)
+            window.look(0.003)
+        assert leave(window) == 0
+    assert window.whole.count("nothing goes on") == KEYS
 
 
 def test_a_provider_that_refuses_leaves_the_conversation_open(ground: Ground) -> None:

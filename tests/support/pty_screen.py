@@ -58,6 +58,10 @@ class Terminal:
             assert self._read(0.05) or not self._ended, f"ended without {seen!r}:\n{self.whole}"
         return self.picture
 
+    def look(self, wait_s: float) -> None:
+        """Read what is shown by now, or what comes next within a time."""
+        _ = self._read(wait_s)
+
     def type(self, text: str) -> None:
         """Press keys."""
         os.write(self._number, text.encode())
