@@ -24,6 +24,22 @@ OURS = (
     "import sys; sys.path.insert(0, {root!r}); from server.cli.entry import main; sys.exit(main())"
 )
 IMPORTS = "import httpx, pydantic"
+LEAST = """
+import sys, anyio, httpx, pydantic
+class Message(pydantic.BaseModel):
+    role: str
+    content: str
+class Asked(pydantic.BaseModel):
+    model: str
+    messages: list[Message]
+    stream: bool
+async def main():
+    asked = Asked(model="m", messages=[Message(role="user", content=sys.argv[2])], stream=True)
+    async with httpx.AsyncClient(http2=True) as client:
+        await client.post(sys.argv[1] + "/chat/completions", content=asked.model_dump_json())
+anyio.run(main)
+"""
+"""What says one prompt with the libraries that we are built on, and does nothing else."""
 FOREVER = -1
 PROMPT = "Say one word."
 
@@ -58,7 +74,20 @@ async def measure(plan: Plan, shop: Workshop) -> list[Row]:
                 note=f"ratio pair by pair {median(pairs):.2f} [{min(pairs):.2f}..{max(pairs):.2f}]",
             )
         ]
-        return [*rows, *await _beside_another(plan, lab)]
+        return [*rows, await _least(plan, lab), *await _beside_another(plan, lab)]
+
+
+async def _least(plan: Plan, lab: Lab) -> Row:
+    """Say how much of the bar a program of ten lines takes: nobody who uses these libraries is below."""
+    least = Way([sys.executable, "-P", "-c", LEAST, lab.provider.base_url, PROMPT], lab.env)
+    imports = Way([sys.executable, "-P", "-c", IMPORTS], lab.env)
+    await _requested_ms(lab, least)
+    mine, theirs = await alternate(
+        plan.starts, lambda: _requested_ms(lab, least), lambda: _ended_ms(lab, imports)
+    )
+    peer = Peer(name=f"Python, `{IMPORTS}`, to its exit", samples=tuple(theirs))
+    what = "a program of ten lines with anyio, httpx and pydantic, to its request"
+    return Row(what=what, unit="ms", ours=tuple(mine), peer=peer)
 
 
 async def _beside_another(plan: Plan, lab: Lab) -> list[Row]:

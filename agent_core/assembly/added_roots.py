@@ -1,7 +1,6 @@
 """The folders of a workspace besides the primary one: they come and go while a session is open."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, overload
 
@@ -9,6 +8,7 @@ from anyio import Lock, to_thread
 from typing_extensions import override
 
 from agent_core.events import WorkspaceRoot
+from agent_core.kernel.records import dataclass
 
 
 class FolderTrustState(Protocol):

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 import anyio
@@ -25,6 +25,7 @@ from agent_core.events import (
 from agent_core.hooks import HookLimits, HookRunner, HookTable, SessionBegun
 from agent_core.hooks.session_points import SessionReason
 from agent_core.kernel import Clock, uuid7
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import Redactor
 from agent_core.mcp.servers import Around
 from agent_core.providers import Model

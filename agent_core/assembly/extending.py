@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from anyio import to_thread
@@ -23,6 +22,7 @@ from agent_core.extensions.showcase import Showcase
 from agent_core.extensions.threads import LoopThread
 from agent_core.hooks import HookFailure, HookRunner, SessionBegun, SessionEnding
 from agent_core.kernel import uuid7
+from agent_core.kernel.records import dataclass
 from agent_core.providers import Model
 from agent_core.providers.brought import NOTHING, Brought
 from agent_core.resources.loaded import Loaded

@@ -1,7 +1,6 @@
 """What holds for a session before it is opened: its folder, its settings, its trust, its rules."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from agent_core.assembly.rule_files import RuleFiles
 from agent_core.assembly.trust import look_at, project_layer
 from agent_core.events import PermissionMode
 from agent_core.kernel.errors import WorkspaceMissing
+from agent_core.kernel.records import dataclass
 from agent_core.resources.context_files import load_context_files
 from agent_core.resources.paths import AppPaths, app_paths
 from agent_core.resources.settings import Layer, Settings, load_settings

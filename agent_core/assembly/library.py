@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -19,6 +19,7 @@ from agent_core.kernel.errors import (
     StorageUnavailable,
     UsageError,
 )
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import Redactor
 from agent_core.messages import UserMessage
 from agent_core.resources.paths import AppPaths

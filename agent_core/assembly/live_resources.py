@@ -1,7 +1,6 @@
 """What people write for agents in a workspace, as it is now: instructions, skills, prompt templates."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import anyio.to_thread
 
 from agent_core.assembly.ground import Ground, home_of
 from agent_core.assembly.request import SessionRequest
+from agent_core.kernel.records import dataclass
 from agent_core.resources.commands import Command, Slashed
 from agent_core.resources.context_files import ContextFiles, load_context_files
 from agent_core.resources.loaded import Loaded, Problem, Resource

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from anyio import to_thread
@@ -11,6 +10,7 @@ from agent_core.assembly.options import allowance, session_options
 from agent_core.assembly.trust import project_layer
 from agent_core.events import Notice, PermissionMode, SessionConfigured
 from agent_core.kernel import JsonObject
+from agent_core.kernel.records import dataclass
 from agent_core.resources.loaded import Loaded, Problem, Resource
 from agent_core.resources.paths import project_folder
 from agent_core.resources.settings import Layer, LayerName, Settings, load_settings

@@ -1,11 +1,12 @@
 """Which adapter opens which model: the only place, with `sessions`, that names adapters."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from agent_core.kernel import Clock
 from agent_core.kernel.errors import ConfigError
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import Redactor
 from agent_core.providers import Api, Model, ModelFacts
 from agent_core.providers.access import Access

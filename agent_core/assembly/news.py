@@ -2,11 +2,11 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from agent_core.events import ErrorRaised, ExtensionError, Notice
 from agent_core.hooks import HookFailure
 from agent_core.kernel.errors import StorageError
+from agent_core.kernel.records import dataclass
 from agent_core.session.parts import Voice, failure_of
 
 log = logging.getLogger(__name__)

@@ -1,7 +1,7 @@
 """Which session to open, and how."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal
 
@@ -11,6 +11,7 @@ from agent_core.extensions.loading import Factory
 from agent_core.extensions.showing import Showing
 from agent_core.hooks import HookTable
 from agent_core.kernel import Clock, JsonObject, SystemClock
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import Redactor
 from agent_core.providers.http import HttpPool
 from agent_core.resources.paths import AppPaths

@@ -1,12 +1,12 @@
 """Keeps standing answers in files: the user's own, those about a workspace, and what the project itself asks for."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from anyio import to_thread
 
+from agent_core.kernel.records import dataclass
 from agent_core.session.standing import KeptRules
 from agent_core.workspace.policy import Rule
 from agent_core.workspace.policy.file import NAME, Origin, load_rules, remembered_file

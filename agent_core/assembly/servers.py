@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +10,7 @@ from agent_core.assembly.request import SessionRequest
 from agent_core.events import Notice
 from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import NotText
+from agent_core.kernel.records import dataclass
 from agent_core.mcp import McpServers
 from agent_core.mcp.adapters.http import http
 from agent_core.mcp.adapters.library import connected

@@ -1,11 +1,11 @@
 """Decides which model a session begins with, and how hard it thinks."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 from agent_core.events import ThinkingLevel
 from agent_core.kernel.errors import ModelUnknown
+from agent_core.kernel.records import dataclass
 from agent_core.providers import Model
 from agent_core.providers.registry import Choice, ModelRegistry
 from agent_core.providers.thinking import LEVELS

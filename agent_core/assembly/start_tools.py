@@ -1,9 +1,9 @@
 """Decides which tools are active when a session begins."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
+from agent_core.kernel.records import dataclass
 from agent_core.mcp.declared import is_of_server
 from agent_core.session.restore import tools_of
 from agent_core.tools import Tool

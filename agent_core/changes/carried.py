@@ -6,8 +6,9 @@ and taking the second one back alone would take the function out of the workspac
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from agent_core.kernel.records import dataclass
 
 _WORDS: Final = re.compile(r"[A-Za-z0-9_]{3,}|[^\x00-\x7f]")
 """Words of some length, and each character of scripts that put no blanks between words."""

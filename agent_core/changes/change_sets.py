@@ -1,11 +1,12 @@
 """Change sets: what a session, a run or everything since a checkpoint changed, as people look at it; pure."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent_core.changes.following import FileNow
 from agent_core.changes.values import Change
 from agent_core.kernel import RunId
+from agent_core.kernel.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,8 @@
 """Changes as numbers; pure."""
 
-from dataclasses import dataclass
-
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import as_object
+from agent_core.kernel.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

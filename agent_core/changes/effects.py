@@ -1,11 +1,11 @@
 """The port that sees what commands do to the files of a workspace."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from agent_core.changes.values import FileVersion
+from agent_core.kernel.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """One file through all that a session and its user did to it: which hunks stand, wait and are gone; pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +20,7 @@ from agent_core.changes.hunks import (
 from agent_core.changes.values import Change, FileVersion, Op
 from agent_core.changes.verdicts import Verdict
 from agent_core.kernel import RunId
+from agent_core.kernel.records import dataclass
 
 GONE: Final[frozenset[State]] = frozenset({"rejected", "orphaned"})
 """States of hunks of which nothing is in the text."""

@@ -2,12 +2,13 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from itertools import accumulate
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from agent_core.kernel import RunId, ToolCallId
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.edits.minimal import Splice, line_splices
 
 State: TypeAlias = Literal["pending", "accepted", "rejected", "userEdited", "orphaned"]

@@ -4,7 +4,6 @@ import hashlib
 import zlib
 from base64 import b85encode
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +13,7 @@ from agent_core.changes.contents import Contents
 from agent_core.changes.following import FileNow, virtual_base
 from agent_core.changes.unified import text_rows
 from agent_core.changes.values import FileVersion, Op
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.text import encode_text
 
 MODE: Final = "100644"

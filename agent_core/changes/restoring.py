@@ -1,12 +1,12 @@
 """What taking files back to a checkpoint would do: pure."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set as AbstractSet
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from agent_core.changes.values import Change, FileVersion
 from agent_core.changes.versions import same_version
+from agent_core.kernel.records import dataclass
 
 Status = Literal["same", "agentOnly", "userEdited", "missing"]
 """`same`: it is as it was. `agentOnly`: only this session changed it since. `userEdited`: somebody else did too.

@@ -1,7 +1,7 @@
 """What happened to each file that a session changed, in its order, and what came of it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -17,6 +17,7 @@ from agent_core.changes.values import Change, FileVersion
 from agent_core.changes.verdicts import Verdict, decode_verdict
 from agent_core.changes.versions import text_of
 from agent_core.kernel import JsonObject
+from agent_core.kernel.records import dataclass
 
 Told: TypeAlias = tuple[bool, JsonObject]
 """What an entry of the session's file says: of a change, else of a verdict."""

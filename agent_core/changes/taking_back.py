@@ -1,7 +1,6 @@
 """What a group of files is to hold when it is taken back around what the user did to it."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -11,6 +10,7 @@ from anyio import to_thread
 from agent_core.changes.restoring import Group, Now, begins_of, ends_of
 from agent_core.changes.values import Change, FileVersion
 from agent_core.changes.versions import same_version
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.edits.merge import merge
 
 Goal: TypeAlias = FileVersion | str | None

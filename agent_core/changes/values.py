@@ -1,10 +1,10 @@
 """One verified change of one file, and the points to which files can be taken back; pure."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from agent_core.kernel import EntryId, RunId, ToolCallId
+from agent_core.kernel.records import dataclass
 
 Op: TypeAlias = Literal["add", "modify", "delete", "move"]
 Doer: TypeAlias = Literal["tool", "process", "restore", "reject"]

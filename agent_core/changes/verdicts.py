@@ -1,11 +1,11 @@
 """What was said of hunks, and its form in the session's file; pure."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from agent_core.kernel import JsonObject, JsonValue
+from agent_core.kernel.records import dataclass
 
 Action: TypeAlias = Literal["accept", "reject", "reviewed"]
 """`reviewed`: somebody has seen it and lets it stand, which comes to the same as `accept`."""

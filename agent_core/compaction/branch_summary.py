@@ -1,7 +1,6 @@
 """What is summarised of a branch that is left, and how it is asked for: pure."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from agent_core.compaction.estimate import estimate_message
 from agent_core.compaction.files import TouchedFiles, touched_files
@@ -9,6 +8,7 @@ from agent_core.compaction.prompts import EXACT, SECTIONS, focused, tagged, with
 from agent_core.compaction.serialise import serialise
 from agent_core.compaction.settings import RESERVE_TOKENS, CompactionSettings
 from agent_core.kernel import JsonValue
+from agent_core.kernel.records import dataclass
 from agent_core.messages import (
     BranchSummaryMessage,
     CompactionSummaryMessage,

@@ -1,7 +1,6 @@
 """Has the older part of a conversation summarised by a model."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from agent_core.compaction.estimate import estimate_text
@@ -23,6 +22,7 @@ from agent_core.events import CompactionReason, ThinkingLevel
 from agent_core.hooks import Compacting, CompactionCancelled, Hooks, SummaryGiven
 from agent_core.kernel import EntryId, JsonValue
 from agent_core.kernel.errors import ProviderError
+from agent_core.kernel.records import dataclass
 from agent_core.messages import AssistantMessage, Message, Text, Usage, UserMessage
 from agent_core.providers import Answer, Model, ModelFacts, ModelRequest
 from agent_core.transcript import CompactionPreparation

@@ -1,10 +1,10 @@
 """Where to cut a conversation in two: pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agent_core.compaction.estimate import estimate_message
 from agent_core.kernel import EntryId
+from agent_core.kernel.records import dataclass
 from agent_core.messages import AssistantMessage, ToolResultMessage
 from agent_core.transcript import Placed
 

@@ -1,9 +1,9 @@
 """Which files a conversation read and changed."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from agent_core.kernel import JsonObject, JsonValue
+from agent_core.kernel.records import dataclass
 from agent_core.messages import AssistantMessage, Message, ToolCall, ToolResultMessage
 
 READERS = frozenset({"read"})

@@ -1,10 +1,11 @@
 """Makes room without a summary: long tool output is cut to its beginning. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent_core.compaction.estimate import estimate_message
 from agent_core.kernel import EntryId
+from agent_core.kernel.records import dataclass
 from agent_core.messages import Image, Text, ToolResultMessage, UserContent, text_of
 from agent_core.transcript import AnyEntry, project
 

@@ -1,13 +1,13 @@
 """Decides what would be summarised: pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agent_core.compaction.cut import find_cut
 from agent_core.compaction.estimate import context_tokens
 from agent_core.compaction.files import touched_files
 from agent_core.compaction.settings import CompactionSettings
 from agent_core.kernel import EntryId
+from agent_core.kernel.records import dataclass
 from agent_core.messages import Message
 from agent_core.transcript import (
     AnyEntry,

@@ -1,7 +1,9 @@
 """How much room compaction leaves and keeps."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
+
+from agent_core.kernel.records import dataclass
 
 RESERVE_TOKENS = 16_384
 KEEP_RECENT_TOKENS = 20_000

@@ -2,13 +2,14 @@
 
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import anyio
 
 from agent_core.events.merging import Stamped, elide, merge
 from agent_core.events.union import Delta, Event
 from agent_core.kernel import Clock
+from agent_core.kernel.records import dataclass
 
 __all__ = ["Feed", "Reader", "Stamped", "Tap", "merge"]
 

@@ -1,7 +1,7 @@
 """Makes less of many deltas: neighbours become one, and the middle of a long output is left out."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent_core.events.session_events import BashOutput
 from agent_core.events.union import (
@@ -12,6 +12,7 @@ from agent_core.events.union import (
     ToolInputDelta,
     ToolOutputDelta,
 )
+from agent_core.kernel.records import dataclass
 
 HEAD_CHARS = 8 * 1024
 """How much of a long output's beginning is kept when its middle is left out."""

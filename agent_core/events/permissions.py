@@ -1,10 +1,10 @@
 """What is asked of a person before something is done, and what they can answer."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from agent_core.kernel import ItemId, JsonObject, RunId, SessionId
+from agent_core.kernel.records import dataclass
 
 Containment = Literal["full", "partial", "none"]
 Risk = Literal["low", "medium", "high"]

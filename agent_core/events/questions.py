@@ -1,10 +1,10 @@
 """What a person is asked because nobody else can know it, and what they can answer."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from agent_core.kernel import RunId, SessionId
+from agent_core.kernel.records import dataclass
 
 QuestionKind = Literal["choice", "text", "confirm"]
 Answer = bool | str | tuple[str, ...]

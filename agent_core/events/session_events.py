@@ -1,6 +1,5 @@
 """The events that belong to the session rather than to one of its runs."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -13,6 +12,7 @@ from agent_core.events.values import (
     UsageReport,
 )
 from agent_core.kernel import EntryId, RunId
+from agent_core.kernel.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,7 @@
 """What an extension shows to people; a client that cannot show it lets it be."""
 
-from dataclasses import dataclass
-
 from agent_core.kernel import JsonObject
+from agent_core.kernel.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,6 @@ A class is the CamelCase of its wire name (`tool.input.delta` is `ToolInputDelta
 feed's business (`Stamped`).
 """
 
-from dataclasses import dataclass
 from typing import Literal
 
 from agent_core.events.permissions import PermissionRequested, PermissionResolved
@@ -51,6 +50,7 @@ from agent_core.kernel import (
     ToolCallId,
     TurnId,
 )
+from agent_core.kernel.records import dataclass
 from agent_core.messages import UserContent
 
 

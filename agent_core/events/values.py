@@ -1,10 +1,10 @@
 """The values inside events and snapshots that are not messages."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from agent_core.kernel import JsonValue, QueueId, RunId
+from agent_core.kernel.records import dataclass
 from agent_core.messages import Usage, UserContent
 
 SessionState = Literal["idle", "running", "requiresAction", "compacting", "retrying", "error"]

@@ -2,9 +2,10 @@
 
 import inspect
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agent_core.extensions.life import Life
+from agent_core.kernel.records import dataclass
 
 Listener = Callable[[object], object]
 """Takes what was told; may give something to be awaited."""

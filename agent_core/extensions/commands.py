@@ -1,7 +1,6 @@
 """The commands and keys of extensions, called by people."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import anyio.to_thread
@@ -11,6 +10,7 @@ from agent_core.extensions.footing import Footing
 from agent_core.extensions.offers import Offers
 from agent_core.extensions.threads import call_either
 from agent_core.kernel.errors import ExtensionBroken
+from agent_core.kernel.records import dataclass
 from agent_core.resources.commands import Command, Completion
 
 

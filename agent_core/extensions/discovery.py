@@ -1,7 +1,7 @@
 """Finds extensions: installed ones, the user's, a trusted project's, and those that settings or the command line name."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Final, Literal
@@ -9,6 +9,7 @@ from typing import Final, Literal
 from agent_core.extensions.manifest import FILE, Manifest, read_manifest
 from agent_core.extensions.modules import Expected, read_pinned
 from agent_core.kernel.errors import ExtensionBroken
+from agent_core.kernel.records import dataclass
 from agent_core.resources.loaded import Problem
 
 GROUP: Final = "tiller.extensions"

@@ -1,7 +1,6 @@
 """The extensions of one session: loaded, put in force, loaded anew, let go."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -18,6 +17,7 @@ from agent_core.extensions.registered import FlagValue, Registered
 from agent_core.hooks import HookFailure, HookTable
 from agent_core.hooks.table import AnyHook
 from agent_core.kernel.errors import ExtensionBroken
+from agent_core.kernel.records import dataclass
 from agent_core.resources.loaded import Loaded, Problem, Resource
 from agent_core.tools import Tool
 

@@ -3,7 +3,6 @@
 import inspect
 import logging
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from traceback import format_exception
@@ -18,6 +17,7 @@ from agent_core.extensions.registered import Registered
 from agent_core.hooks.call import HookCall
 from agent_core.hooks.fence import OutOfTime, Threads, within_limit
 from agent_core.kernel.errors import ExtensionBroken, TillerError
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.visible import readable
 
 LOAD_LIMIT_S: Final = 10.0

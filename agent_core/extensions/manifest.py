@@ -1,10 +1,10 @@
 """What a folder says of the extensions, skills and prompts in it: `[tool.tiller]` of its pyproject.toml."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast
 
 from agent_core.kernel.errors import ExtensionBroken
+from agent_core.kernel.records import dataclass
 
 FILE: Final = "pyproject.toml"
 

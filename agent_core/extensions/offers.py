@@ -1,7 +1,7 @@
 """Puts together what all extensions of a session bring: pure. Of one name one wins, and the others are told."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeVar
 
 from agent_core.extensions.registered import (
@@ -12,6 +12,7 @@ from agent_core.extensions.registered import (
     Renderer,
     Shortcut,
 )
+from agent_core.kernel.records import dataclass
 from agent_core.resources.loaded import Problem
 from agent_core.tools import Tool
 

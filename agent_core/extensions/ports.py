@@ -1,13 +1,13 @@
 """What extensions need of the session that they stand in: its face, as far as they see it, and what is done for them."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from agent_core.events import Answers, Event, QuestionLine, ThinkingLevel
 from agent_core.extensions.showing import Shown
 from agent_core.extensions.threads import LoopThread
 from agent_core.kernel import Clock, EntryId, JsonValue, SessionId
+from agent_core.kernel.records import dataclass
 from agent_core.messages import Message, UserContent
 from agent_core.providers import Model, ModelFacts
 from agent_core.resources.commands import Command

@@ -1,10 +1,10 @@
 """Runs programs for extensions."""
 
-from dataclasses import dataclass
 from typing import Final
 
 import anyio
 
+from agent_core.kernel.records import dataclass
 from agent_core.workspace import Workspace
 from agent_core.workspace.permission import Needs
 

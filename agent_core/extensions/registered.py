@@ -1,13 +1,14 @@
 """What one extension offers, as values."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from agent_core.extensions.views import View
 from agent_core.hooks.kinds import Input
 from agent_core.hooks.table import AnyHook
 from agent_core.kernel import JsonObject
+from agent_core.kernel.records import dataclass
 from agent_core.messages import CustomMessage
 from agent_core.providers.brought import Adapter
 from agent_core.providers.oauth_facts import OAuthFacts

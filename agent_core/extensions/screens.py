@@ -1,10 +1,9 @@
 """The people of a session, for extensions: the session's own questions, and events for all that only is shown."""
 
-from dataclasses import dataclass
-
 from agent_core.events import Answers, QuestionLine, UiEvent
 from agent_core.extensions.footing import Footing
 from agent_core.extensions.showing import Shown
+from agent_core.kernel.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

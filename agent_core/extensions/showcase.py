@@ -1,7 +1,6 @@
 """What extensions offer to clients besides commands, as the session asks for it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from agent_core.extensions.commands import ExtensionCommands, Offering
 from agent_core.extensions.registered import Flag, FlagValue
@@ -9,6 +8,7 @@ from agent_core.extensions.threads import call_either
 from agent_core.extensions.views import ListView, TableView, TextView, view_json
 from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import ExtensionBroken
+from agent_core.kernel.records import dataclass
 from agent_core.messages import CustomMessage
 from agent_core.resources.offered import Offered, OfferedFlag, OfferedKey, OfferedRenderer
 

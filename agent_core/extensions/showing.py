@@ -1,10 +1,10 @@
 """What of an extension's views is shown anywhere, as whoever serves the clients of a session says."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from agent_core.events import UiEditorText, UiEvent, UiNotify, UiStatus, UiTitle, UiWidget
+from agent_core.kernel.records import dataclass
 
 Shown = Literal["notify", "status", "widget", "title", "editorText"]
 SHOWN: Final[Mapping[type[UiEvent], Shown]] = {

@@ -4,13 +4,14 @@ import asyncio
 import inspect
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TypeVar
 
 import anyio.to_thread
 
 from agent_core.kernel.errors import ExtensionBroken
+from agent_core.kernel.records import dataclass
 
 T = TypeVar("T")
 

@@ -3,7 +3,6 @@
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeVar, cast, get_type_hints
 
 from agent_core.extensions.contexts import ToolCallContext
@@ -11,6 +10,7 @@ from agent_core.extensions.life import inside
 from agent_core.extensions.threads import call_either
 from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import ExtensionBroken
+from agent_core.kernel.records import dataclass
 from agent_core.tools import ToolContext, ToolResult, ToolSpec, text_result
 from agent_core.tools.arguments import ToolArguments, dumped, schema_of, validated
 from agent_core.workspace.permission import ToolKind

@@ -1,10 +1,10 @@
 """What a client shows for an extension, said without saying how: each client draws it in its own way."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias, assert_never
 
 from agent_core.kernel import JsonObject
+from agent_core.kernel.records import dataclass
 
 Style: TypeAlias = Literal["plain", "markdown", "code"]
 

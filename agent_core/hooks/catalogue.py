@@ -1,7 +1,6 @@
 """Every point where hooks are asked: what it is called, what may be answered, and how answers and failures count."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType, UnionType
 from typing import Literal, get_args
 
@@ -65,6 +64,7 @@ from agent_core.hooks.session_points import (
     TreeNavigated,
     TreeNavigating,
 )
+from agent_core.kernel.records import dataclass
 
 OnFailure = Literal["open", "closed"]
 """What a hook that fails counts as: as if it were not there (`open`), or as a no (`closed`)."""

@@ -2,10 +2,11 @@
 
 import traceback
 from collections.abc import Coroutine
-from dataclasses import dataclass
 from inspect import iscoroutine
 from pathlib import Path
 from types import FrameType, TracebackType
+
+from agent_core.kernel.records import dataclass
 
 OWN_FOLDER = str(Path(__file__).parent)
 

@@ -1,7 +1,8 @@
 """What hooks are given and what they answer: the bases of both, and the ways in which answers come together."""
 
-from dataclasses import dataclass
 from typing import ClassVar, Generic, Literal, Protocol, Self, TypeVar
+
+from agent_core.kernel.records import dataclass
 
 Composition = Literal["notify", "gate", "chain", "first wins", "collect", "last override"]
 """How the answers of several hooks become one.

@@ -1,6 +1,6 @@
 """The moments of a run: what hooks are told while the model speaks and tools work."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from typing_extensions import override
@@ -9,6 +9,7 @@ from agent_core.events.values import RunStatus, ToolStatus
 from agent_core.hooks.copies import copied, copied_object, own_message, own_messages
 from agent_core.hooks.kinds import Chains, GoOn, Input
 from agent_core.kernel import ItemId, JsonObject, JsonValue, RunId, ToolCallId, TurnId
+from agent_core.kernel.records import dataclass
 from agent_core.messages import (
     AssistantContent,
     AssistantMessage,

@@ -1,7 +1,7 @@
 """The points where hooks change what a run says and does: words, requests, tool calls, the user's own commands."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 from typing_extensions import override
@@ -9,6 +9,7 @@ from typing_extensions import override
 from agent_core.hooks.copies import copied, copied_object, own_messages
 from agent_core.hooks.kinds import Chains, Composition, Decides, GoOn, Input, Stops
 from agent_core.kernel import JsonObject, JsonValue, ToolCallId
+from agent_core.kernel.records import dataclass
 from agent_core.messages import CustomMessage, Message, UserContent
 
 InputSource = Literal["person", "program"]

@@ -1,7 +1,7 @@
 """Asks the hooks of a point in order and makes one answer of theirs; one that fails costs its own effect and no more."""
 
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import partial
 from inspect import isawaitable, iscoroutine
 from typing import Any, TypeVar
@@ -15,6 +15,7 @@ from agent_core.hooks.fence import OutOfTime, Patience, Threads, apart
 from agent_core.hooks.kinds import Chains, Collects, Decides, GoOn, Input, Outcome, Stops
 from agent_core.hooks.soundness import fault
 from agent_core.hooks.table import Entered, HookTable
+from agent_core.kernel.records import dataclass
 
 SHORT_LIMIT_S = 5.0
 LONG_LIMIT_S = 120.0

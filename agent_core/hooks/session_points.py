@@ -1,6 +1,6 @@
 """The points in the life of a session: begin and end, other sessions, other branches, summaries, choices."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 from typing_extensions import override
@@ -9,6 +9,7 @@ from agent_core.events.values import CompactionReason, ThinkingLevel
 from agent_core.hooks.copies import own_messages
 from agent_core.hooks.kinds import Collects, GoOn, Input, Overrides, Stops
 from agent_core.kernel import EntryId, JsonValue, SessionId
+from agent_core.kernel.records import dataclass
 from agent_core.messages import Message
 
 SessionReason = Literal["new", "resume", "reload"]

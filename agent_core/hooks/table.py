@@ -1,7 +1,6 @@
 """The hooks of a session, by point, in the order in which they are asked."""
 
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from inspect import iscoroutinefunction
 from typing import Any, Generic, TypeVar
 
@@ -9,6 +8,7 @@ from agent_core.hooks.call import HookCall
 from agent_core.hooks.catalogue import POINTS
 from agent_core.hooks.kinds import Input, Outcome
 from agent_core.kernel.errors import UsageError
+from agent_core.kernel.records import dataclass
 
 In = TypeVar("In", bound=Input[Any])  # pyright: ignore[reportExplicitAny] - of any point
 Out = TypeVar("Out", bound=Outcome)

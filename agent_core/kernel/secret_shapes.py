@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.secret_values import (
     has_digit,
     is_cookie,

@@ -1,7 +1,8 @@
 """Cuts text to a number of lines and bytes without breaking a character, and says what was cut: pure."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+from agent_core.kernel.records import dataclass
 
 DEFAULT_MAX_LINES = 2_000
 DEFAULT_MAX_BYTES = 51_200

@@ -1,6 +1,6 @@
 """One model call becomes one message: streamed as events, kept in the transcript."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 import anyio
@@ -31,6 +31,7 @@ from agent_core.hooks import (
 )
 from agent_core.kernel import ItemId, ToolCallId, TurnId
 from agent_core.kernel.errors import ProviderError
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.shield import uncancelled
 from agent_core.loop.growing import growing
 from agent_core.loop.port import Demand, Loop

@@ -1,7 +1,7 @@
 """One batch of tool calls: every call gets exactly one result, in source order, on every path."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 import anyio
@@ -10,6 +10,7 @@ from anyio.lowlevel import checkpoint
 from agent_core.events import ToolEnded, ToolOutputDelta, ToolRunning, ToolStatus
 from agent_core.hooks import ToolOver, ToolPrinted
 from agent_core.kernel import ItemId, JsonObject, JsonValue, TurnId
+from agent_core.kernel.records import dataclass
 from agent_core.loop.answer import KEEP_S, Answered
 from agent_core.loop.growing import Growth, Unheard, growing
 from agent_core.loop.port import Demand, Loop

@@ -1,12 +1,12 @@
 """What the loop needs from those above it, as small ports."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 from agent_core.events import CustomMark, Delivery, Event, ThinkingLevel
 from agent_core.hooks import Hooks
 from agent_core.kernel import Clock, EntryId, ItemId, MessageId, QueueId, RunId
+from agent_core.kernel.records import dataclass
 from agent_core.messages import (
     AssistantMessage,
     Message,

@@ -2,12 +2,13 @@
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final, Literal
 
 from agent_core.kernel import JsonObject, JsonValue, rfc3339
 from agent_core.kernel.json import is_object
+from agent_core.kernel.records import dataclass
 from agent_core.mcp.declared import Declared
 from agent_core.mcp.definitions import Server
 from agent_core.resources.word_file import WordFile, texts_of

@@ -4,12 +4,12 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import scrub
+from agent_core.kernel.records import dataclass
 
 PREFIX: Final = "mcp__"
 NAME_CHARS: Final = 64

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final, Literal, assert_never
 from urllib.parse import urlsplit
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import is_object
+from agent_core.kernel.records import dataclass
 from agent_core.mcp.expanding import Unfit, expanded
 from agent_core.workspace.permission import Needs
 from agent_core.workspace.sandbox.environment import is_secret, steers_programs

@@ -4,12 +4,13 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
 import anyio.to_thread
 
+from agent_core.kernel.records import dataclass
 from agent_core.mcp.definitions import Defined, Origin, Server, read_definitions
 from agent_core.resources.json_text import JsonTextError, read_object
 from agent_core.resources.paths import project_folder

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import ToolError
+from agent_core.kernel.records import dataclass
 from agent_core.mcp.declared import Declared
 from agent_core.mcp.definitions import Server
 

@@ -3,12 +3,12 @@
 import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
 import anyio
 
 from agent_core.kernel import JsonObject
+from agent_core.kernel.records import dataclass
 from agent_core.mcp.declared import Declared, believed
 from agent_core.mcp.definitions import Server
 from agent_core.mcp.port import (

@@ -3,7 +3,6 @@
 import hashlib
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal, Protocol
@@ -14,6 +13,7 @@ from anyio.abc import TaskGroup
 
 from agent_core.kernel import Clock, RunId
 from agent_core.kernel.errors import TillerError
+from agent_core.kernel.records import dataclass
 from agent_core.mcp.approved import (
     ApprovalStore,
     News,

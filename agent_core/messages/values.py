@@ -1,9 +1,10 @@
 """What was said, as frozen values."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from agent_core.kernel import JsonObject, JsonValue, ToolCallId
+from agent_core.kernel.records import dataclass
 
 StopReason = Literal["stop", "length", "tool_use", "error", "aborted"]
 """Why an answer ended. `length`: cut off by the output limit, its tool calls are never executed."""

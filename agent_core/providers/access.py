@@ -1,9 +1,10 @@
 """What a request needs to be let in: a key and headers, found anew for each, and never shown."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.secret_patterns import is_secret_name, looks_secret
 
 

@@ -1,10 +1,11 @@
 """An answer as it is put together from a stream: parts on the way, one message at the end."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from secrets import token_hex
 
 from agent_core.kernel import JsonObject, ToolCallId, json
 from agent_core.kernel.errors import ProviderError
+from agent_core.kernel.records import dataclass
 from agent_core.messages import (
     AssistantContent,
     AssistantMessage,

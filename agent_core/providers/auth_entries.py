@@ -2,11 +2,12 @@
 
 import json as stdlib_json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from agent_core.kernel import JsonObject, JsonValue, json
 from agent_core.kernel.errors import ConfigError
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import names_a_value
 from agent_core.providers.json_places import place_of
 

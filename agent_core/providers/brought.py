@@ -1,8 +1,9 @@
 """Models that extensions bring: entries as in models.json, ways to log in, and adapters of their own."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from agent_core.kernel.records import dataclass
 from agent_core.providers.access import Access
 from agent_core.providers.models_file import ProviderShape
 from agent_core.providers.oauth_facts import OAuthFacts

@@ -1,12 +1,13 @@
 """The providers and models that are known without any file of the user, read from the package's data."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import get_args
 
 from agent_core.kernel import JsonObject, JsonValue, json
+from agent_core.kernel.records import dataclass
 from agent_core.providers.oauth_facts import OAuthFacts, read_oauth
 from agent_core.providers.port import Api, ModelFacts, Prices, PriceTier
 

@@ -1,8 +1,7 @@
 """Token counts of Chat Completions, in which every provider counts a little otherwise: pure."""
 
-from dataclasses import dataclass
-
 from agent_core.kernel import JsonObject, JsonValue, json
+from agent_core.kernel.records import dataclass
 from agent_core.messages import Usage
 from agent_core.providers.counts import billed, count
 

@@ -1,9 +1,10 @@
 """Finds the key and headers of a provider where the user has put them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agent_core.kernel.errors import ProviderError
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import Redactor
 from agent_core.providers.access import Access, Grant, with_headers
 from agent_core.providers.auth_entries import Entry, InKeyring, StoredKey, StoredTokens

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
 from agent_core.kernel import JsonObject, JsonValue, json
 from agent_core.kernel.errors import ProviderError, ProviderErrorKind
 from agent_core.kernel.held_values import SHORTEST_CHARS
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import Redactor
 from agent_core.kernel.secret_stream import mark
 from agent_core.providers.base_resp import exposed

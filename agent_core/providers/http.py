@@ -4,7 +4,6 @@ import sys
 from collections import deque
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from typing import Protocol
@@ -16,6 +15,7 @@ import anyio.to_thread
 from agent_core.hooks import Hooks, NoHooks
 from agent_core.kernel import Clock
 from agent_core.kernel.errors import ProviderError
+from agent_core.kernel.records import dataclass
 from agent_core.providers.failures import failure_from_response
 from agent_core.providers.post import Post
 from agent_core.providers.post_hooks import changed_by_hooks, tell_response

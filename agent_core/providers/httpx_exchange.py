@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -13,6 +12,7 @@ from h2.events import ConnectionTerminated, StreamReset
 from h2.exceptions import H2Error
 
 from agent_core.kernel.errors import ProviderError
+from agent_core.kernel.records import dataclass
 from agent_core.providers.failure_words import origin_of, unreachable
 from agent_core.providers.failures import masked
 from agent_core.providers.post import Post

@@ -1,7 +1,7 @@
 """Small JSON requests to servers that are no models: logins, and lists of what a local server has."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
@@ -9,6 +9,7 @@ import anyio
 import anyio.to_thread
 
 from agent_core.kernel import JsonObject, json
+from agent_core.kernel.records import dataclass
 
 if TYPE_CHECKING:
     import httpx

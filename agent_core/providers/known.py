@@ -1,9 +1,10 @@
 """Which providers are known, and how one gets into each: the table, the user's own file, and what extensions bring."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from agent_core.kernel.errors import ConfigError
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import Redactor
 from agent_core.providers.auth_store import AuthStore
 from agent_core.providers.brought import Brought

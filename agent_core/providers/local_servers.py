@@ -1,12 +1,13 @@
 """Looks for model servers on this machine, at their usual ports; only when somebody asks what there is."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from http import HTTPStatus
 
 import anyio
 
 from agent_core.kernel import JsonValue, json
+from agent_core.kernel.records import dataclass
 from agent_core.providers.catalogue import ProviderFacts
 from agent_core.providers.json_ask import AskFailed, Question, ask_json
 from agent_core.providers.port import ModelFacts

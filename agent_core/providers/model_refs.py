@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from typing import Literal
 
 from agent_core.events import ThinkingLevel
+from agent_core.kernel.records import dataclass
 from agent_core.providers.port import ModelFacts
 from agent_core.providers.thinking import LEVELS
 

@@ -2,7 +2,7 @@
 
 import json as stdlib_json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import ConfigError
+from agent_core.kernel.records import dataclass
 from agent_core.providers.catalogue import ProviderFacts, builtin_providers
 from agent_core.providers.json_places import place_of
 from agent_core.providers.port import Api, ModelFacts, Prices, PriceTier

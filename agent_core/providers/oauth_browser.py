@@ -5,7 +5,7 @@ import hashlib
 import html
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from http import HTTPStatus
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -13,6 +13,7 @@ import anyio
 import anyio.abc
 
 from agent_core.kernel import Clock
+from agent_core.kernel.records import dataclass
 from agent_core.providers.auth_entries import StoredKey, StoredTokens
 from agent_core.providers.json_ask import Ask, ask_json
 from agent_core.providers.oauth_facts import PkceFacts

@@ -1,10 +1,11 @@
 """Logs in with a browser anywhere: the user types a code there, and this process asks until that is done."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from http import HTTPStatus
 
 from agent_core.kernel import Clock, JsonObject
+from agent_core.kernel.records import dataclass
 from agent_core.providers.auth_entries import StoredTokens
 from agent_core.providers.json_ask import Ask, AskFailed, Question, ask_json
 from agent_core.providers.oauth_facts import DeviceFacts

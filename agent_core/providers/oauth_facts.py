@@ -1,10 +1,11 @@
 """How one logs in to a provider without a key, as data."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from agent_core.kernel import JsonObject, json
+from agent_core.kernel.records import dataclass
 
 Style = Literal["standard", "key"]
 

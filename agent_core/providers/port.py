@@ -2,11 +2,12 @@
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, Protocol
 
 from agent_core.events import ThinkingLevel
 from agent_core.kernel import JsonObject, JsonValue
+from agent_core.kernel.records import dataclass
 from agent_core.messages import AssistantMessage, Message
 
 Api = Literal[

@@ -1,12 +1,13 @@
 """Finds models by name, chooses one, and opens it with the credentials of its provider."""
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Literal
 
 from agent_core.events import ThinkingLevel
 from agent_core.kernel.errors import ConfigError, ModelUnknown
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import Redactor
 from agent_core.providers.access import Access
 from agent_core.providers.auth_store import AuthStore

@@ -1,9 +1,9 @@
 """The output items of one response, put together from their pieces."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from agent_core.kernel import JsonObject, JsonValue, json
+from agent_core.kernel.records import dataclass
 from agent_core.providers.answer import AnswerBuilder, OpenBlock, OpenCall, OpenText, OpenThinking
 from agent_core.providers.responses_replay import (
     CUSTOM,

@@ -1,8 +1,9 @@
 """What can be written after a slash, and how it is recognised."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol
+
+from agent_core.kernel.records import dataclass
 
 CommandKind = Literal["extension", "prompt", "skill", "builtin"]
 

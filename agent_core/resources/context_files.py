@@ -1,12 +1,12 @@
 """Reads the instructions that people leave for agents: AGENTS.md up the tree, SYSTEM.md, APPEND_SYSTEM.md."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import anyio.to_thread
 
+from agent_core.kernel.records import dataclass
 from agent_core.resources.reading import CONTEXT_BYTES, Instructions, Refused, read_instructions
 from agent_core.resources.worktree import project_folders, shadowed_folders
 

@@ -4,10 +4,11 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
+from agent_core.kernel.records import dataclass
 from agent_core.resources.context_files import NAMES
 from agent_core.resources.paths import project_folder
 from agent_core.resources.reading import WHOLE_BYTES

@@ -1,8 +1,10 @@
 """Takes a Markdown file apart: the YAML between two lines of dashes at its top, and the words below."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
+
+from agent_core.kernel.records import dataclass
 
 LINE: Final = "---"
 MOST_CHARS: Final = 16 * 1024

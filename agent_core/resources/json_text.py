@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NoReturn
 
 from agent_core.kernel import JsonObject
 from agent_core.kernel.json import JsonValue, is_object
+from agent_core.kernel.records import dataclass
 
 BLANKS = " \t\r\n"
 

@@ -1,9 +1,9 @@
 """What was read of what people write for agents, and what could not be."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.visible import readable
 
 ResourceKind = Literal["context", "skill", "prompt", "extension", "systemPrompt", "settings"]

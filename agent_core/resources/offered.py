@@ -1,9 +1,9 @@
 """What extensions offer to clients besides commands: keys to bind, flags to set, ways to show messages."""
 
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from agent_core.kernel import JsonObject
+from agent_core.kernel.records import dataclass
 from agent_core.messages import CustomMessage
 
 

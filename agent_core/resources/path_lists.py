@@ -1,9 +1,10 @@
 """Reads the lists of paths in settings: places to look in, and what of all that is found is left out or kept."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.ignore_rules import Rules, read_rules
 
 GLOB_SIGNS = "*?["

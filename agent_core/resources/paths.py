@@ -4,12 +4,12 @@ import hashlib
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
 
 from agent_core.kernel.errors import UsageError
+from agent_core.kernel.records import dataclass
 
 APP = "tiller"
 MAX_SOCKET_PATH_BYTES = 100

@@ -4,8 +4,9 @@ import hashlib
 import os
 import stat
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
+
+from agent_core.kernel.records import dataclass
 
 CONTEXT_BYTES = 64 * 1024
 """More of one file is not used: instructions that long are not followed anyway."""

@@ -4,7 +4,6 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
@@ -14,6 +13,7 @@ from pydantic import ValidationError
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import encode, is_object
+from agent_core.kernel.records import dataclass
 from agent_core.resources.guards import GUARDED, judge
 from agent_core.resources.json_text import JsonTextError, Place, find_key, read_object
 from agent_core.resources.settings_values import SettingsValues

@@ -1,10 +1,11 @@
 """Reads the skills and prompt templates that there are for a workspace: bounded, pinned, each with what is wrong with it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final, TypeVar
 
+from agent_core.kernel.records import dataclass
 from agent_core.resources.commands import Command
 from agent_core.resources.context_files import Expected
 from agent_core.resources.loaded import Loaded, Problem, Resource

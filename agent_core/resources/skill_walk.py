@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
+from agent_core.kernel.records import dataclass
 from agent_core.resources.loaded import Problem
 from agent_core.resources.skills import SKILL_FILE
 from agent_core.workspace.ignore_rules import Rules, read_rules

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.visible import for_model, one_line
 from agent_core.resources.frontmatter import split_frontmatter
 from agent_core.resources.loaded import Problem

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from xml.sax.saxutils import quoteattr
 
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.visible import for_model, one_line
 from agent_core.resources.reading import Instructions
 

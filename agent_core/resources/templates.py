@@ -1,9 +1,9 @@
 """What a prompt template is: a Markdown file that `/name` puts in its place, with what follows the name filled in. Pure."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.visible import one_line
 from agent_core.resources.frontmatter import split_frontmatter
 from agent_core.resources.loaded import Problem

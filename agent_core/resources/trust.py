@@ -3,7 +3,6 @@
 import difflib
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal, cast
@@ -12,6 +11,7 @@ import anyio.to_thread
 
 from agent_core.kernel import Clock
 from agent_core.kernel.errors import ConfigError
+from agent_core.kernel.records import dataclass
 from agent_core.resources.evidence import (
     Evidence,
     Marks,

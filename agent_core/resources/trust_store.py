@@ -1,12 +1,13 @@
 """Keeps what the user said about workspaces in `trust.json`, for their eyes only. Blocking."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal
 
 from agent_core.kernel import JsonObject, JsonValue, rfc3339
 from agent_core.kernel.json import is_object
+from agent_core.kernel.records import dataclass
 from agent_core.resources.evidence import Evidence
 from agent_core.resources.word_file import WordFile, texts_of
 

@@ -4,7 +4,7 @@ import os
 import threading
 from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,6 +13,8 @@ import anyio
 from anyio import from_thread, to_thread
 from anyio.lowlevel import current_token
 from typing_extensions import override
+
+from agent_core.kernel.records import dataclass
 
 if TYPE_CHECKING:
     from watchdog.events import FileSystemEvent

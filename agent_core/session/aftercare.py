@@ -3,10 +3,10 @@
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agent_core.events import CompactionReason
 from agent_core.kernel.errors import ProviderError
+from agent_core.kernel.records import dataclass
 from agent_core.messages import AssistantMessage, Message
 from agent_core.providers.retry import is_retryable
 

@@ -1,12 +1,12 @@
 """Does again an edit that could not be done when the agent made it: because its user wants that now."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 from anyio import to_thread
 
 from agent_core.kernel.errors import EditConflicted, FileMissing
+from agent_core.kernel.records import dataclass
 from agent_core.messages import CustomMessage, Text
 from agent_core.session.changes import Author, RecordedFiles
 from agent_core.session.guarded_files import GuardedFiles

@@ -1,11 +1,11 @@
 """What lies aside until the transcript has a place for it: never between a call and its result."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 from agent_core.events import Delivery, Event, MessageEnded, MessageStarted
 from agent_core.kernel import EntryId, ItemId, RunId
+from agent_core.kernel.records import dataclass
 from agent_core.messages import BashMessage, CustomMessage
 from agent_core.session.drafts import added_entry, laid_entry, message_entry, taken_up_entry
 from agent_core.session.recorder import Recorder

@@ -1,7 +1,6 @@
 """Turns what the policy wants to be asked into a question that people read: pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from agent_core.events import (
@@ -15,6 +14,7 @@ from agent_core.events import (
 )
 from agent_core.events.permissions import TargetKind
 from agent_core.kernel import ItemId, JsonObject, JsonValue, RunId, SessionId
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.permission import Containment
 from agent_core.workspace.policy import (
     Ask,

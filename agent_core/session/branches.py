@@ -1,7 +1,6 @@
 """Goes from one branch of a session to another, and makes new sessions of its branches."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from anyio import to_thread
@@ -24,6 +23,7 @@ from agent_core.events import (
 from agent_core.hooks import TreeNavigated
 from agent_core.kernel import EntryId, SessionId
 from agent_core.kernel.errors import EntryUnknown, ForkRefused, SessionBusy
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.shield import uncancelled
 from agent_core.messages import UserMessage, text_of
 from agent_core.providers.thinking import LEVELS

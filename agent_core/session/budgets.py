@@ -1,10 +1,11 @@
 """What a run may use up, and when that is used up: pure."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
 from agent_core.events import Budgets
 from agent_core.kernel.errors import BudgetRefused
+from agent_core.kernel.records import dataclass
 from agent_core.messages import Usage
 from agent_core.providers import ModelFacts
 

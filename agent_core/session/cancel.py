@@ -1,6 +1,6 @@
 """Stopping what goes on, within a bound, and saying truthfully what was stopped."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import anyio
@@ -8,6 +8,7 @@ import anyio
 from agent_core.events import Failure, QueueItem, RunEnded, RunResult
 from agent_core.hooks import SessionEnding
 from agent_core.kernel import ItemId, RunId
+from agent_core.kernel.records import dataclass
 from agent_core.loop.batch import CANCELLED
 from agent_core.messages import Text, ToolResultMessage
 from agent_core.session.drafts import (

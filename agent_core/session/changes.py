@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from anyio import to_thread
@@ -28,6 +28,7 @@ from agent_core.kernel.errors import (
     StaleText,
     WorkspaceError,
 )
+from agent_core.kernel.records import dataclass
 from agent_core.session.change_record import ChangeRecord
 from agent_core.workspace import (
     FileBytes,

@@ -1,7 +1,7 @@
 """`session.checkpoints`: going back with the files, the conversation or both."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import anyio
@@ -9,6 +9,7 @@ import anyio
 from agent_core.changes import Change, Checkpoint, FileVersion
 from agent_core.events import CheckpointRestored, CheckpointShown, Notice
 from agent_core.kernel.errors import CheckpointConflict, SessionBusy, SessionClosed, TillerError
+from agent_core.kernel.records import dataclass
 from agent_core.messages import CustomMessage, Text
 from agent_core.session.branches import Branches
 from agent_core.session.changes import Author, RecordedFiles

@@ -1,10 +1,9 @@
 """What hooks are told when another model or thinking level is in force."""
 
-from dataclasses import dataclass
-
 from agent_core.events import ThinkingLevel
 from agent_core.hooks import Hooks, ModelSelected, ThinkingSelected
 from agent_core.hooks.session_points import ModelSource
+from agent_core.kernel.records import dataclass
 from agent_core.session.model_choice import ModelChoice
 
 

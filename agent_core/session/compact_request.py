@@ -1,11 +1,11 @@
 """A compaction that somebody asked for: a run going on is ended first, and the summary is made in the background."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from agent_core.compaction import NothingToCompact
 from agent_core.kernel import RunId
 from agent_core.kernel.errors import SessionBusy
+from agent_core.kernel.records import dataclass
 from agent_core.session.compacting import GOING_ON, Compaction
 from agent_core.session.parts import Parts
 from agent_core.session.runs import Runs

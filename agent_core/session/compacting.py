@@ -1,6 +1,6 @@
 """The one flow of compaction, whatever the reason: prepare, ask hooks and model, keep, tell."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import anyio
 
@@ -18,6 +18,7 @@ from agent_core.events import CompactionReason, CompactionStarted, SessionUsage
 from agent_core.hooks import CompactionFailed, CompactionKept
 from agent_core.kernel import EntryId
 from agent_core.kernel.errors import ProviderError
+from agent_core.kernel.records import dataclass
 from agent_core.messages import AssistantMessage
 from agent_core.session.compaction_told import AskedAgain, Ending
 from agent_core.session.drafts import compaction_entry, replaced_entry

@@ -1,9 +1,8 @@
 """What listeners hear of a compaction: how it ended, and that its request is made again."""
 
-from dataclasses import dataclass
-
 from agent_core.events import CompactionEnded, CompactionReason, Failure, Notice
 from agent_core.kernel.errors import ProviderError
+from agent_core.kernel.records import dataclass
 from agent_core.session.aftercare import RetryAfter, after_failure, draw_jitter
 from agent_core.session.parts import Parts, Voice, failure_of
 from agent_core.session.runs import Activity

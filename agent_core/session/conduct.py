@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import anyio
@@ -19,6 +18,7 @@ from agent_core.events import (
 from agent_core.hooks import RunPrepared, RunPreparing
 from agent_core.kernel import EntryId, ItemId, MessageId, RunId
 from agent_core.kernel.errors import BudgetExceeded, ProviderError, TillerError, TooManyDenials
+from agent_core.kernel.records import dataclass
 from agent_core.loop import Demand, Loop, TurnCount, Words, say
 from agent_core.messages import CustomMessage, ToolCall
 from agent_core.providers.cache_retention import told_retention

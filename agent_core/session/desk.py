@@ -2,7 +2,7 @@
 
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal, Protocol
 
 import anyio
@@ -21,6 +21,7 @@ from agent_core.events.codec import permission, value
 from agent_core.events.values import SessionState
 from agent_core.kernel import Clock, RunId
 from agent_core.kernel.errors import UsageError
+from agent_core.kernel.records import dataclass
 from agent_core.session.drafts import permission_answered_entry, permission_asked_entry
 from agent_core.session.recorder import Recorder
 

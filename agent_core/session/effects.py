@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,6 +12,7 @@ from agent_core.changes import Change, Op
 from agent_core.changes.effects import Effect, Effects, Lookout
 from agent_core.kernel import RunId, ToolCallId
 from agent_core.kernel.errors import WorkspaceError
+from agent_core.kernel.records import dataclass
 from agent_core.session.change_record import ChangeRecord
 from agent_core.workspace import NO_NEEDS, FileBytes, Files, Killed, Process, ProcessEnd, Processes
 from agent_core.workspace.permission import Needs

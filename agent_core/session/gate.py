@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Final, cast
@@ -12,6 +12,7 @@ from anyio import to_thread
 from agent_core.events import ErrorRaised, Event, Failure, Notice, RuleShown
 from agent_core.kernel import Clock, ItemId, JsonObject, RunId, SessionId, ToolCallId
 from agent_core.kernel.errors import TillerError, WorkspaceError
+from agent_core.kernel.records import dataclass
 from agent_core.session.asking import Call, as_input, question, shown_rule
 from agent_core.session.desk import TIMEOUT, TOO_MANY, Answered, Desk
 from agent_core.session.standing import Standing

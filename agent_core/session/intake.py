@@ -1,13 +1,13 @@
 """How words get into a session: started, steered, queued or held, and safe in the file before anybody is told so."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
 from agent_core.events import CustomMark, Delivery, QueueItem
 from agent_core.kernel import EntryId, ItemId, MessageId, QueueId, RunId
 from agent_core.kernel.errors import RunMismatch, RunNotActive, SessionBusy, UsageError
+from agent_core.kernel.records import dataclass
 from agent_core.loop import Words
 from agent_core.messages import CustomMessage, Text, UserContent
 from agent_core.session.aside import Until, tell_added

@@ -1,7 +1,7 @@
 """What a session is made of, and the one gate through which its events go."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, Protocol
 
 from agent_core.changes import Contents
@@ -22,6 +22,7 @@ from agent_core.events.values import SessionState as State
 from agent_core.hooks import HookRunner
 from agent_core.kernel import Clock, EntryId, JsonObject, JsonValue, SessionId, uuid7
 from agent_core.kernel.errors import ProviderError, TillerError
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import Redactor
 from agent_core.mcp import McpServers
 from agent_core.providers import CacheRetention

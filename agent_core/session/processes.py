@@ -1,10 +1,11 @@
 """The processes that tools have running, so that a cancel can say which it ended and which it could not."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from agent_core.kernel import ToolCallId
+from agent_core.kernel.records import dataclass
 from agent_core.workspace import NO_NEEDS, Killed, Process, ProcessEnd, Processes
 from agent_core.workspace.permission import Needs
 

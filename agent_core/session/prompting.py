@@ -1,12 +1,13 @@
 """The system prompt of a session: sent whole once, then only the parts that have changed, beside the user's words."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
 from agent_core.kernel import Clock
 from agent_core.kernel.json import as_object
+from agent_core.kernel.records import dataclass
 from agent_core.messages import CustomMessage, Message, Text
 from agent_core.resources.system_prompt import Section, written
 from agent_core.tools import ToolSpec

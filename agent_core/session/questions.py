@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Final
 
@@ -18,6 +18,7 @@ from agent_core.events import (
 from agent_core.events.codec import permission, value
 from agent_core.events.values import SessionState
 from agent_core.kernel import Clock, RunId, SessionId, uuid7
+from agent_core.kernel.records import dataclass
 from agent_core.session.desk import (
     CANCELLED,
     RESOLVED_KEPT,

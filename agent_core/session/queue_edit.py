@@ -1,11 +1,12 @@
 """What a client may change of words that wait: pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent_core.events import QueueItem
 from agent_core.kernel import QueueId
 from agent_core.kernel.errors import QueueStale, UsageError
+from agent_core.kernel.records import dataclass
 from agent_core.messages import Text, UserContent
 
 EMPTY = "the prompt is empty; say something"

@@ -1,13 +1,14 @@
 """The only writer of the transcript: in the file first, then in memory, then told."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, Protocol
 
 import anyio
 
 from agent_core.kernel import Clock, EntryId, new_entry_id
 from agent_core.kernel.errors import StorageError
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import Redactor
 from agent_core.kernel.shield import uncancelled
 from agent_core.messages import Message

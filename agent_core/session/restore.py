@@ -1,11 +1,12 @@
 """What a session file says about the time before it was opened: pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from agent_core.events import CustomMark, Delivery, QueueItem
 from agent_core.kernel import JsonObject, JsonValue, MessageId, QueueId, RunId
 from agent_core.kernel.json import as_object
+from agent_core.kernel.records import dataclass
 from agent_core.messages import (
     AssistantMessage,
     BashMessage,

@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -12,6 +11,7 @@ from agent_core.changes.restoring import Group, Now, Status, changed_paths, plan
 from agent_core.changes.taking_back import Against, Goal, merged_goals
 from agent_core.changes.versions import look_at, same_version
 from agent_core.kernel.errors import FileMissing, WorkspaceError
+from agent_core.kernel.records import dataclass
 from agent_core.session.carried_text import CarriedText, names_of
 from agent_core.session.reaching import Found, Reaching, is_open_text
 from agent_core.workspace import FileBytes, Files, FileText, Write, Written

@@ -1,11 +1,11 @@
 """Goes on with a run that was interrupted or failed, without the user's words being said twice."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agent_core.kernel import RunId
 from agent_core.kernel.errors import RunMismatch, RunNotActive, SessionBusy
 from agent_core.kernel.json import as_object
+from agent_core.kernel.records import dataclass
 from agent_core.session.drafts import RUN, run_retried_entry
 from agent_core.session.intake import Receipt
 from agent_core.session.known import retry_id

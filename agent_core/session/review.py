@@ -1,7 +1,7 @@
 """The word of people on what the agent changed: accepted, rejected and truly taken back, told to the model."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -14,6 +14,7 @@ from agent_core.changes.verdicts import Action, Judge, Queued, Verdict
 from agent_core.events import DocumentChange, EditRejected, Event
 from agent_core.kernel import Clock
 from agent_core.kernel.errors import UsageError, WorkspaceError
+from agent_core.kernel.records import dataclass
 from agent_core.session.change_record import ChangeRecord
 from agent_core.session.queued_rejections import QueuedRejections
 from agent_core.session.taking_back import TakingBack
@@ -383,9 +384,8 @@ def _chosen(
 
 def _whole(now: FileNow, ids: Sequence[str], *, is_named: bool) -> bool:
     """Tell whether the file itself is meant: by name, or because it came or went with these hunks and nothing else."""
-    if now.whole != "pending" or any(
-        one.id not in ids and one.state != "rejected" for one in now.hunks
-    ):
+    is_left = any(one.id not in ids and one.state != "rejected" for one in now.hunks)
+    if now.whole != "pending" or is_left:
         return False
     return is_named or (bool(ids) and now.op in {"add", "delete"})
 

@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 import anyio
@@ -10,6 +10,7 @@ from anyio.abc import TaskGroup
 
 from agent_core.events import RunResult
 from agent_core.kernel import ItemId, RunId
+from agent_core.kernel.records import dataclass
 
 RESULTS_KEPT = 64
 SETTLE_S = 5.0

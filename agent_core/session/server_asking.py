@@ -1,11 +1,11 @@
 """Asks a person whether the tools of a server may be used, with all that the server says of them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from agent_core.events import PermissionOption, PermissionRequest, ServerSubject
 from agent_core.kernel import Clock, ItemId, RunId, SessionId
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.visible import readable
 from agent_core.mcp import Approval, Reply
 from agent_core.session.desk import Answered, Desk

@@ -1,7 +1,7 @@
 """The read-only picture of a session that a front end starts from."""
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from agent_core.events import (
@@ -37,6 +37,7 @@ from agent_core.events import (
 )
 from agent_core.events.values import SessionState
 from agent_core.kernel import ItemId, RunId, SessionId, ToolCallId
+from agent_core.kernel.records import dataclass
 from agent_core.session.standing_views import Standing, StandingViews
 from agent_core.workspace.permission import Containment
 

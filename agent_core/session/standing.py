@@ -1,12 +1,13 @@
 """What holds while calls of tools are judged: mode, trust, containment, and the standing answers of the user."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
 from anyio import Lock
 
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.permission import Containment, Mode
 from agent_core.workspace.policy import Rule, RuleSet, Scope, Situation
 

@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from typing import Literal
 
+from agent_core.kernel.records import dataclass
 from agent_core.messages import AssistantMessage, ToolResultMessage, Usage, UserMessage
 from agent_core.transcript.entries import (
     AnyEntry,

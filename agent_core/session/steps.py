@@ -2,13 +2,14 @@
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Generic, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
 
 from agent_core.kernel.errors import SessionClosed
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.shield import uncancelled
 
 T = TypeVar("T")

@@ -1,6 +1,6 @@
 """What hooks are asked and told when the conversation goes on elsewhere in the tree, or is copied."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent_core.compaction.branch_summary import (
     BranchPreparation,
@@ -22,6 +22,7 @@ from agent_core.hooks import (
 )
 from agent_core.kernel import EntryId, SessionId
 from agent_core.kernel.errors import ForkRefused
+from agent_core.kernel.records import dataclass
 from agent_core.session.choice_hooks import Chosen, tell_choice
 from agent_core.session.parts import Parts
 

@@ -1,9 +1,9 @@
 """A session's entries as people see its tree: which are shown, and below which."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from agent_core.kernel import EntryId
+from agent_core.kernel.records import dataclass
 from agent_core.messages import (
     AssistantMessage,
     BashMessage,

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol
@@ -18,6 +18,7 @@ from agent_core.events import (
 )
 from agent_core.kernel import Clock, ItemId, RunId, SessionId
 from agent_core.kernel.errors import TillerError
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.visible import readable
 from agent_core.session.desk import Answered, Desk
 from agent_core.session.standing import Standing

@@ -1,7 +1,6 @@
 """What the loop asks of a run: its words taken in, its transcript kept, room made between turns."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from anyio.lowlevel import checkpoint
 
@@ -9,6 +8,7 @@ from agent_core.events import Event, RetryEnded, SessionUsage
 from agent_core.hooks import InputHandled, InputReplaced, InputTyped
 from agent_core.kernel import EntryId, RunId
 from agent_core.kernel.errors import BudgetExceeded, TooManyDenials
+from agent_core.kernel.records import dataclass
 from agent_core.loop import Words
 from agent_core.messages import AssistantMessage, Message, ToolResultMessage, UserContent
 from agent_core.session.budgets import reached, unpriced

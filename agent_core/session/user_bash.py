@@ -1,12 +1,13 @@
 """The user's own commands: run as the tool `bash` runs them, without asking, and kept in the conversation."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import anyio
 
 from agent_core.events import BashEnded, BashOutput, BashStarted
 from agent_core.hooks import CommandCarried, CommandDone
 from agent_core.kernel.errors import SessionBusy, UsageError, WorkspaceError
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.truncation import truncate_tail
 from agent_core.messages import BashMessage
 from agent_core.session.command_hooks import asked_about, carried_out

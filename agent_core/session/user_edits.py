@@ -1,11 +1,11 @@
 """What a user made of the agent's edits in their editor: told to everybody, and to the model at the next prompt."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from agent_core.events import DocumentChange, EditApplied, EditSaved, EditUndone, Event
 from agent_core.kernel import RunId
+from agent_core.kernel.records import dataclass
 from agent_core.messages import CustomMessage, Text
 from agent_core.session.parts import Parts
 from agent_core.workspace.origin import EditOrigin

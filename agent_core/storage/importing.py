@@ -1,13 +1,14 @@
 """Takes a session file from elsewhere into a store, as a new session of a workspace."""
 
 from collections.abc import Container
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from anyio import to_thread
 
 from agent_core.kernel import Clock, SessionId, new_entry_id, uuid7
 from agent_core.kernel.errors import SessionDamaged, StorageUnavailable
+from agent_core.kernel.records import dataclass
 from agent_core.storage.adapters.recovery import recover
 from agent_core.storage.held import begins_session
 from agent_core.storage.port import SessionStore

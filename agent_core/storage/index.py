@@ -1,9 +1,9 @@
 """The port of the index: finds sessions by what was said in them."""
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from agent_core.kernel import EntryId
+from agent_core.kernel.records import dataclass
 from agent_core.storage.port import SessionSummary
 
 

@@ -1,11 +1,11 @@
 """The port of session storage: where the lines of a session live."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from agent_core.kernel import EntryId, SessionId
+from agent_core.kernel.records import dataclass
 from agent_core.transcript.entries import AnyEntry, ColdEntry, Header, WholeEntry
 
 

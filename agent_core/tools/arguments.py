@@ -2,14 +2,16 @@
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Generic, TypeVar, cast, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic.json_schema import GenerateJsonSchema
+from typing_extensions import override
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import ArgumentsInvalid
 from agent_core.kernel.json import as_object, decode
+from agent_core.kernel.records import dataclass
 from agent_core.tools.port import ToolContext, ToolResult, ToolSpec
 from agent_core.tools.shaping import scrub_json
 
@@ -114,9 +116,18 @@ def schema_of(model: type[ToolArguments]) -> JsonObject:
 
     No references, no titles, no null for what is optional.
     """
-    schema = cast("JsonObject", model.model_json_schema())
+    schema = cast("JsonObject", model.model_json_schema(schema_generator=_Schema))
     definitions = as_object(schema.get("$defs"))
     return as_object(_plain(schema, definitions))
+
+
+class _Schema(GenerateJsonSchema):
+    @override
+    def encode_default(self, dft: object) -> object:
+        # pydantic would make a validator for each, and look for plugins in every installed package before the first.
+        if dft == ():
+            return []
+        return dft if dft is None or isinstance(dft, str | int) else super().encode_default(dft)
 
 
 def _plain(value: JsonValue, definitions: JsonObject) -> JsonValue:

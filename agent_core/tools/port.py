@@ -1,11 +1,12 @@
 """What a tool is: a declaration, checked arguments, a run, a result for two readers."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, runtime_checkable
 
 from agent_core.events import Answers, QuestionLine
 from agent_core.kernel import Clock, JsonObject, JsonValue, ToolCallId
+from agent_core.kernel.records import dataclass
 from agent_core.messages import Text, UserContent
 from agent_core.tools.seen import SeenTexts
 from agent_core.workspace import Files, Processes, Workspace

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import cast
 
 from agent_core.events import ToolStatus
@@ -19,6 +18,7 @@ from agent_core.hooks import (
 )
 from agent_core.kernel import Clock, JsonObject, RunId
 from agent_core.kernel.errors import TillerError
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.visible import one_line
 from agent_core.messages import ToolCall
 from agent_core.tools.port import Tool, ToolContext, ToolResult, error_result

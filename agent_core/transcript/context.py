@@ -1,10 +1,11 @@
 """From a path of entries to what the model is shown: pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
 from agent_core.kernel import EntryId, JsonValue, json
+from agent_core.kernel.records import dataclass
 from agent_core.messages import (
     AssistantMessage,
     BashMessage,

@@ -1,8 +1,9 @@
 """The entries of a session file, format version 3."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agent_core.kernel import EntryId, JsonObject, JsonValue, SessionId
+from agent_core.kernel.records import dataclass
 from agent_core.messages import (
     AssistantMessage,
     BashMessage,

@@ -1,9 +1,9 @@
 """The entries of a session as branches that a document can show one after the other: pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from agent_core.kernel import EntryId
+from agent_core.kernel.records import dataclass
 from agent_core.transcript.entries import AnyEntry
 
 

@@ -3,10 +3,10 @@
 import hashlib
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 
 from agent_core.kernel import EntryId
+from agent_core.kernel.records import dataclass
 from agent_core.transcript.entries import AnyEntry, Header
 from agent_core.transcript.export_answers import as_typed, renderer
 from agent_core.transcript.export_branches import Branch, branches_of, forks_of

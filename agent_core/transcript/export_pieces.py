@@ -1,11 +1,11 @@
 """What people are shown of a session's entries, whatever the format of the export: pure."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from json import dumps
 
 from agent_core.kernel import EntryId, JsonObject, json
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.visible import shown as written_out
 from agent_core.messages import (
     AssistantMessage,

@@ -1,8 +1,7 @@
 """What compaction is about to do, as a value that both the loop and the compactor know."""
 
-from dataclasses import dataclass
-
 from agent_core.kernel import EntryId
+from agent_core.kernel.records import dataclass
 from agent_core.messages import Message
 
 

@@ -6,7 +6,8 @@ star has a fixed length. So a match needs no more than one walk along the path.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from agent_core.kernel.records import dataclass
 
 MAX_PATTERN_CHARS = 1_000
 TRAILING_SPACES = re.compile(r"(?<!\\)[ \t]+$")

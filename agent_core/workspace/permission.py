@@ -1,10 +1,10 @@
 """The words in which permission is asked and given, and the port of those who give it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from agent_core.kernel import RunId, ToolCallId
+from agent_core.kernel.records import dataclass
 
 ToolKind = Literal["read", "edit", "execute", "other"]
 Mode = Literal["plan", "ask", "auto", "yolo"]

@@ -2,11 +2,11 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 from agent_core.kernel.errors import WorkspaceError
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.permission import Needs
 
 Source = Literal["buffer", "disk"]

@@ -4,9 +4,9 @@ import codecs
 import hashlib
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from agent_core.kernel.errors import NotText
+from agent_core.kernel.records import dataclass
 
 GUESS_LIMIT_BYTES = 16 * 1024 * 1024
 """Up to this size an unknown encoding is guessed; a larger file counts as binary."""

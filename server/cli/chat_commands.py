@@ -1,12 +1,13 @@
 """What can be typed after a slash in a conversation: the commands that belong to the conversation itself."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Protocol, TypeVar, get_args
 
 from agent_core.assembly import SessionRequest
 from agent_core.events import PermissionMode, ThinkingLevel
 from agent_core.kernel.errors import UsageError
+from agent_core.kernel.records import dataclass
 from agent_core.resources.paths import app_paths
 from agent_core.session import AgentSession
 from server.cli.chat_told import session_told

@@ -1,9 +1,9 @@
 """What a line of a conversation means: words, a command of the conversation, a command for the shell. Pure."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 
+from agent_core.kernel.records import dataclass
 from agent_core.resources.commands import Slashed, slashed
 
 

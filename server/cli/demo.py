@@ -10,13 +10,13 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from agent_core.assembly.models import load_models
 from agent_core.kernel import SystemClock
 from agent_core.kernel.json import as_object, decode, encode
+from agent_core.kernel.records import dataclass
 from agent_core.providers.http import HttpPool
 from agent_core.resources.paths import AppPaths, app_paths
 from agent_core.resources.settings import Layer, load_settings

@@ -4,11 +4,11 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, Self
 
+from agent_core.kernel.records import dataclass
 from server.lsp.frames import FrameReader, frame
 from server.lsp.positions import Lines
 from server.lsp.uris import path_of

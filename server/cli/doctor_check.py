@@ -1,7 +1,8 @@
 """One line of what `tiller doctor` found."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+from agent_core.kernel.records import dataclass
 
 Status = Literal["ok", "note", "missing"]
 

@@ -3,8 +3,9 @@
 import argparse
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
+
+from agent_core.kernel.records import dataclass
 
 
 class Commands(Protocol):

@@ -1,7 +1,7 @@
 """What tools and the user's own commands do, as lines of a terminal."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from agent_core.events import (
@@ -12,6 +12,7 @@ from agent_core.events import (
     ToolOutputDelta,
     ToolRunning,
 )
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.visible import PlainStream, one_line
 from server.cli.changed_lines import changed_lines
 from server.cli.render import DIM, MARKS, YELLOW, tool_line

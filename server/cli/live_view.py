@@ -1,7 +1,7 @@
 """Shows a run on a terminal: Markdown as it is written, tools as they run, and at the bottom what goes on and what it cost."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from agent_core.events import (
@@ -21,6 +21,7 @@ from agent_core.events import (
     ToolRunning,
 )
 from agent_core.kernel import JsonObject
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.visible import shown
 from agent_core.messages import text_of
 from server.cli.live_tools import BOLD, LiveTools

@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
+
+from agent_core.kernel.records import dataclass
 
 MOST_LINES: Final = 200
 """A block with more is cut: what is printed once need not be drawn again at each tick."""

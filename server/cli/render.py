@@ -1,7 +1,7 @@
 """Shows a run on a terminal: words as they come, a line for each tool, what it came to."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Protocol
 
 from agent_core.events import (
@@ -22,6 +22,7 @@ from agent_core.events import (
 from agent_core.events.codec import encode
 from agent_core.kernel import JsonObject
 from agent_core.kernel.json import encode as to_json
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.visible import shown
 from agent_core.messages import Text
 from server.cli.sessions_text import styled

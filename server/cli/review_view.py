@@ -2,11 +2,12 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import anyio
 
 from agent_core.events import Notice, RetryStarted, Stamped, ToolEnded, ToolRunning
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.visible import shown
 from agent_core.session import AgentSession
 from server.cli.environment import Environment

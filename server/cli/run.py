@@ -4,7 +4,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +14,7 @@ from agent_core.events import Reader, RunEnded, RunResult
 from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.json import encode as to_json
+from agent_core.kernel.records import dataclass
 from agent_core.messages import UserContent
 from agent_core.session import AgentSession, Receipt
 from server.cli.ask_terminal import ask_on_terminal, read_terminal_line

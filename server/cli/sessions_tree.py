@@ -3,12 +3,13 @@
 import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from agent_core.assembly.library import SessionLibrary
 from agent_core.kernel import EntryId, JsonValue, rfc3339
 from agent_core.kernel.json import encode
+from agent_core.kernel.records import dataclass
 from agent_core.messages import (
     AssistantMessage,
     BashMessage,

@@ -1,7 +1,7 @@
 """What goes on in a session, as one line: what is done, how long already, how full the context is, what it cost."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from agent_core.events import (
@@ -23,6 +23,7 @@ from agent_core.events import (
     TurnStarted,
     UsageReport,
 )
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.visible import one_line
 
 FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"

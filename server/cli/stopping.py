@@ -5,13 +5,14 @@ import signal
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NoReturn
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
 from agent_core.kernel.errors import TillerError
+from agent_core.kernel.records import dataclass
 from agent_core.session import AgentSession
 from server.cli.exits import INTERRUPTED, TERMINATED
 

@@ -1,12 +1,12 @@
 """The file of a trace: a header, then one JSON line for each message, in the order in which they passed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 from agent_core.kernel import JsonValue
 from agent_core.kernel.json import decode, encode
+from agent_core.kernel.records import dataclass
 
 FORMAT: Final = 1
 Side = Literal["client", "server"]

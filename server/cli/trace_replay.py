@@ -5,11 +5,12 @@ import tempfile
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal
 
 from agent_core.kernel import JsonValue
 from agent_core.kernel.json import decode, encode
+from agent_core.kernel.records import dataclass
 from server.cli.trace_file import Said
 from server.cli.trace_shape import differences, learn, translated
 from server.lsp.frames import FrameError, FrameReader, frame

@@ -1,9 +1,9 @@
 """What an editor can do with edits, from what it declared and what is known of it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from agent_core.kernel.records import dataclass
 from server.lsp.codec import as_array, as_object
 from server.lsp.quirks import Quirks
 from server.lsp.wire import merge_capabilities

@@ -13,7 +13,6 @@ from collections.abc import (
     Set as AbstractSet,
 )
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -21,6 +20,7 @@ import anyio
 from anyio import to_thread
 
 from agent_core.kernel.errors import AccessRefused, FileMissing, FileTooLarge, WorkspaceError
+from agent_core.kernel.records import dataclass
 from agent_core.workspace import Entry, FileBytes, Files, FileText
 from server.lsp.documents import Document
 from server.lsp.editor import Editor

@@ -7,13 +7,14 @@ import re
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from lsprotocol import types
 
+from agent_core.kernel.records import dataclass
 from server.lsp.positions import Encoding, Lines
 from server.lsp.uris import path_of
 

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 from agent_core.kernel.errors import EditRefused, EditUnverified, StaleText, WorkspaceError
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.edits.minimal import (
     Hunk,
     Splice,

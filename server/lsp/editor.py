@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 import anyio
 from anyio import to_thread
 
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.adapters.path_locks import PathLocks
 from agent_core.workspace.edits.minimal import Splice, minimal_edits
 from server.lsp.abilities import abilities_of

@@ -2,10 +2,10 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.origin import edit_origin
 from server.lsp.abilities import Abilities
 from server.lsp.codec import as_array, as_object

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
 from agent_core.kernel import JsonValue
+from agent_core.kernel.records import dataclass
 from server.lsp.codec import as_object
 from server.lsp.diagnostics_told import DiagnosticsTold
 from server.lsp.documents import Document, Mirror

@@ -3,7 +3,7 @@
 import importlib
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ from agent_core.assembly.library import SessionLibrary
 from agent_core.events import Attendant, Reader, RunStarted, WorkspaceRoot
 from agent_core.kernel import JsonValue, RunId, SessionId
 from agent_core.kernel.errors import TillerError
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import Redactor
 from agent_core.providers.registry import ModelRegistry
 from agent_core.session import AgentSession

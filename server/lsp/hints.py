@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -15,6 +15,7 @@ from agent_core.changes.following import FileNow
 from agent_core.changes.hunks import Hunk
 from agent_core.events import ChangesUpdated, RunEnded
 from agent_core.kernel import JsonValue, SessionId
+from agent_core.kernel.records import dataclass
 from agent_core.session import AgentSession
 from server.lsp.client_options import is_plain
 from server.lsp.codec import as_array, as_object

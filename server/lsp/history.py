@@ -4,10 +4,10 @@ An item that is read has the id of its entry; a thought or a tool call inside an
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from agent_core.events.codec import STOP_REASONS, block, cost
 from agent_core.kernel import JsonValue, rfc3339
+from agent_core.kernel.records import dataclass
 from agent_core.messages import (
     AssistantMessage,
     BashMessage,

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from agent_core.assembly.added_roots import AddedRoots
 from agent_core.assembly.library import SessionLibrary, open_library
 from agent_core.kernel import Clock, JsonValue, SessionId, uuid7
 from agent_core.kernel.errors import SessionClosed
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import Redactor
 from agent_core.providers.http import HttpPool
 from agent_core.resources.paths import AppPaths

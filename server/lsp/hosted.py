@@ -3,7 +3,7 @@
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from agent_core.events import (
 )
 from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import DocumentContention, TillerError
+from agent_core.kernel.records import dataclass
 from agent_core.session import AgentSession
 from agent_core.session.user_edits import UserEdit
 from server.lsp.client_options import attendant_of

@@ -2,13 +2,14 @@
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 import anyio
 from anyio import to_thread
 
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.origin import EditOrigin
 from server.lsp.documents import Document
 from server.lsp.editor import Editor

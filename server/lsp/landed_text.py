@@ -1,9 +1,9 @@
 """Whether an edit is still in a text, by the texts from before and after it; pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.edits.minimal import line_hunks, lines_of
 from agent_core.workspace.origin import EditOrigin
 from server.lsp.documents import hash_of

@@ -1,12 +1,13 @@
 """What a document goes through while an edit of it is on its way, and which of its changes was the edit."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
 import anyio
 
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.edits.merge import merge
 from agent_core.workspace.edits.minimal import Splice, minimal_edits
 from server.lsp.documents import Document, passed

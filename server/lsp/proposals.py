@@ -4,13 +4,13 @@ import json
 import logging
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from anyio import Lock, to_thread
 
 from agent_core.changes.unified import unified
+from agent_core.kernel.records import dataclass
 
 MOST: Final = 50
 """So many patches of a session are kept; the oldest go first."""

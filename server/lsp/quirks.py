@@ -1,9 +1,10 @@
 """What is known of editors by name, where what they declare does not tell it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, Final
 
+from agent_core.kernel.records import dataclass
 from server.lsp.codec import as_object
 
 

@@ -1,7 +1,7 @@
 """Brings an edit into a document that its user goes on typing in: merges, tries again, and mends what went wrong."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -13,6 +13,7 @@ from agent_core.kernel.errors import (
     StaleText,
     WorkspaceError,
 )
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.shield import uncancelled
 from agent_core.workspace.edits.merge import Merged, merge, merge_all
 from agent_core.workspace.edits.told import conflicts_words

@@ -3,7 +3,7 @@
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import takewhile
 from typing import Final
@@ -11,6 +11,7 @@ from typing import Final
 import anyio.to_thread
 
 from agent_core.events import Delta, Event, Stamped
+from agent_core.kernel.records import dataclass
 from server.lsp.event_bytes import EventBytes, ranged
 from server.lsp.replay_file import Line, ReplayFile
 from server.lsp.replay_items import OpenItems

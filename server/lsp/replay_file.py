@@ -9,12 +9,13 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
 from agent_core.kernel import JsonValue
 from agent_core.kernel.json import decode_sound, encode
+from agent_core.kernel.records import dataclass
 
 KEPT_BYTES: Final = 8 * 1024 * 1024
 KEPT_EVENTS: Final = 20_000

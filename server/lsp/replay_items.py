@@ -2,11 +2,12 @@
 
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from agent_core.events import BashOutput, Delta, RunEnded, RunStarted, Stamped
 from agent_core.events.streaming import StreamKey, stream_of, streams_ended_by
+from agent_core.kernel.records import dataclass
 
 OPEN_CHARS: Final = 1 << 20
 """How much text of unfinished items is kept; a client that would need more gets a snapshot."""

@@ -2,13 +2,14 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Final
 
 import anyio
 import anyio.to_thread
 
+from agent_core.kernel.records import dataclass
 from server.lsp.replay_file import Line, Mark, ReplayFile
 
 RESERVED: Final = 20_000

@@ -2,10 +2,11 @@
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agent_core.events import Failure, RunEnded, Stamped, ToolRunning
 from agent_core.kernel import RunId
+from agent_core.kernel.records import dataclass
 from agent_core.messages import Usage
 from agent_core.session import AgentSession
 from server.lsp.front import Front

@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from agent_core.kernel import MessageId, RunId, SystemClock, uuid7
 from agent_core.kernel.errors import TillerError
+from agent_core.kernel.records import dataclass
 from agent_core.messages import Text, UserContent
 from agent_core.session import AgentSession, Receipt
 from server.lsp import pictures

@@ -1,11 +1,11 @@
 """Signs a user in to providers from inside an editor: by a browser, or by a code that is typed in one."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from agent_core.kernel import Clock
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import Redactor
 from agent_core.providers.auth_entries import Entry
 from agent_core.providers.auth_store import AuthStore

@@ -2,11 +2,12 @@
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import anyio
 
+from agent_core.kernel.records import dataclass
 from server.lsp.edit_outcome import Answer
 from server.lsp.editor import CHANGED, Editor
 from server.lsp.editor_requests import DocumentEdit

@@ -1,11 +1,11 @@
 """Prepares a change for review: one diff, and what is left out of it."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 
+from agent_core.kernel.records import dataclass
 from server.review.attributes import load_attributes, read_attributes
 from server.review.diff import DIFF, ChangedFile, parse_diff
 from server.review.findings import LeftOut

@@ -1,8 +1,8 @@
 """Checks what a model reports against the files it speaks of: pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from agent_core.kernel.records import dataclass
 from server.review.diff import Hunk
 from server.review.findings import Finding, Suggestion
 from server.review.fingerprints import fingerprint

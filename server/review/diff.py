@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from agent_core.kernel.records import dataclass
 
 Status = Literal["added", "modified", "deleted", "renamed", "copied", "retyped"]
 FileKind = Literal["text", "binary", "submodule", "symlink"]

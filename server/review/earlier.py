@@ -1,8 +1,9 @@
 """Goes on from an earlier review: what must be looked at again, and what of its findings still stands."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from agent_core.kernel.records import dataclass
 from server.review.change import Change, read_diff
 from server.review.checking import NewSide, in_one_hunk
 from server.review.diff import ChangedFile, Hunk

@@ -4,7 +4,7 @@ import shutil
 import tempfile
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +15,7 @@ from agent_core.events import Budgets
 from agent_core.kernel import JsonValue
 from agent_core.kernel.clock import rfc3339
 from agent_core.kernel.errors import TillerError
+from agent_core.kernel.records import dataclass
 from agent_core.session import AgentSession
 from agent_core.session.budgets import tightened
 from server import VERSION

@@ -1,8 +1,9 @@
 """What a review gives: checked findings, and what a reader must know to judge them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
+
+from agent_core.kernel.records import dataclass
 
 Severity: TypeAlias = Literal["error", "warning", "note"]
 Category: TypeAlias = Literal[

@@ -1,7 +1,7 @@
 """Repairs what a review found, in a copy of the head: suggestions, or an agent, with the tests as the judge."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -9,6 +9,7 @@ import anyio.to_thread
 
 from agent_core.assembly import SessionRequest, open_session
 from agent_core.events import Budgets
+from agent_core.kernel.records import dataclass
 from agent_core.session import AgentSession
 from server.review.engine import private_folder
 from server.review.errors import RevisionUnknown

@@ -3,12 +3,13 @@
 import os
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Final
 
 import anyio
 
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.visible import one_line
 from server.review.errors import GitFailed, NotARepository
 

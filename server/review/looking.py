@@ -1,7 +1,7 @@
 """Has the model look at the parts of a change, one run each, within the budgets of the whole review."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Final, Literal
 
@@ -10,6 +10,7 @@ import anyio.to_thread
 from agent_core.events import MessageEnded, Reader, RunEnded, RunResult
 from agent_core.kernel import Clock
 from agent_core.kernel.errors import ModelUnknown
+from agent_core.kernel.records import dataclass
 from agent_core.messages import UserMessage
 from agent_core.session import AgentSession
 from agent_core.transcript.entries import MessageEntry

@@ -1,10 +1,11 @@
 """What is asked of a review."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from agent_core.events import Budgets, Stamped
+from agent_core.kernel.records import dataclass
 from agent_core.session import AgentSession
 from server.review.findings import Review
 from server.review.parts import PART_CHARS

@@ -1,9 +1,10 @@
 """Divides a change into parts that a model can take in, and writes them out for it: pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.visible import for_model
 from server.review.diff import ChangedFile, Hunk
 from server.review.findings import ReviewedFile

@@ -1,9 +1,9 @@
 """Finds a quoted text in a file: pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.visible import shown
 
 NEAR_LINES: Final = 60

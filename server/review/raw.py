@@ -1,7 +1,6 @@
 """What a model reports, before anybody has looked whether it is so."""
 
-from dataclasses import dataclass
-
+from agent_core.kernel.records import dataclass
 from server.review.findings import Category, Severity
 
 

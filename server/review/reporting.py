@@ -1,7 +1,7 @@
 """The tool `report_finding`: what the model found, checked while it can still put it right."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 from typing import Annotated, ClassVar, Final
 
@@ -9,6 +9,7 @@ import anyio.to_thread
 from pydantic import Field
 
 from agent_core.kernel import JsonObject
+from agent_core.kernel.records import dataclass
 from agent_core.tools import Tool, ToolContext, ToolResult, ToolSpec
 from agent_core.tools.arguments import Count, ModelTool, ToolArguments, schema_of
 from agent_core.tools.port import error_result, text_result

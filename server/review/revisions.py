@@ -3,12 +3,13 @@
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import anyio.to_thread
 
+from agent_core.kernel.records import dataclass
 from server.review.errors import GitFailed, NotARepository, RevisionUnknown
 from server.review.findings import Commit
 from server.review.git import Git

@@ -1,8 +1,8 @@
 """Reads what a project says to its reviewers, as the base has it: what a change says of itself does not count."""
 
-from dataclasses import dataclass
 from typing import Final
 
+from agent_core.kernel.records import dataclass
 from server.review.git import Git
 
 REVIEW_RULES: Final = ".tiller/review.md"

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final
 
+from agent_core.kernel.records import dataclass
 from server.review.diff import ChangedFile
 from server.review.findings import LeftOut
 

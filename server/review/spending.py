@@ -1,8 +1,9 @@
 """What a review has used up, over all its runs, and what is left of its budgets: pure."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agent_core.events import Budgets
+from agent_core.kernel.records import dataclass
 from agent_core.messages import Usage
 
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 import pyte
 
 from tests.support.server import TILLER, Ground
+from tests.support.terminal import hear_signals
 
 WAIT_S = 30.0
 LEAVE_S = 15.0
@@ -151,9 +152,7 @@ def terminal(
 
 
 def _lead() -> None:
-    # A test run in the background ignores these, and so would all that it starts.
-    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
-        signal.signal(number, signal.SIG_DFL)
+    hear_signals()
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 

@@ -150,12 +150,19 @@ def running(ground: Ground, arguments: Sequence[str]) -> Generator[Running, None
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        preexec_fn=hear_signals,  # noqa: PLW1509 - a test starts it from its only thread
     )
     with process:
         try:
             yield Running(process)
         finally:
             process.kill()
+
+
+def hear_signals() -> None:
+    """Take back that these are ignored: a test run in the background ignores them, and so would all that it starts."""
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def _read_terminal(number: int) -> bytes:

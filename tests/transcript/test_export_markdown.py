@@ -330,9 +330,9 @@ def test_hostile_words_bring_no_html_and_end_where_they_end(text: str) -> None:
 @pytest.mark.parametrize("unit", ["`", "` ``", "<a", "```\n", "\\`", "\n\n", "<!--", "a`<b>\n"])
 def test_a_large_text_is_written_soon(unit: str) -> None:
     text = unit * (2_000_000 // len(unit))
-    began = time.monotonic()
+    began = time.process_time()
     markdown(header(), chain(user(text), assistant(text), result(text)))
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10
 
 
 def test_neither_library_of_the_extra_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,9 +4,10 @@ import os
 import stat
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from agent_core.kernel.records import dataclass
 
 MOST_BYTES: Final = 67_108_864
 HEAD: Final = struct.Struct(">4sLL")

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -26,6 +26,7 @@ from agent_core.changes.contents import Contents
 from agent_core.changes.effects import Effect, Effects
 from agent_core.changes.values import FileVersion
 from agent_core.changes.versions import MOST_BYTES, keep
+from agent_core.kernel.records import dataclass
 from agent_core.workspace import FileBytes, FileText, Processes
 from agent_core.workspace.text import decode_text, sha256_of
 

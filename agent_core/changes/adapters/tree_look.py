@@ -5,11 +5,12 @@ import stat
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from agent_core.changes.adapters.folder_watch import FolderWatch
+from agent_core.kernel.records import dataclass
 from agent_core.tools.builtin.search_ignore import (
     EXCLUDE,
     GIT_FOLDER,

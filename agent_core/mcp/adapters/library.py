@@ -4,7 +4,7 @@ import importlib
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -12,6 +12,7 @@ import anyio
 from anyio import lowlevel, to_thread
 
 from agent_core.kernel import JsonObject
+from agent_core.kernel.records import dataclass
 from agent_core.mcp.adapters.answers import answer_of, declared_of
 from agent_core.mcp.declared import Declared
 from agent_core.mcp.port import (

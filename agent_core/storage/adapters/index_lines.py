@@ -3,11 +3,11 @@
 import hashlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from agent_core.kernel import JsonObject
+from agent_core.kernel.records import dataclass
 from agent_core.storage.adapters.recovery import parse_line
 
 LINE_BYTES = 64 << 20

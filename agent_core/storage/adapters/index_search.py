@@ -2,9 +2,9 @@
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from agent_core.kernel import EntryId, json
+from agent_core.kernel.records import dataclass
 from agent_core.storage.adapters.index_tables import rows
 from agent_core.storage.adapters.index_words import Term, match_form, snippet, terms
 from agent_core.storage.index import Hit

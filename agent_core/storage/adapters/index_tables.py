@@ -4,11 +4,11 @@ import os
 import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from agent_core.kernel import SessionId
+from agent_core.kernel.records import dataclass
 from agent_core.storage.adapters.index_lines import Stamp
 from agent_core.storage.adapters.index_texts import Piece
 from agent_core.storage.adapters.index_words import composed, stored_form

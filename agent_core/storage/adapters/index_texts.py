@@ -5,9 +5,9 @@ files as well, where other searches find it, and it would bury what was said.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from agent_core.kernel import JsonObject, JsonValue
+from agent_core.kernel.records import dataclass
 from agent_core.storage.adapters.index_words import composed
 
 SAID_CHARS = 100_000

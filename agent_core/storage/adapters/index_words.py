@@ -7,7 +7,8 @@ so two characters find what a cutter of words would have to know a dictionary fo
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from agent_core.kernel.records import dataclass
 
 SNIPPET_CHARS = 160
 LEAD_CHARS = 40

@@ -8,11 +8,12 @@ import errno
 import os
 import platform
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from agent_core.kernel import json
 from agent_core.kernel.errors import SessionLocked
+from agent_core.kernel.records import dataclass
 from agent_core.storage.adapters.paths import FILE_MODE
 
 SUFFIX = ".lock"

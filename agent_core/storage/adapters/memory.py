@@ -1,7 +1,7 @@
 """Sessions that live as long as the process."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from agent_core.kernel import SessionId
@@ -11,6 +11,7 @@ from agent_core.kernel.errors import (
     SessionNotFound,
     StorageUnavailable,
 )
+from agent_core.kernel.records import dataclass
 from agent_core.storage.held import begins_session
 from agent_core.storage.port import Opened, Recovery, SessionSummary, Stored
 from agent_core.storage.summary import Tally

@@ -6,12 +6,13 @@ newline; a damaged line in the middle is skipped and what followed it is tied to
 
 import re
 from collections.abc import Callable, Container, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agent_core.kernel import EntryId, JsonObject, json
 from agent_core.kernel.errors import SessionDamaged
 from agent_core.kernel.json import decode_sound
 from agent_core.kernel.quick import uncollected
+from agent_core.kernel.records import dataclass
 from agent_core.storage.adapters.gathering import Cool, Gathering, Losses, Span, whole
 from agent_core.storage.adapters.lines import RawLine, lines_of
 from agent_core.transcript.codec import decode_header, encode_header

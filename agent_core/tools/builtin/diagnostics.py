@@ -1,13 +1,13 @@
 """The tool `diagnostics`: the problems that the user's editor shows, where an editor gives them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Protocol
 
 from pydantic import Field
 
 from agent_core.kernel import JsonObject, JsonValue
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.visible import for_model, one_line
 from agent_core.tools.arguments import ModelTool, Seconds, ToolArguments, schema_of
 from agent_core.tools.port import ToolContext, ToolResult, ToolSpec, text_result

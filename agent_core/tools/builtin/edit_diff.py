@@ -2,8 +2,9 @@
 
 import difflib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.truncation import DEFAULT_MAX_BYTES, truncate_head
 from agent_core.tools.builtin.edit_match import Span
 

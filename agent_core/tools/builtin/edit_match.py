@@ -1,10 +1,10 @@
 """Finds what is to be replaced, once and only once, and replaces nothing else: pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from agent_core.kernel.errors import ToolError
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.visible import as_meant
 from agent_core.tools.builtin.edit_endings import Endings, with_lf
 from agent_core.tools.builtin.edit_fuzzy import FuzzyText, fuzzy

@@ -1,6 +1,6 @@
 """Counts how often a text occurs in another and says where it does first: pure."""
 
-from dataclasses import dataclass
+from agent_core.kernel.records import dataclass
 
 COUNT_LIMIT = 10_000
 """More occurrences than this are not counted."""

@@ -3,11 +3,11 @@
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 
 from anyio import to_thread
 
 from agent_core.kernel.errors import FileTooLarge, ToolError, WorkspaceError
+from agent_core.kernel.records import dataclass
 from agent_core.tools.builtin.grep_found import Found, Line
 from agent_core.tools.builtin.grep_ripgrep import Place, Query
 from agent_core.tools.builtin.search_walk import Searched, walk

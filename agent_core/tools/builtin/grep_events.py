@@ -4,11 +4,11 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from agent_core.kernel import JsonValue
 from agent_core.kernel.json import as_object, decode
+from agent_core.kernel.records import dataclass
 from agent_core.tools.builtin.grep_found import Line
 
 LONG_BYTES = 65_536

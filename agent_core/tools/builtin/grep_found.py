@@ -1,8 +1,9 @@
 """Collects the lines that a search finds, up to its limits, and writes them out: pure."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.truncation import DEFAULT_MAX_CHARS, LINE_SUFFIX
 
 ENOUGH_CHARS = 4_194_304

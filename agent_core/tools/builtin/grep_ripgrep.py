@@ -1,9 +1,9 @@
 """Searches with ripgrep, which sees the disk; unsaved texts are given to it one by one."""
 
 from collections.abc import Mapping, Sequence, Set as AbstractSet
-from dataclasses import dataclass
 
 from agent_core.kernel.errors import ToolError
+from agent_core.kernel.records import dataclass
 from agent_core.tools.builtin.grep_events import Event, EventReader
 from agent_core.tools.builtin.grep_found import Found
 from agent_core.tools.builtin.search_rg import (

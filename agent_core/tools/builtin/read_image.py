@@ -3,10 +3,10 @@
 import base64
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import NotText
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.truncation import format_size
 from agent_core.messages import Image, Text
 from agent_core.tools.builtin.read_image_fit import (

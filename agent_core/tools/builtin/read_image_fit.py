@@ -4,12 +4,12 @@ import struct
 import zlib
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
+from agent_core.kernel.records import dataclass
 from agent_core.tools.builtin.read_image_head import ANIMATED_PNG
 
 if TYPE_CHECKING:

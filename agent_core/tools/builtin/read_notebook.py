@@ -4,10 +4,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import as_object, decode
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.truncation import byte_count, format_size
 
 SUFFIX = ".ipynb"

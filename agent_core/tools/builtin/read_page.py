@@ -1,10 +1,11 @@
 """Cuts the page that `read` shows out of a text, and says how to go on: pure."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import ToolError
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.truncation import (
     DEFAULT_MAX_BYTES,
     Truncation,

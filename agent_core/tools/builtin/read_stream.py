@@ -3,12 +3,12 @@
 import codecs
 import hashlib
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
 
 from anyio import to_thread
 
 from agent_core.kernel.errors import NotText
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.truncation import format_size
 from agent_core.tools.builtin.read_bytes import about_binary
 from agent_core.tools.builtin.read_image_head import SNIFFED_BYTES, image_kind

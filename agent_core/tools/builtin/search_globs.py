@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePath
 
 from agent_core.kernel.errors import ToolError
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.ignore_rules import MAX_PATTERN_CHARS, glob_regex
 
 MAX_EXPANDED = 1_000

@@ -1,12 +1,13 @@
 """What .gitignore, .ignore and .rgignore files say about paths: pure, but for reading them through the port."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from anyio import to_thread
 
 from agent_core.kernel.errors import WorkspaceError
+from agent_core.kernel.records import dataclass
 from agent_core.workspace import Entry, Files, FileText
 from agent_core.workspace.ignore_rules import Rules, Verdict, read_rules
 

@@ -1,10 +1,10 @@
 """Lists the files below a folder as ripgrep does, through the port alone: ignored ones, links and .git are left out."""
 
 from collections.abc import AsyncGenerator, Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent_core.kernel.errors import WorkspaceError
+from agent_core.kernel.records import dataclass
 from agent_core.tools.builtin.search_globs import file_glob
 from agent_core.tools.builtin.search_ignore import GIT_FOLDER, FolderRules, folder_rules
 from agent_core.workspace import Entry, Files, FileText, Workspace

@@ -4,10 +4,10 @@ import os
 import stat
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent_core.kernel.errors import AccessRefused
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.adapters.disk_errors import (
     foreign,
     is_folder,

@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from anyio import to_thread
 from typing_extensions import override
 
 from agent_core.kernel.errors import AccessRefused, WorkspaceError
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.adapters.disk_errors import workspace_error
 from agent_core.workspace.adapters.disk_folders import folder_of
 from agent_core.workspace.adapters.gate import Gate

@@ -3,12 +3,12 @@
 import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from anyio import lowlevel
 
 from agent_core.kernel.errors import StaleText
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.adapters.bytes_reader import BytesReader
 from agent_core.workspace.adapters.disk_errors import (
     changed,

@@ -2,10 +2,12 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import anyio
+
+from agent_core.kernel.records import dataclass
 
 
 @dataclass(slots=True)

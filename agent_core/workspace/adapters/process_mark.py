@@ -16,7 +16,8 @@ import sys
 import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+
+from agent_core.kernel.records import dataclass
 
 MARK = "TILLER_PROCESS_ID"
 """The variable that holds the mark."""

@@ -9,9 +9,9 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.adapters.process_mark import Mark
 from agent_core.workspace.port import Killed
 

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +16,7 @@ import anyio
 from anyio import lowlevel, to_thread
 
 from agent_core.kernel.errors import AccessRefused, FileMissing, WorkspaceError
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.adapters.process_exit import Exit, KeptExit
 from agent_core.workspace.adapters.process_input import Input, input_of, open_input
 from agent_core.workspace.adapters.process_kept import end_kept

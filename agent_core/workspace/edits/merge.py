@@ -1,10 +1,10 @@
 """Brings two changes of one text together: what either side changed, and where that cannot be both; pure."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.edits.minimal import (
     Splice,
     line_hunks,

@@ -4,9 +4,10 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Final
+
+from agent_core.kernel.records import dataclass
 
 STEP_BUDGET: Final = 1_000_000
 """Steps that the search may take, shared out by size; a stretch that needs more is replaced as a whole."""

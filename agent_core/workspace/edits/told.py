@@ -1,10 +1,10 @@
 """Says in words which lines somebody else changed, and what stands there now; pure."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.edits.merge import Conflict, Lines
 from agent_core.workspace.edits.minimal import line_number0, line_splices, lines_of
 

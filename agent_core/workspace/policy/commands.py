@@ -1,10 +1,10 @@
 """Compares command lines with the beginnings that rules name."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.paths import is_inside
 from agent_core.workspace.policy.arguments import misleading
 from agent_core.workspace.policy.programs import find_program

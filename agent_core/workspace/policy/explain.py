@@ -1,8 +1,8 @@
 """Says what would become of a command and why, for people who write rules."""
 
-from dataclasses import dataclass
 from typing import Literal
 
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.policy.arguments import misleading
 from agent_core.workspace.policy.commands import (
     Argv,

@@ -8,13 +8,13 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 from typing_extensions import override
 
 from agent_core.kernel.json import JsonObject, JsonValue, is_object
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.policy.entries import RuleProblem, read_entry
 from agent_core.workspace.policy.examples import wrong_examples
 from agent_core.workspace.policy.rules import EVERY_TOOL, Rule, Scope

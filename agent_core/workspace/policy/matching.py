@@ -1,9 +1,9 @@
 """Says which rules are about a subject: widely for those that ask or deny, narrowly for those that allow."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.policy.commands import (
     COMMAND_TOOL,
     ReadCommand,

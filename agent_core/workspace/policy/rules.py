@@ -2,10 +2,11 @@
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Literal
 
 from agent_core.kernel.json import encode
+from agent_core.kernel.records import dataclass
 
 RuleVerdict = Literal["allow", "ask", "deny"]
 Scope = Literal["run", "session", "project", "user"]

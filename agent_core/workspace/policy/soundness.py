@@ -1,9 +1,10 @@
 """Says whether a rule can be held to: one that allows must name what it allows."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal
 
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.policy.commands import COMMAND_TOOL, runs_another
 from agent_core.workspace.policy.matching import CHANGING, READING
 from agent_core.workspace.policy.programs import find_program

@@ -1,9 +1,10 @@
 """What is asked of the policy, and what it is asked in."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal
 
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.permission import Containment, Mode, Needs, ToolKind
 from agent_core.workspace.policy.rules import RuleSet
 

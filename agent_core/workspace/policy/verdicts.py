@@ -1,8 +1,8 @@
 """What the policy says, and how a person may answer when it says to ask."""
 
-from dataclasses import dataclass
 from typing import Literal
 
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.policy.rules import Rule
 
 OptionKind = Literal[

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from agent_core.kernel.records import dataclass
 
 NO_NETWORK: Final = re.compile(
     "|".join(

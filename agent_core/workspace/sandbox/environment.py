@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from agent_core.kernel.records import dataclass
 
 SECRET_WORDS: Final = frozenset(
     {

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from agent_core.kernel.records import dataclass
 
 RUNS_PROGRAMS: Final = (
     "config",

@@ -4,13 +4,13 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 from agent_core.kernel.own_file import make_private_folder
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.protected import (
     PROTECTED_FOLDERS,
     PROTECTED_NAMES,

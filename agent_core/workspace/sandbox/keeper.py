@@ -2,8 +2,9 @@
 
 import os
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from agent_core.kernel.records import dataclass
 
 SHELLS: Final = (
     "/bin/bash",

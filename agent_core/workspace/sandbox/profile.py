@@ -1,9 +1,10 @@
 """The command line of bubblewrap: pure, from what was found on the disk to its arguments."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from agent_core.kernel.records import dataclass
 
 SHARED_MEMORY_BYTES: Final = 1_073_741_824
 EMPTY_BYTES: Final = 65_536

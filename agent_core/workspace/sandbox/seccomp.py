@@ -5,10 +5,11 @@ Written out as Berkeley Packet Filter, so that no library is needed: eight bytes
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from errno import EAFNOSUPPORT, ENOSYS, EPERM
 from functools import lru_cache
 from typing import Final
+
+from agent_core.kernel.records import dataclass
 
 LOAD: Final = 0x20
 """Load a word of `struct seccomp_data`."""

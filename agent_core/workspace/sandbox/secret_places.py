@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from agent_core.kernel.records import dataclass
 
 SECRET_FOLDERS: Final = (
     *(".ssh", ".aws", ".gnupg", ".azure", ".docker", ".kube", ".password-store", ".1password"),

@@ -3,11 +3,11 @@
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from errno import EACCES, ENOENT
 from pathlib import Path
 from typing import Final
 
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.permission import Needs
 from agent_core.workspace.sandbox.denials import Walls, denials
 from agent_core.workspace.sandbox.environment import scrubbed

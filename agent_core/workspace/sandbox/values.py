@@ -1,10 +1,10 @@
 """What containment is told and tells, as values, and the port through which processes are contained."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.permission import Containment, Needs
 
 

@@ -5,9 +5,10 @@ asked here: it takes a minute for some texts of 128 KiB, and this takes a tenth 
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.shell.escapes import decoded, end_of_backticks, unescaped
 from agent_core.workspace.shell.spellings import ways_to_read
 from agent_core.workspace.shell.values import Argv

@@ -1,6 +1,6 @@
 """What can be said of a command line after reading it."""
 
-from dataclasses import dataclass
+from agent_core.kernel.records import dataclass
 
 Argv = tuple[str, ...]
 

@@ -3,9 +3,10 @@
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from agent_core.kernel.records import dataclass
 from agent_core.workspace.shell.values import Argv, Unclear
 
 PIECE: Final = re.compile(

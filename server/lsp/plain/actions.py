@@ -1,10 +1,10 @@
 """The code actions that are there without any extension; pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_core.kernel import JsonValue
+from agent_core.kernel.records import dataclass
 from server.lsp.codec import as_array, as_object
 from server.lsp.plain.arguments import lines_of
 from server.lsp.plain.comments import Request

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import anyio
@@ -19,6 +19,7 @@ from agent_core.kernel.errors import (
     StaleText,
     WorkspaceError,
 )
+from agent_core.kernel.records import dataclass
 from agent_core.transcript import AnyEntry
 from server.lsp.front import Front
 from server.lsp.hosted import Hosted, show

@@ -2,13 +2,13 @@
 
 import hashlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from anyio import to_thread
 
 from agent_core.kernel.errors import FileMissing, NotText, StaleText
+from agent_core.kernel.records import dataclass
 from agent_core.workspace import FileText, Written
 from agent_core.workspace.adapters.disk import DiskFiles
 from server.lsp.buffers import Buffer

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
+
+from agent_core.kernel.records import dataclass
 
 TITLE: Final = "# Tiller"
 HINT: Final = '<!-- Write below the last "## You" and save this file: that sends your words, and the answer comes here. -->'

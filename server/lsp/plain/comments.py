@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
+
+from agent_core.kernel.records import dataclass
 
 MOST_LINES: Final = 40
 """A comment that goes on for longer is cut there."""

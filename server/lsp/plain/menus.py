@@ -1,9 +1,9 @@
 """Lists to choose from in plain dialogs, which show four buttons: longer lists have pages."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from agent_core.kernel.records import dataclass
 from server.lsp.codec import as_object
 from server.lsp.dialogs import ACTIONS, exactly, shortened
 

@@ -1,9 +1,9 @@
 """The words in which ready-made requests are put to the agent: fix, implement, explain, review; pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.visible import one_line
 from server.lsp.codec import as_object
 from server.lsp.plain.comments import Request

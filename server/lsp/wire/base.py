@@ -1,7 +1,6 @@
 """The ground of every wire shape: one model class, vendor words, ids and bounded numbers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, ClassVar, NewType, TypeAlias, TypeVar
 
@@ -16,6 +15,8 @@ from pydantic import (
     StringConstraints,
 )
 from pydantic_core import PydanticCustomError
+
+from agent_core.kernel.records import dataclass
 
 __all__ = [
     "CLEARABLE",

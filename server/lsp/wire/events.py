@@ -1,11 +1,11 @@
 """The table of events: every type that can appear in a frame, and its shape."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 from pydantic import ValidationError
 
+from agent_core.kernel.records import dataclass
 from server.lsp.wire import run_events, session_events
 from server.lsp.wire.event_base import EventBase
 from server.lsp.wire.parsing import complaint

@@ -1,9 +1,9 @@
 """The table of methods: every request and notification of the protocol, with its params and result."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from agent_core.kernel.records import dataclass
 from server.lsp.wire import (
     catalogue,
     changes,

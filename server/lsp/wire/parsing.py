@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from agent_core.kernel.records import dataclass
 from server.lsp.rpc import INVALID_PARAMS, RpcError
 from server.lsp.wire.base import WireModel
 

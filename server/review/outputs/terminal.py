@@ -2,9 +2,10 @@
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.visible import plain
 from server.review.findings import Finding, Review, Severity
 from server.review.outputs.encodable import encodable

@@ -1,7 +1,6 @@
 """Requests to a host's API: waits out its limits, tries reading again, and never sends a change twice."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
@@ -11,6 +10,7 @@ import anyio.to_thread
 
 from agent_core.kernel import Clock
 from agent_core.kernel.json import JsonValue, decode, encode
+from agent_core.kernel.records import dataclass
 from server.review.posting.errors import HostLimited, HostRefused, HostUnsure
 from server.review.posting.targets import LOOPBACK
 

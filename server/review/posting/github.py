@@ -1,7 +1,6 @@
 """A pull request of GitHub: read by GraphQL, which knows conversations and whose they are; written by REST."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 from itertools import count
 from typing import Final
@@ -10,6 +9,7 @@ from typing_extensions import override
 
 from agent_core.kernel import Clock
 from agent_core.kernel.json import JsonObject, JsonValue
+from agent_core.kernel.records import dataclass
 from server.review.findings import Finding, Suggestion
 from server.review.posting.api import Answer, Api, refuse, unreadable
 from server.review.posting.errors import HostLimited, HostRefused, PlaceRefused

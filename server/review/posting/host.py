@@ -1,9 +1,9 @@
 """What a host of code must do so that a review can be posted there."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from agent_core.kernel.records import dataclass
 from server.review.findings import Finding, Suggestion
 from server.review.posting.marks import SummaryMark
 

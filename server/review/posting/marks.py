@@ -3,10 +3,10 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from agent_core.kernel.json import JsonValue, decode
+from agent_core.kernel.records import dataclass
 
 FINDING: Final = re.compile(r"<!-- tiller:finding ([0-9a-f]{8,64})( fixed)? -->")
 SUMMARY: Final = re.compile(r"<!-- tiller:summary (\{[^<>]{0,60000}\}) -->")

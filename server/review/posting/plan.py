@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 
+from agent_core.kernel.records import dataclass
 from agent_core.kernel.visible import readable
 from server.review.findings import Finding, Review
 from server.review.outputs.facts import SHA_CHARS, counts, place

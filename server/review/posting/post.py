@@ -2,12 +2,13 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, assert_never
 
 import anyio
 
 from agent_core.kernel import Clock
+from agent_core.kernel.records import dataclass
 from server.review.findings import Finding, Review
 from server.review.outputs.facts import counted
 from server.review.posting.errors import HostUnsure

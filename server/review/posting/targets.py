@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
@@ -10,6 +10,7 @@ import anyio
 from typing_extensions import override
 
 from agent_core.kernel.json import JsonValue, decode
+from agent_core.kernel.records import dataclass
 from server.review.posting.errors import TargetMissing
 
 REPOSITORY: Final = re.compile(r"[A-Za-z0-9_-]+/(?!\.\.?$)[A-Za-z0-9_.-]+")

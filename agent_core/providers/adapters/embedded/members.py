@@ -1,8 +1,8 @@
 """Repairs of a misspelt attribute or imported name: at its use, or at its definition when that is what stands alone."""
 
 import re
-from dataclasses import dataclass
 
+from agent_core.kernel.records import dataclass
 from agent_core.providers.adapters.embedded.commands import find_words, try_names
 from agent_core.providers.adapters.embedded.names import told_suggestion, use_instead
 from agent_core.providers.adapters.embedded.output import SUGGESTED

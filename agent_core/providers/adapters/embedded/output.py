@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal
+
+from agent_core.kernel.records import dataclass
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 FRAME = re.compile(r'^ *File "(?P<path>[^"\n]+)", line (?P<line>\d+)(?:, in (?P<name>.+))?$')

@@ -1,9 +1,9 @@
 """Says what the embedded model does next: a pure function of the request."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from agent_core.kernel import JsonObject, JsonValue
+from agent_core.kernel.records import dataclass
 from agent_core.providers.adapters.embedded.calls import repair_call
 from agent_core.providers.adapters.embedded.commands import (
     RUN_TESTS,

@@ -6,8 +6,9 @@ import re
 import tokenize
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
+
+from agent_core.kernel.records import dataclass
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 FIELD = re.compile(r"\{\{|\{(?P<code>[^{}'\"]+)")

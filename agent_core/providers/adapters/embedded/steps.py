@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from agent_core.kernel import JsonObject
+from agent_core.kernel.records import dataclass
 from agent_core.messages import (
     AssistantMessage,
     CompactionSummaryMessage,

@@ -1,8 +1,9 @@
 """What can be said of a failure: learn more first, a repair, or that there is none."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from agent_core.kernel.records import dataclass
 from agent_core.providers.adapters.embedded.commands import ASKING_MARK, TEST_COMMANDS
 from agent_core.providers.adapters.embedded.output import Failure
 from agent_core.providers.adapters.embedded.source import Source

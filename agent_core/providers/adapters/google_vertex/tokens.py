@@ -2,12 +2,13 @@
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
 import anyio.to_thread
 
 from agent_core.kernel.errors import ProviderError, ProviderErrorKind
+from agent_core.kernel.records import dataclass
 
 if TYPE_CHECKING:
     from google.auth.credentials import Credentials

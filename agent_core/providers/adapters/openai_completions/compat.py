@@ -1,9 +1,9 @@
 """In what a server differs from OpenAI's own: known by its address, or told by models.json."""
 
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from agent_core.kernel import JsonObject, JsonValue
+from agent_core.kernel.records import dataclass
 from agent_core.providers.cache_retention import openai_keeps_long, takes_long, told_retention
 from agent_core.providers.port import CacheRetention, ModelFacts
 
