@@ -22,6 +22,8 @@ class Since:
     commit: str
     changed: Mapping[str, ChangedFile]
     """By new name."""
+    deleted: frozenset[str]
+    """Names of files that are gone since."""
     moved: Mapping[str, str]
     """Old name to new name."""
     read: frozenset[str]
@@ -39,6 +41,7 @@ async def find_since(revisions: Revisions, earlier: Review) -> Since | None:
     return Since(
         commit=commit,
         changed={file.path: file for file in files if file.status != "deleted"},
+        deleted=frozenset(file.path for file in files if file.status == "deleted"),
         moved=renamed,
         read=frozenset(renamed.get(file.path, file.path) for file in earlier.files),
     )
@@ -49,7 +52,7 @@ def hunks_to_read(change: Change, since: Since) -> dict[str, tuple[Hunk, ...]]:
     found: dict[str, tuple[Hunk, ...]] = {}
     for file in change.files:
         hunks = file.hunks()
-        if file.path in since.read:
+        if file.path in since.read and file.path not in since.deleted:
             newer = since.changed.get(file.path)
             lines = frozenset[int]() if newer is None else _touched(newer)
             hunks = tuple(hunk for hunk in hunks if any(hunk.shows(line) for line in lines))
