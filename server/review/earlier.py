@@ -8,7 +8,6 @@ from server.review.checking import NewSide, in_one_hunk
 from server.review.diff import ChangedFile, Hunk
 from server.review.errors import GitFailed
 from server.review.findings import Finding, Review
-from server.review.fingerprints import fingerprint
 from server.review.head import HeadFiles
 from server.review.moving import moved
 from server.review.places import Place
@@ -91,7 +90,7 @@ async def still_standing(
 
 
 def placed(finding: Finding, there: NewSide) -> Finding | None:
-    """Put a finding of another time where its evidence stands now; None when it is gone. Pure."""
+    """Put a finding of another time where its evidence stands now, by the name that it has; None when it is gone. Pure."""
     now = moved(finding, there.lines)
     if now is None:
         return None
@@ -99,6 +98,5 @@ def placed(finding: Finding, there: NewSide) -> Finding | None:
     return replace(
         now,
         path=there.path,
-        fingerprint=fingerprint(there.lines, line=now.line, category=now.category),
         in_diff=in_one_hunk(there.hunks, place),
     )
