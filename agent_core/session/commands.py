@@ -168,8 +168,8 @@ class Commands:
         try:
             await work()
         except Exception as error:
-            # Code of others: that it fails is told, and ends nothing.
-            log.exception("%s failed", readable(name))
+            # Code of others: that it fails is told, and ends nothing. Where is for the log of whoever wrote it.
+            log.warning("%s failed", readable(name), exc_info=True)
             text = f"{type(error).__name__}: {error}"
             _ = self._say(ExtensionError(extension=name, event=EVENT, error=text))
         finally:

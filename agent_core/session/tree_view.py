@@ -12,6 +12,7 @@ from agent_core.session.runs import Runs
 from agent_core.session.starting import Starter
 from agent_core.session.tree_hooks import SummaryWish
 from agent_core.session.tree_nodes import TreeNode, tree_nodes
+from agent_core.transcript.entries import AnyEntry
 
 
 class TreeView:
@@ -34,6 +35,11 @@ class TreeView:
     def title(self) -> str | None:
         """The session's name; None: it has none."""
         return self._parts.recorder.transcript.title
+
+    @property
+    def entries(self) -> tuple[AnyEntry, ...]:
+        """All entries of all branches, in the order in which they were written; of old ones the body may lie on the disk alone."""
+        return tuple(self._parts.recorder.transcript.entries)
 
     def nodes(self) -> tuple[TreeNode, ...]:
         """Give all entries of all branches that people would want to see, in the order in which they were written.

@@ -1,67 +1,26 @@
 """What can be typed after a slash in a conversation: the commands that belong to the conversation itself."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Protocol, TypeVar, get_args
+from pathlib import Path
+from typing import Final, TypeVar, get_args
 
-from agent_core.assembly import SessionRequest
 from agent_core.events import PermissionMode, ThinkingLevel
 from agent_core.kernel.errors import UsageError
-from agent_core.kernel.records import dataclass
 from agent_core.resources.paths import app_paths
 from agent_core.session import AgentSession
+from server.cli.chat_export import export
+from server.cli.chat_input import paths_after
+from server.cli.chat_port import Chat, ChatCommand, Switch
 from server.cli.chat_told import session_told
-from server.cli.render import DIM, GREEN, YELLOW
+from server.cli.chat_tree import go_to
+from server.cli.render import GREEN, YELLOW
 from server.cli.sessions_text import one_line
 
 T = TypeVar("T")
 MOST_CHOICES: Final = 40
 LEVELS: Final[tuple[str, ...]] = get_args(ThinkingLevel)
 MODES: Final[tuple[str, ...]] = get_args(PermissionMode)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Switch:
-    """The conversation goes on in another session, or ends."""
-
-    request: SessionRequest | None
-    """None: it ends."""
-    text: str = ""
-    """Words to begin the next line with."""
-    code: int = 0
-
-
-class Chat(Protocol):
-    """A conversation, as its commands see it."""
-
-    @property
-    def session(self) -> AgentSession:
-        """The session that is talked in."""
-        ...
-
-    @property
-    def request(self) -> SessionRequest:
-        """How it was opened."""
-        ...
-
-    def tell(self, text: str, style: str = DIM) -> None:
-        """Show something."""
-        ...
-
-    async def choose(self, title: str, choices: Sequence[str]) -> str | int | None:
-        """Let the user choose: the place of a choice, other words that were typed, or None for neither."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatCommand:
-    """One of them."""
-
-    hint: str
-    about: str
-    run: Callable[[Chat, str], Awaitable[Switch | None]]
-    values: tuple[str, ...] = ()
-    """What its argument can be, where that is always the same."""
 
 
 async def _help(chat: Chat, _: str) -> None:
@@ -233,9 +192,17 @@ COMMANDS: Final[Mapping[str, ChatCommand]] = {
     "undo": ChatCommand(hint="", about="take back what the last run changed", run=_undo),
     "name": ChatCommand(hint="[TITLE]", about="name the session", run=_name),
     "session": ChatCommand(hint="", about="say what the session holds and cost", run=_session),
-    "new": ChatCommand(hint="", about="begin a new session", run=_new),
-    "resume": ChatCommand(hint="[ID]", about="go on with another session", run=_resume),
-    "fork": ChatCommand(hint="", about="go on from earlier, in a copy", run=_fork),
+    "export": ChatCommand(
+        hint="[FILE]", about="write it as .md, .html or .jsonl", run=export, takes_file=True
+    ),
+    "new": ChatCommand(hint="", about="begin a new session", run=_new, at_rest=True),
+    "resume": ChatCommand(
+        hint="[ID]", about="go on with another session", run=_resume, at_rest=True
+    ),
+    "tree": ChatCommand(
+        hint="[WORDS]", about="go on from another place, here", run=go_to, at_rest=True
+    ),
+    "fork": ChatCommand(hint="", about="go on from earlier, in a copy", run=_fork, at_rest=True),
     "reload": ChatCommand(hint="", about="read instructions and settings anew", run=_reload),
     "quit": ChatCommand(hint="", about="leave", run=_quit),
 }
@@ -253,8 +220,11 @@ def completed(line: str, *, session: AgentSession) -> list[str]:
         refs = (one.ref for one in session.models.available())
         return [f"/model {ref}" for ref in refs if typed.lower() in ref.lower()][:MOST_CHOICES]
     command = COMMANDS.get(name)
-    values = () if command is None else command.values
-    return [f"/{name} {one}" for one in values if one.startswith(typed)]
+    if command is None:
+        return []
+    if command.takes_file:
+        return paths_after(f"/{name} ", typed, root=Path(session.info.root))
+    return [f"/{name} {one}" for one in command.values if one.startswith(typed)]
 
 
 def _one_of(word: str, known: Sequence[T], *, what: str) -> T:

@@ -234,6 +234,11 @@ def paths_completed(line: str, *, root: Path) -> list[str]:
     head, mark, typed = line.rpartition("@")
     if not mark or any(one.isspace() for one in typed) or (head and not head[-1].isspace()):
         return []
+    return paths_after(f"{head}@", typed, root=root)
+
+
+def paths_after(head: str, typed: str, *, root: Path) -> list[str]:
+    """Give the ways in which a line goes on that holds the beginning of a path behind its head. Blocking."""
     folder, _, name = typed.rpartition("/")
     try:
         found = sorted(os.scandir(root / folder), key=lambda one: one.name)
@@ -242,5 +247,5 @@ def paths_completed(line: str, *, root: Path) -> list[str]:
     shown = [one for one in found if one.name.startswith(name) and (name or one.name[0] != ".")][
         :MOST_FILES
     ]
-    prefix = f"{head}@{folder}/" if folder else f"{head}@"
-    return [f"{prefix}{one.name}{'/' if one.is_dir() else ''}" for one in shown]
+    prefix = typed[: len(typed) - len(name)]
+    return [f"{head}{prefix}{one.name}{'/' if one.is_dir() else ''}" for one in shown]

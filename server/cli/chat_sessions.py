@@ -10,8 +10,9 @@ from agent_core.assembly import SessionRequest
 from agent_core.kernel.errors import TillerError
 from agent_core.resources.paths import app_paths
 from agent_core.session import AgentSession
-from server.cli.chat_commands import Switch, completed
+from server.cli.chat_commands import completed
 from server.cli.chat_input import ChatInput, PromptSurface, paths_completed
+from server.cli.chat_port import Switch
 from server.cli.chat_talk import Talk
 from server.cli.chat_told import below
 from server.cli.environment import Environment

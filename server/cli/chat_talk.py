@@ -14,8 +14,9 @@ from agent_core.kernel.errors import TillerError
 from agent_core.messages import Text, UserContent
 from agent_core.session import AgentSession
 from server.cli.ask_terminal import ask_on_terminal
-from server.cli.chat_commands import COMMANDS, Switch
+from server.cli.chat_commands import COMMANDS
 from server.cli.chat_lines import Line, Shell, Unknown, Words, meaning
+from server.cli.chat_port import Next, Refill, Switch
 from server.cli.exits import INTERRUPTED, TERMINATED
 from server.cli.live_view import LiveView
 from server.cli.render import DIM, RED, YELLOW
@@ -24,8 +25,6 @@ TICK_S: Final = 0.1
 ENDINGS: Final = tuple(
     getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
-SWITCHES: Final = frozenset({"new", "resume", "fork"})
-"""Commands that would end what goes on."""
 
 
 class LineSource(Protocol):
@@ -64,6 +63,11 @@ class Talk:
                 group.cancel_scope.cancel()
         self._view.close()
         return self._switch
+
+    @property
+    def columns(self) -> int:
+        """How wide what is told may be."""
+        return self._view.screen.columns
 
     def tell(self, text: str, style: str = DIM) -> None:
         """Show something."""
@@ -118,10 +122,15 @@ class Talk:
             if self._questions:
                 self._answers.send_nowait(line)
                 continue
-            if (switch := await self._fenced(line)) is not None:
-                return switch
+            match await self._fenced(line):
+                case Switch() as switch:
+                    return switch
+                case Refill(text=text):
+                    pass
+                case None:
+                    pass
 
-    async def _fenced(self, line: str) -> Switch | None:
+    async def _fenced(self, line: str) -> Next:
         """Do what a line means; what cannot be done is told, and the words come back by the key Up."""
         ours = COMMANDS
         theirs = (one.name for one in self.session.resources.commands())
@@ -134,7 +143,7 @@ class Talk:
             self.tell(str(error), RED)
             return None
 
-    async def _do(self, meant: Line) -> Switch | None:
+    async def _do(self, meant: Line) -> Next:
         match meant:
             case Words(text=text):
                 content = await anyio.to_thread.run_sync(self._content, text)
@@ -148,11 +157,12 @@ class Talk:
                     f"/{name} is no command; {hint} A blank before it says it as it is", YELLOW
                 )
             case _:
-                if meant.name in SWITCHES and self._is_busy:
-                    self.tell(f"/{meant.name} would end what goes on; press Esc first", YELLOW)
+                command = COMMANDS[meant.name]
+                if command.at_rest and self._is_busy:
+                    self.tell(f"/{meant.name} leaves what goes on; press Esc first", YELLOW)
                     return None
                 self.tell(f"> /{meant.name} {meant.arguments}".rstrip())
-                return await COMMANDS[meant.name].run(self, meant.arguments)
+                return await command.run(self, meant.arguments)
         return None
 
     async def _shell(self, shell: Shell) -> None:

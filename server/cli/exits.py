@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
-from agent_core.events import RunResult
+from agent_core.events import RunEnded, RunResult
 from agent_core.kernel.errors import SessionNotFound, TillerError, UsageError
 from agent_core.kernel.visible import shown
 
@@ -28,7 +28,7 @@ BY_STATUS: Final[Mapping[str, int]] = {
 }
 
 
-def code_of_run(result: RunResult) -> int:
+def code_of_run(result: RunResult | RunEnded) -> int:
     """Give the exit code of a run; a missing or wrong key is a matter of usage."""
     if result.error is not None and result.error.kind == "AuthRequired":
         return USAGE

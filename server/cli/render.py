@@ -25,6 +25,7 @@ from agent_core.kernel.json import encode as to_json
 from agent_core.kernel.records import dataclass
 from agent_core.kernel.visible import shown
 from agent_core.messages import Text
+from agent_core.session.commands import EVENT as BY_COMMAND
 from server.cli.sessions_text import styled
 
 DIM: Final = "2"
@@ -216,6 +217,8 @@ def around(event: Event) -> tuple[str, str] | None:
             told = text, YELLOW if level == "warning" else DIM
         case ErrorRaised(error=error):
             told = error.message, RED
+        case ExtensionError(extension=name, event=point, error=error) if point == BY_COMMAND:
+            told = f"{name} failed: {error}", RED
         case ExtensionError(extension=name, error=error):
             told = f"the hook {name} failed: {error}", YELLOW
         case RunEnded(error=error) if error is not None:

@@ -10,13 +10,14 @@ from typing import Final
 import anyio
 from anyio.abc import TaskGroup
 
-from agent_core.events import Reader, RunEnded, RunResult
+from agent_core.events import Event, ExtensionError, Reader, RunEnded, RunResult
 from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.json import encode as to_json
 from agent_core.kernel.records import dataclass
 from agent_core.messages import UserContent
 from agent_core.session import AgentSession, Receipt
+from agent_core.session.commands import EVENT as BY_COMMAND
 from server.cli.ask_terminal import ask_on_terminal, read_terminal_line
 from server.cli.environment import Commands, Environment
 from server.cli.exits import DONE, FAILED, code_of_error, code_of_run, complain
@@ -151,19 +152,32 @@ async def _converse(
         if ending.code is not None:
             _ = await session.abort()  # the signal came when there was nothing to stop yet
         group.start_soon(_stop_at_end, session, reader)
+        commanded = DONE
         while events := await reader.take():
             for stamped in events:
                 view.see(stamped)
+                commanded = _after(stamped.event, commanded)
                 # A run that an earlier process left behind may be told to have ended first.
                 if isinstance(stamped.event, RunEnded) and stamped.event.run == receipt.run:
                     reader.finish()
     finally:
         reader.close()
     if receipt.accepted == "handled" and ending.code is None:
-        ending.code = DONE
+        ending.code = commanded
     result = await session.wait(receipt.run) if receipt.run else None
     view.end(result)
     return result
+
+
+def _after(event: Event, code: int) -> int:
+    """Give the exit code of a command of an extension, as far as it has come: that it failed outlasts its runs."""
+    match event:
+        case ExtensionError(event=point) if point == BY_COMMAND:
+            return FAILED
+        case RunEnded() if code == DONE:
+            return code_of_run(event)
+        case _:
+            return code
 
 
 async def _say(

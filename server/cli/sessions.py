@@ -71,10 +71,12 @@ def _add_verbs(verbs: Commands) -> None:
     export = verbs.add_parser(
         "export",
         help="write a session as a document",
-        epilog="example: tiller sessions export 019c --format html --output talk.html",
+        epilog="example: tiller sessions export 019c --output talk.html",
     )
     export.add_argument("session", metavar="ID", help="the id of a session, or how it begins")
-    export.add_argument("--format", choices=("jsonl", "md", "html"), default="md", help="[md]")
+    export.add_argument(
+        "--format", choices=("jsonl", "md", "html"), help="[as FILE's ending says, else md]"
+    )
     export.add_argument("--output", metavar="FILE", help="a new file; else standard output")
     taking = verbs.add_parser(
         "import",

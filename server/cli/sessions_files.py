@@ -3,13 +3,15 @@
 import argparse
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 import anyio
 from anyio import to_thread
 
-from agent_core.assembly.library import SessionLibrary
+from agent_core.assembly.library import ExportFormat, SessionLibrary
+from agent_core.kernel import SessionId
 from agent_core.kernel.errors import StorageUnavailable, UsageError
 from agent_core.storage import SessionSummary
 from server.cli.exits import DONE, FAILED
@@ -17,20 +19,44 @@ from server.cli.sessions_text import moment, one_line
 
 PRIVATE: Final = 0o600
 """What was said is for the user's eyes, until the user says otherwise."""
+ENDINGS: Final[Mapping[str, ExportFormat]] = {
+    ".md": "md",
+    ".html": "html",
+    ".htm": "html",
+    ".jsonl": "jsonl",
+}
 
 
 async def export(library: SessionLibrary, options: argparse.Namespace) -> int:
     """Write a session as a document."""
     found = await library.find(options.session)
-    document = await library.export(found.session, options.format)
     if options.output is None or options.output == "-":
+        document = await library.export(found.session, options.format or "md")
         _ = sys.stdout.buffer.write(document)
         _ = sys.stdout.buffer.flush()
         return DONE
     path = Path(options.output)
-    await to_thread.run_sync(write_new, path, document)
+    await export_to(library, found.session, options.format or format_of(path) or "md", path)
     _ = sys.stdout.write(f"{found.session} is in {path}\n")
     return DONE
+
+
+def format_of(path: Path) -> ExportFormat | None:
+    """Give the format that the ending of a name says; None: it says none."""
+    return ENDINGS.get(path.suffix.lower())
+
+
+async def export_to(
+    library: SessionLibrary, session: SessionId, how: ExportFormat, path: Path
+) -> None:
+    """Write a session into a new file.
+
+    Raises:
+        UsageError: Something of that name is there.
+        StorageError: The session cannot be read, or the file cannot be written.
+    """
+    document = await library.export(session, how)
+    await to_thread.run_sync(write_new, path, document)
 
 
 async def take(library: SessionLibrary, options: argparse.Namespace, cwd: str) -> int:

@@ -1,16 +1,27 @@
 """The file of findings that a project has accepted."""
 
 import json
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from server.review.errors import ReviewFileInvalid
-from server.review.findings import Finding
+from server.review.findings import Category, Finding
+from server.review.fingerprints import fingerprint, former_fingerprint
+from server.review.merging import unique
 
 NONE: Final = frozenset[str]()
 ABOUT: Final = "Findings of tiller review that are accepted: they are not shown again while their lines stay as they are."
+
+
+class Naming(Protocol):
+    """A way to name findings."""
+
+    def __call__(self, lines: Sequence[str], /, *, line: int, category: Category) -> str:
+        """Give the name of a finding at a line."""
+        ...
 
 
 class Accepted(BaseModel):
@@ -48,6 +59,42 @@ def read_baseline(content: bytes, *, name: str) -> frozenset[str]:
         message = f"the baseline {name} cannot be used: {place or 'the file'}: {first['msg']}; write it anew with --write-baseline"
         raise ReviewFileInvalid(message) from error
     return frozenset(one.fingerprint for one in file.accepted)
+
+
+def not_accepted(
+    findings: Sequence[Finding], accepted: frozenset[str], *, texts: Mapping[str, Sequence[str]]
+) -> tuple[Finding, ...]:
+    """Leave out the findings that are accepted, under any of the names that they have or had.
+
+    A finding of an earlier review brings the name that it had then along, and files of before hold names that were made
+    in another way.
+
+    Args:
+        findings: All of a review, in one piece: findings of one name are told apart among them.
+        accepted: The names that the file holds.
+        texts: By path the lines of their files.
+    """
+    if not accepted:
+        return tuple(findings)
+    now = _named(findings, texts, fingerprint)
+    before = _named(findings, texts, former_fingerprint)
+    return tuple(
+        one
+        for one, *names in zip(findings, now, before, strict=True)
+        if accepted.isdisjoint({one.fingerprint, *names})
+    )
+
+
+def _named(
+    findings: Sequence[Finding], texts: Mapping[str, Sequence[str]], name: Naming
+) -> list[str]:
+    renamed = (
+        replace(one, fingerprint=name(texts[one.path], line=one.line, category=one.category))
+        if one.path in texts
+        else one
+        for one in findings
+    )
+    return [one.fingerprint for one in unique(tuple(renamed))]
 
 
 def written_baseline(findings: Sequence[Finding], *, kept: frozenset[str] = NONE) -> str:

@@ -9,7 +9,6 @@ from server.review.checking import NewSide, in_one_hunk
 from server.review.diff import ChangedFile, Hunk
 from server.review.errors import GitFailed
 from server.review.findings import Finding, Review
-from server.review.fingerprints import fingerprint
 from server.review.head import HeadFiles
 from server.review.moving import moved
 from server.review.places import Place
@@ -23,6 +22,8 @@ class Since:
     commit: str
     changed: Mapping[str, ChangedFile]
     """By new name."""
+    deleted: frozenset[str]
+    """Names of files that are gone since."""
     moved: Mapping[str, str]
     """Old name to new name."""
     read: frozenset[str]
@@ -40,6 +41,7 @@ async def find_since(revisions: Revisions, earlier: Review) -> Since | None:
     return Since(
         commit=commit,
         changed={file.path: file for file in files if file.status != "deleted"},
+        deleted=frozenset(file.path for file in files if file.status == "deleted"),
         moved=renamed,
         read=frozenset(renamed.get(file.path, file.path) for file in earlier.files),
     )
@@ -50,7 +52,7 @@ def hunks_to_read(change: Change, since: Since) -> dict[str, tuple[Hunk, ...]]:
     found: dict[str, tuple[Hunk, ...]] = {}
     for file in change.files:
         hunks = file.hunks()
-        if file.path in since.read:
+        if file.path in since.read and file.path not in since.deleted:
             newer = since.changed.get(file.path)
             lines = frozenset[int]() if newer is None else _touched(newer)
             hunks = tuple(hunk for hunk in hunks if any(hunk.shows(line) for line in lines))
@@ -89,7 +91,7 @@ async def still_standing(
 
 
 def placed(finding: Finding, there: NewSide) -> Finding | None:
-    """Put a finding of another time where its evidence stands now; None when it is gone. Pure."""
+    """Put a finding of another time where its evidence stands now, by the name that it has; None when it is gone. Pure."""
     now = moved(finding, there.lines)
     if now is None:
         return None
@@ -97,6 +99,5 @@ def placed(finding: Finding, there: NewSide) -> Finding | None:
     return replace(
         now,
         path=there.path,
-        fingerprint=fingerprint(there.lines, line=now.line, category=now.category),
         in_diff=in_one_hunk(there.hunks, place),
     )

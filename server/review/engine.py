@@ -19,7 +19,7 @@ from agent_core.kernel.records import dataclass
 from agent_core.session import AgentSession
 from agent_core.session.budgets import tightened
 from server import VERSION
-from server.review.baseline import read_baseline
+from server.review.baseline import not_accepted, read_baseline
 from server.review.change import Change, prepare_change
 from server.review.checking import NotSo
 from server.review.diff import Hunk
@@ -219,8 +219,9 @@ async def _conclude(work: Work, *, accepted: frozenset[str], ended_ms: int) -> R
         )
     )
     await _see_steering(work)
-    found, twins = merged([*work.given.reports.found, *carried])
-    wanted = [one for one in found if one.fingerprint not in accepted]
+    found, twins = merged(work.given.reports.found, carried=carried)
+    texts = await work.given.reports.files.lines_of({one.path for one in found} if accepted else ())
+    wanted = not_accepted(found, accepted, texts=texts)
     unsure = [one for one in wanted if one.confidence < work.given.order.least_confidence]
     sure = [one for one in wanted if one.confidence >= work.given.order.least_confidence]
     shown, over = limited(sure, most=work.given.order.most_findings)

@@ -29,8 +29,13 @@ class HeadFiles:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The files of the change."""
-        return tuple(file.path for file in self._change.files)
+        """The files of the change that the head has."""
+        return tuple(file.path for file in self._change.files if file.status != "deleted")
+
+    @property
+    def deleted(self) -> frozenset[str]:
+        """The files that the change takes away, as far as they are looked at."""
+        return frozenset(file.path for file in self._change.files if file.status == "deleted")
 
     async def side(self, path: str) -> NewSide | None:
         """Give a file; None when the head has no such text file."""

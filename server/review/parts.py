@@ -6,6 +6,7 @@ from typing import Final
 
 from agent_core.kernel.records import dataclass
 from agent_core.kernel.visible import for_model
+from server.review.deletions import beginning_of
 from server.review.diff import ChangedFile, Hunk
 from server.review.findings import ReviewedFile
 
@@ -40,6 +41,11 @@ class Part:
     def text(self) -> str:
         """Write it out for the model; made when it is needed, for a change may be large."""
         return "\n".join(written(piece) for piece in self.pieces)
+
+    @property
+    def deletes(self) -> bool:
+        """Whether a deleted file is in it."""
+        return any(piece.file.status == "deleted" for piece in self.pieces)
 
     def files(self) -> tuple[ReviewedFile, ...]:
         """Name the files in it."""
@@ -89,6 +95,10 @@ def _pieces(
     part_chars: int,
 ) -> Iterator[tuple[Piece, int]]:
     for file in files:
+        if file.status == "deleted":
+            if hunks is None or file.path in hunks:
+                yield Piece(file=file), len(written(Piece(file=file)))
+            continue
         length = len(file.patch) + NUMBER_CHARS * file.patch.count(b"\n") + len(file.path)
         if hunks is None and length <= part_chars:
             yield Piece(file=file), length
@@ -142,6 +152,8 @@ def _stretch(hunk: Hunk, lines: Sequence[str], old_line: int, new_line: int) -> 
 def written(piece: Piece) -> str:
     """Write a piece with the number of each line of the new side before it, and signs nobody sees written out."""
     file = piece.file
+    if file.status == "deleted":
+        return "\n".join(_deleted(file)) + "\n"
     name = for_model(file.path)
     was = f", before: {for_model(file.old_path)}" if file.old_path else ""
     lines = [f"=== {name} ({file.status}{was})"]
@@ -151,14 +163,31 @@ def written(piece: Piece) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _deleted(file: ChangedFile) -> Iterator[str]:
+    """Write the beginning of a deleted file: it has no lines on the new side, so there are no numbers."""
+    beginning = beginning_of(file)
+    yield f"=== {for_model(file.path)} (deleted; this is what it held)"
+    yield from (f"{'':>6} -{_shown(line)}" for line in beginning.lines)
+    if beginning.more_lines:
+        yield (
+            f"[… {beginning.more_lines:,} more lines, {beginning.more_bytes:,} bytes, were deleted "
+            "with it and are not shown]"
+        )
+
+
 def _numbered(hunk: Hunk) -> Iterator[str]:
     number = hunk.new_line
     for line in hunk.lines:
-        sign, text = line[:1], line[1:].rstrip("\r")
-        if len(text) > LINE_CHARS:
-            text = f"{text[:LINE_CHARS]}[… {len(text) - LINE_CHARS} more characters]"
+        sign, text = line[:1], _shown(line[1:])
         if sign in {" ", "+"}:
-            yield f"{number:>6} {sign}{for_model(text)}"
+            yield f"{number:>6} {sign}{text}"
             number += 1
         else:
-            yield f"{'':>6} {sign}{for_model(text)}"
+            yield f"{'':>6} {sign}{text}"
+
+
+def _shown(line: str) -> str:
+    text = line.rstrip("\r")
+    if len(text) > LINE_CHARS:
+        text = f"{text[:LINE_CHARS]}[… {len(text) - LINE_CHARS} more characters]"
+    return for_model(text)

@@ -135,6 +135,12 @@ class Reports:
         for path in (plain, plain.removeprefix("b/"), plain.removeprefix("a/")):
             if path and not path.startswith("/") and (there := await self.files.side(path)):
                 return there
+        if plain in self.files.deleted:
+            message = (
+                f"{said!r} is deleted by the change, so none of its lines can be named; name and quote the line "
+                "that still needs it, or the one beside which it is missing"
+            )
+            raise NotSo(message)
         close = get_close_matches(plain, self.files.paths, n=1, cutoff=0.5)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         message = f"there is no text file {said!r} after the change{hint}"

@@ -6,7 +6,8 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from agent_core.kernel.records import dataclass
-from server.review.diff import ChangedFile
+from server.review.deletions import within_bounds
+from server.review.diff import ChangedFile, Status
 from server.review.findings import LeftOut
 
 LOCK_FILES: Final = frozenset(
@@ -52,6 +53,10 @@ MARK_LINES: Final = 5
 """Of a new file so many lines are looked at for words that say it was generated."""
 MOST_LINES: Final = 4_000
 """A file with more changed lines is no work of a person, or nothing that can be judged at once."""
+UNWRITTEN: Final[Mapping[Status, str]] = {
+    "renamed": "renamed only",
+    "deleted": "deleted, was empty",
+}
 YES: Final = frozenset({"set", "true"})
 NO: Final = frozenset({"unset", "false"})
 
@@ -87,7 +92,8 @@ def sort_out(
             wanted.append(file)
         else:
             left_out.append(LeftOut(path=printable(file.path), reason=reason))
-    return tuple(wanted), tuple(left_out)
+    shown, over = within_bounds(wanted)
+    return shown, (*left_out, *over)
 
 
 def printable(path: str) -> str:
@@ -99,7 +105,8 @@ def _reason(file: ChangedFile, attributes: Mapping[str, str], scope: Scope) -> s
     for why in (_unreadable(file), _unwanted(file, scope), _made_by_programs(file, attributes)):
         if why is not None:
             return why
-    if file.churn > scope.most_lines:
+    # Of a deleted file only the beginning is read.
+    if file.churn > scope.most_lines and file.status != "deleted":
         return f"too large: {file.churn:,} changed lines, at most {scope.most_lines:,} are read"
     return None
 
@@ -119,10 +126,8 @@ def _unwanted(file: ChangedFile, scope: Scope) -> str | None:
         return "not asked for"
     if any(_matches(file.path, glob) for glob in scope.excluded):
         return "excluded"
-    if file.status == "deleted":
-        return "deleted"
     if not file.patch:
-        return "renamed only" if file.status == "renamed" else "mode only, or empty"
+        return UNWRITTEN.get(file.status, "mode only, or empty")
     return None
 
 

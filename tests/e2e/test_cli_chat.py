@@ -1,5 +1,6 @@
 """`tiller chat` in a terminal: talking, steering, commands, and going from one session to another."""
 
+import json
 import re
 import signal
 from collections.abc import Generator
@@ -119,6 +120,8 @@ def test_commands_of_the_conversation_say_and_change_what_holds(ground: Ground) 
             ("/stop", "nothing goes on"),
             ("/undo", "no run of this session changed a file"),
             ("/changes", "nothing was changed"),
+            ("/tree", "nothing was said yet"),
+            ("/export", "there is nothing to export"),
             ("/reload", "read"),
             ("/model embedded/repair", "embedded/repair answers from now on"),
         ):
@@ -220,6 +223,106 @@ def test_sessions_are_left_begun_found_and_forked(ground: Ground) -> None:
         ["the very first words", "second words of the first"],
         ["the very first words", "second words of the first, said otherwise"],
     ]
+
+
+def test_a_place_of_the_tree_is_gone_on_from_and_the_own_words_come_back(ground: Ground) -> None:
+    look = calls(("bash", {"command": "echo seen"}), text="I look.")
+    ground.provider.script([look, *(says(f"answer {number}") for number in range(4))])
+    with chat(ground) as window:
+        for number, words in enumerate(("first words", "second words")):
+            window.line(words)
+            _ = window.until(f"answer {number}")
+            _ = window.until(lambda picture, runs=number + 1: picture.count("done ·") == runs)
+        window.line("/tree")
+        _ = window.until("  4  > second words\n  5  answer 1 ← here\n")
+        window.line("4")
+        _ = window.until("goes on before: second words")
+        _ = window.until("> second words\n\n")
+        window.line(", said otherwise")
+        _ = window.until("answer 2")
+        _ = window.until(lambda picture: picture.count("done ·") == 3)
+        window.line("/tree I LOOK")
+        _ = window.until("  1  I look. ▸ bash echo seen\ngo on")
+        window.line("1")
+        _ = window.until("goes on behind: I look.")
+        window.line("third words")
+        _ = window.until("answer 3")
+        _ = window.until(lambda picture: picture.count("done ·") == 4)
+        window.line("/tree")
+        _ = window.until("  3  ├─ answer 0\n")
+        picture = window.until("  8  └─ > third words\n  9     answer 3 ← here\n")
+        assert "  4  │ ├─ > second words\n" in picture
+        window.line("nothing like it")
+        _ = window.until("'nothing like it' is none of these")
+        window.line("/tree no such words")
+        _ = window.until("nothing holds 'no such words'")
+        assert leave(window) == 0
+    heard = ground.provider.requests[-1]["body"]["messages"]
+    assert [one["role"] for one in heard][-4:] == ["user", "assistant", "tool", "user"]
+    assert len(ground.sessions()) == 1
+
+
+def test_while_the_model_works_the_tree_waits(ground: Ground) -> None:
+    ground.provider.script([STALL])
+    with chat(ground) as window:
+        window.line("talk")
+        _ = window.until("half")
+        window.line("/tree")
+        _ = window.until("/tree leaves what goes on; press Esc first")
+        window.type(ESCAPE)
+        _ = window.until("cancelled")
+        assert leave(window) == 0
+
+
+def test_a_session_in_memory_has_a_tree_and_no_export(ground: Ground) -> None:
+    ground.provider.script([says("answer 0"), says("answer 1")])
+    with chat(ground, "--no-session") as window:
+        window.line("first words")
+        _ = window.until("done ·")
+        window.line("/tree")
+        _ = window.until("  1  > first words\n  2  answer 0 ← here\n")
+        window.line("1")
+        _ = window.until("> first words\n\n")
+        window.line(" again")
+        _ = window.until("answer 1")
+        window.line("/export")
+        _ = window.until("or the session is in memory only")
+        assert leave(window) == 0
+
+
+def test_a_session_is_exported_and_no_file_is_overwritten(ground: Ground) -> None:
+    ground.provider.script([says("An answer.")])
+    (ground.root / "notes").mkdir()
+    with chat(ground) as window:
+        window.line("hello there")
+        _ = window.until("done ·")
+        window.line("/export")
+        _ = window.until("the session is in")
+        window.line("/export")
+        _ = window.until("-2.md")
+        window.type(f"/export no{TAB}")
+        _ = window.until("> /export notes/")
+        window.line("talk.html")
+        _ = window.until("talk.html\n>")
+        window.line("/export notes/talk.html")
+        _ = window.until(lambda picture: "is there already" in picture.replace("\n", ""))
+        for name, why in (
+            ("talk.pdf", "'talk.pdf' does not say in which format"),
+            ("none/talk.md", "could not be written"),
+        ):
+            window.line(f"/export {name}")
+            _ = window.until(lambda picture, why=why: why in picture.replace("\n", ""))
+        assert leave(window) == 0
+    (session,) = ground.sessions()
+    short = json.loads(session.read_text("utf-8").splitlines()[0])["id"][:8]
+    first, second = (ground.root / f"tiller-{short}{number}.md" for number in ("", "-2"))
+    assert first.read_text("utf-8") == second.read_text("utf-8")
+    assert "hello there" in first.read_text("utf-8")
+    assert first.stat().st_mode & 0o777 == 0o600
+    assert "<html" in (ground.root / "notes" / "talk.html").read_text("utf-8")
+    stored = tiller(ground, "sessions", "export", short, "--output", "again.html")
+    assert stored.code == 0
+    assert "<html" in (ground.root / "again.html").read_text("utf-8")
 
 
 def test_what_was_typed_before_is_found_again_and_a_blank_before_it_hides_it(

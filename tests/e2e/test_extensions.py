@@ -32,6 +32,21 @@ def extension(api):
         sys.stdout.flush()
 """
 
+COMMANDS = """
+def extension(api):
+    @api.command()
+    async def good(arguments, ctx):
+        print("done well")
+
+    @api.command()
+    def bad(arguments, ctx):
+        raise ValueError("no such branch: " + arguments)
+
+    @api.command()
+    async def ask(arguments, ctx):
+        await api.send_user_message("please")
+"""
+
 
 def with_gate(ground: Ground) -> None:
     shutil.copytree(
@@ -105,3 +120,36 @@ def test_an_extension_that_is_not_there_is_told(ground: Ground) -> None:
     assert ran.code == 0
     assert "gone.py" in ran.err
     assert "is named as an extension and is not there" in ran.err
+
+
+def with_commands(ground: Ground) -> None:
+    path = ground.dirs.config / "extensions" / "commands.py"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(COMMANDS)
+
+
+def test_a_command_that_fails_is_said_and_fails_the_run(ground: Ground) -> None:
+    with_commands(ground)
+    ran = tiller(ground, "run", "/bad feature")
+    assert (ran.code, ran.out) == (1, "")
+    assert "/bad failed: ValueError: no such branch: feature\n" in ran.err
+    assert "Traceback" not in ran.err
+    as_json = tiller(ground, "run", "--json", "/bad feature")
+    assert as_json.code == 1
+    (failed,) = [line for line in as_json.lines if line["type"] == "extension.error"]
+    assert (failed["extension"], failed["event"]) == ("/bad", "command")
+    assert ground.provider.requests == []
+
+
+def test_a_command_that_does_its_work_ends_with_0(ground: Ground) -> None:
+    with_commands(ground)
+    assert tiller(ground, "run", "/good").code == 0
+
+
+def test_a_command_whose_run_fails_ends_as_the_run(ground: Ground) -> None:
+    ground.configure(retry={"enabled": False})
+    with_commands(ground)
+    ground.provider.script([says("Here you are."), {"status": 400}])
+    ran = tiller(ground, "run", "/ask")
+    assert (ran.code, ran.out) == (0, "Here you are.\n")
+    assert tiller(ground, "run", "/ask").code == 1

@@ -63,7 +63,6 @@ async def test_every_planted_defect_lands_on_its_line_after_renames_and_moves(
     assert reasons == {
         "logo.png": "binary",
         "notes/one.md": "renamed only",
-        "shop/cart.py": "deleted",
         "shop/storage/__init__.py": "mode only, or empty",
         "shop/tables.py": "generated (.gitattributes)",
         "uv.lock": "lock file",
@@ -71,6 +70,7 @@ async def test_every_planted_defect_lands_on_its_line_after_renames_and_moves(
     assert "Money is counted in cents." in told
     assert "Look at SQL with care." in told
     assert "meanwhile" not in told, "what main did itself is no part of the change"
+    assert "=== shop/cart.py (deleted; this is what it held)\n" in told
 
 
 async def test_the_model_reads_the_head_and_can_change_nothing(

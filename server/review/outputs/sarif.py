@@ -129,7 +129,7 @@ def _result(finding: Finding) -> JsonObject:
         # Code scanning goes by the first name alone, and wants a count behind the hash.
         "partialFingerprints": {
             "primaryLocationLineHash": f"{finding.fingerprint}:1",
-            "tillerFinding/v1": finding.fingerprint,
+            "tillerFinding/v2": finding.fingerprint,
         },
     }
     if finding.suggestion is not None:
