@@ -35,6 +35,10 @@ LONG := -o faulthandler_timeout=0
 COVERAGE := --cov --cov-config=pyproject.toml
 # Extra words for the main run of pytest, or for the bench: make e2e ARGS="-k steering"
 ARGS ?=
+# Words for the stories; those of `make test` are for its main run.
+STORY_ARGS = $(ARGS)
+# Where the workbench is not installed only CI installs it; elsewhere the stories are skipped, and say so.
+STORIES_WANTED := $(filter true,$(CI))$(wildcard $(WORKBENCH_STAMP))
 
 # An environment remembers its own path: after a move or a copy it is built again.
 ifneq ($(shell cat $(VENV)/.made-at 2>/dev/null),$(CURDIR))
@@ -109,7 +113,7 @@ $(CLIENT_STAMP): $(NODE_STAMP) vscode-client/package.json vscode-client/package-
 	@cd vscode-client && $(WITH_NODE) npm install --no-save --ignore-scripts --no-audit --no-fund --silent
 	@touch $@
 
-$(WORKBENCH_STAMP): $(NODE_STAMP) scripts/vscode/install-workbench
+$(WORKBENCH_STAMP): $(NODE_STAMP) scripts/vscode/install-workbench scripts/vscode/file-logger.cjs
 	@echo "Installing VS Code 1.139.1 into $(VENV)/workbench (630 MB) ..."
 	@$(WITH_NODE) scripts/vscode/install-workbench "$(CURDIR)/$(VENV)/workbench"
 	@touch $@
@@ -141,9 +145,10 @@ vsix: $(RUN_STAMP) $(CLIENT_STAMP)
 	@$(WITH_NODE) "$(PY)" -m scripts.vsix $(TARGET)
 
 # pytest-lsp brings pytest-asyncio, the other tests run under anyio, and those that hold answers to a time run alone:
-# four runs, one coverage figure, and the closing line of the largest run comes last.
+# three runs, one coverage figure, and the closing line of the largest run comes last.
 .PHONY: test
-test: lint client-check e2e-setup
+test: STORY_ARGS :=
+test: lint client-check e2e-setup $(if $(STORIES_WANTED),e2e-vscode,stories-as-far-as-installed)
 	@rm -f .coverage .coverage.*
 	$(PYTEST) $(LSP_SUITE) $(COVERAGE) --cov-report= --cov-fail-under=0
 	$(PYTEST) -rP $(ALONE) $(COVERAGE) --cov-append --cov-report= --cov-fail-under=0
@@ -154,10 +159,15 @@ e2e: e2e-setup
 	$(PYTEST) $(LSP_SUITE)
 	$(PYTEST) -m e2e $(ARGS)
 
+# A panel that fails shows it in seconds, before a window is opened.
 .PHONY: e2e-vscode
-e2e-vscode: $(DEV_STAMP) $(WORKBENCH_STAMP) vsix
+e2e-vscode: e2e-setup $(WORKBENCH_STAMP) vsix
 	cd vscode-client && $(WITH_NODE) npm run --silent test:panel
-	$(PYTEST) $(VSCODE_SUITE) $(ARGS)
+	$(PYTEST) $(VSCODE_SUITE) $(STORY_ARGS)
+
+.PHONY: stories-as-far-as-installed
+stories-as-far-as-installed: $(DEV_STAMP)
+	$(PYTEST) $(VSCODE_SUITE)
 
 .PHONY: campaign
 campaign: export TILLER_CAMPAIGN := 1

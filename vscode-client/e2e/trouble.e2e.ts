@@ -17,11 +17,6 @@ async function program(name: string, text: string): Promise<string> {
   return path;
 }
 
-async function restartWith(settings: Record<string, unknown>): Promise<void> {
-  await on.code.configure(settings);
-  await on.window.reload();
-}
-
 /** A server that knows LSP, and of Tiller what is given. */
 const SERVER = (agent: string) => `#!/usr/bin/env python3
 import json, sys
@@ -60,7 +55,7 @@ test("the server is killed in mid-run: it comes back, says what was interrupted,
 });
 
 test("a server that is not there is named", async () => {
-  await restartWith({ "tiller.server.path": "/nowhere/tiller" });
+  await on.code.configure({ "tiller.server.path": "/nowhere/tiller" });
   await on.window.panel.text(/tiller\.server\.path names "\/nowhere\/tiller"/).waitFor();
   await on.window.panel.button("Open Settings").waitFor();
   await on.window.picture("trouble-3-missing");
@@ -68,32 +63,32 @@ test("a server that is not there is named", async () => {
 
 test("what a broken server said is shown", async () => {
   const broken = await program("broken", "#!/bin/sh\necho 'the lab is on fire' >&2\nexit 3\n");
-  await restartWith({ "tiller.server.path": broken });
+  await on.code.configure({ "tiller.server.path": broken });
   await on.window.panel.text(/the lab is on fire/).waitFor();
   await on.window.picture("trouble-4-broken");
 });
 
 test("another language server is told from Tiller's", async () => {
-  await restartWith({ "tiller.server.path": await program("other", SERVER("{}")) });
+  await on.code.configure({ "tiller.server.path": await program("other", SERVER("{}")) });
   await on.window.panel.text(/is a language server, but none of Tiller/).waitFor();
 });
 
 test("a server of another protocol is named with both versions", async () => {
   const agent = '{"agent": {"v": 9, "protocol": "9.0", "methods": [], "events": []}}';
-  await restartWith({ "tiller.server.path": await program("newer", SERVER(agent)) });
+  await on.code.configure({ "tiller.server.path": await program("newer", SERVER(agent)) });
   await on.window.panel.text(/speaks protocol 9\.0, this extension 1\.x/).waitFor();
   await on.window.picture("trouble-5-protocol");
 });
 
 test("a Python that is too old is named with its version", async () => {
   const old = await program("python", "#!/bin/sh\nprintf '3.8.10\\n/usr/bin/python3.8\\n'\n");
-  await restartWith({ "tiller.server.path": "", "tiller.server.python": old });
+  await on.code.configure({ "tiller.server.path": "", "tiller.server.python": old });
   await on.window.panel.text(/needs Python 3\.11 or newer; found only 3\.8\.10/).waitFor();
   await on.window.picture("trouble-6-python");
 });
 
 test("a Python that is not there is named", async () => {
-  await restartWith({ "tiller.server.path": "", "tiller.server.python": "/nowhere/python" });
+  await on.code.configure({ "tiller.server.path": "", "tiller.server.python": "/nowhere/python" });
   await on.window.panel.text(/names "\/nowhere\/python", which is no Python that runs/).waitFor();
 });
 
@@ -108,6 +103,6 @@ test("a window without a folder asks for one", async () => {
 });
 
 test("with the right settings again, everything is as before", async () => {
-  await restartWith(OF_CHECKOUT);
+  await on.code.configure(OF_CHECKOUT);
   await on.window.panel.text("Here I am again.").waitFor();
 });

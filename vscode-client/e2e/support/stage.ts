@@ -27,7 +27,7 @@ export interface Stage {
 export function stage(name: string, scene: Scene): Stage {
   const built: Partial<Stage> = {};
   before(async () => {
-    await rm(join(ARTEFACTS, `${name}.log`), { force: true });
+    for (const log of ["log", "page.log"]) await rm(join(ARTEFACTS, `${name}.${log}`), { force: true });
     const ground = await makeGround(scene.files ?? {}, scene.settings);
     built.ground = ground;
     const settings = { ...OF_CHECKOUT, ...(await scene.editor?.(ground)) };

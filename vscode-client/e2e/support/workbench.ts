@@ -1,7 +1,7 @@
 // A real VS Code without a screen: its server, its extensions, and the windows that look at it.
 import type { ChildProcess } from "node:child_process";
 import { appendFileSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, rename, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
@@ -139,7 +139,10 @@ async function writeSettings(user: string, settings: Record<string, unknown>): P
   // Settings of the machine count from there alone once trust is granted to a window that is open.
   for (const place of ["User", "Machine"]) {
     await mkdir(join(user, place), { recursive: true });
-    await writeFile(join(user, place, "settings.json"), JSON.stringify(settings));
+    // VS Code may look at any time, and half a file is no settings.
+    const path = join(user, place, "settings.json");
+    await writeFile(`${path}.new`, JSON.stringify(settings));
+    await rename(`${path}.new`, path);
   }
 }
 

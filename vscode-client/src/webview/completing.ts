@@ -39,15 +39,24 @@ export function complete(panel: Panel, text: string, cursor: number): void {
     offer(panel, { sign: "/", start: 0, items: commandsFor(panel, asked.typed), chosen: 0 });
     return;
   }
+  offer(panel, narrowed(panel.state.composer.offers, asked));
   find(panel, asked).catch(() => offer(panel, undefined));
+}
+
+/** Keeps of the offers what still fits, until there is an answer: the key that takes one may come first. */
+function narrowed(offers: Offers | undefined, { sign, start, typed }: Asked): Offers | undefined {
+  if (offers?.sign !== sign || offers.start !== start) return undefined;
+  const wanted = typed.toLowerCase();
+  const items = offers.items.filter((one) => one.label.toLowerCase().includes(wanted));
+  return { ...offers, items, chosen: 0 };
 }
 
 async function find(panel: Panel, asked: Asked): Promise<void> {
   const kind = asked.sign === "#" ? "findSymbols" : "findFiles";
+  const { text } = panel.state.composer;
   const found = await panel.host.find(kind, asked.typed);
-  const now = panel.state.composer.text;
-  // Meanwhile more was typed: a newer question is on its way.
-  if (now.slice(asked.start, asked.start + 1 + asked.typed.length) !== asked.sign + asked.typed) return;
+  // Meanwhile something was typed: a newer question is on its way, or nothing is asked any more.
+  if (panel.state.composer.text !== text) return;
   const own = asked.sign === "@" && "selection".startsWith(asked.typed) ? [SELECTION] : [];
   const items = [...own, ...found.slice(0, SHOWN_MAX).map(offerOf)];
   offer(panel, { sign: asked.sign, start: asked.start, items, chosen: 0 });

@@ -109,9 +109,9 @@ test("the first Python that fits is taken, past an old one", async () => {
 
 test("an installation that fails leaves nothing, and its reason is pip's last line", async () => {
   const storage = await mkdtemp(join(tmpdir(), "tiller-install-"));
-  const made: Says = (args) => (args.includes("-c") ? { out: "3.12.1\n/p/python3\n" } : {});
-  const programs = new FakePrograms({ "/p/python3": made });
-  const failed = await install(programs, WHEELS, storage, { wanted: undefined, say: () => undefined });
+  const programs = new FakePrograms({ "/p/python3": () => ({}) });
+  const python = { program: "/p/python3", version: "3.12.1", minor: "3.12" };
+  const failed = await install(programs, WHEELS, storage, { python, say: () => undefined });
   assert.ok(failed.kind === "failed" && failed.text.includes("cannot be installed with /p/python3"));
   assert.equal(await installedPython(programs, WHEELS, storage), undefined);
   await rm(storage, { recursive: true });

@@ -68,7 +68,7 @@ panelTest("files are completed by @ and go along", async (stage) => {
   await stage.play(HELLO, emptySnapshot());
   const field = stage.page.locator("#composer-text");
   await field.pressSequentially("look at @a");
-  await stage.page.locator(".offer").waitFor();
+  await stage.page.locator(".offer.chosen", { hasText: "src/a.py" }).waitFor();
   await field.press("Tab");
   await stage.settled();
   assert.equal(await field.inputValue(), "look at src/a.py ");
@@ -77,6 +77,27 @@ panelTest("files are completed by @ and go along", async (stage) => {
   await stage.settled();
   const [asked] = await stage.requests("agent/prompt");
   assert.deepEqual((asked?.["content"] as unknown[] | undefined)?.[0], { type: "resource", uri: found.uri });
+});
+
+panelTest("what no longer fits the word is not offered, also before the answer comes", async (stage) => {
+  const found = ["src/ab.py", "src/ac.py"].map((label) => ({
+    uri: `file:///p/${label}`,
+    label,
+    icon: "file",
+  }));
+  await stage.answer({ findFiles: { items: found } });
+  await stage.play(HELLO, emptySnapshot());
+  const field = stage.page.locator("#composer-text");
+  await field.pressSequentially("@");
+  await stage.settled();
+  assert.equal(await stage.page.locator(".offer").count(), 3);
+  await stage.answer({ findFiles: { never: true } });
+  await field.pressSequentially("ac");
+  await stage.settled();
+  assert.deepEqual(await stage.page.locator(".offer .offer-label").allTextContents(), ["src/ac.py"]);
+  await field.pressSequentially(" then");
+  await stage.settled();
+  assert.equal(await stage.page.locator(".offer").count(), 0);
 });
 
 panelTest("commands are completed by /", async (stage) => {
@@ -88,6 +109,7 @@ panelTest("commands are completed by /", async (stage) => {
   await field.pressSequentially("/co");
   await stage.settled();
   await field.press("Enter");
+  await stage.settled();
   assert.equal(await field.inputValue(), "/compact ");
   await field.fill("");
   await field.pressSequentially("/re");

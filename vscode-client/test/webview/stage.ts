@@ -85,7 +85,7 @@ export class Stage {
     return stage;
   }
 
-  /** Says what requests are answered with, by method; others are answered with an empty object. */
+  /** Says what requests are answered with, by method; others are answered with an empty object, `never` with nothing. */
   async answer(answers: Answers): Promise<void> {
     await this.page.evaluate(
       (given) => Object.assign((window as unknown as Window_).answers, given),
@@ -119,11 +119,21 @@ export class Stage {
     return log;
   }
 
-  /** Waits until what was said is on the screen. */
+  /** Waits until what was said has reached the panel, is answered and is on the screen: nothing is left to do. */
   async settled(): Promise<void> {
     await this.page.evaluate(async () => {
-      for (let times = 0; times < 6; times++) await new Promise((done) => requestAnimationFrame(done));
-      await new Promise((done) => setTimeout(done, 60));
+      const place = window as unknown as Window_;
+      const frame = () => new Promise((shown) => requestAnimationFrame(shown));
+      for (let rest = 0; rest < 2; ) {
+        await new Promise<void>((heard) => {
+          place.heard = heard;
+          window.postMessage("heard", "*");
+        });
+        // What is measured is told after a frame, and shown in the next.
+        await frame();
+        await frame();
+        rest = place.due() === 0 ? rest + 1 : 0;
+      }
     });
   }
 
@@ -148,6 +158,9 @@ export class Stage {
 interface Window_ {
   sent: { type: string }[];
   answers: Answers;
+  /** Counts the answers, frames and short times that the page still waits for. */
+  due(): number;
+  heard(): void;
 }
 
 function html(theme: ThemeName): string {
@@ -158,6 +171,33 @@ function html(theme: ThemeName): string {
 <style nonce="n">${themeCss(theme)}</style><link rel="stylesheet" href="/panel.css">
 <script nonce="n">
 window.sent = []; window.answers = {};
+{
+  // Longer ones are for what goes away by itself, such as a word of thanks.
+  const SHORT_MS = 1000;
+  const due = new Set();
+  const counted = (begin, end, isCounted) => {
+    const [first, second] = [window[begin], window[end]];
+    window[begin] = (act, ...words) => {
+      const mark = {};
+      const id = first.call(window, (...given) => { due.delete(mark); act(...given); }, ...words);
+      mark.id = begin + id;
+      if (isCounted(words[0])) due.add(mark);
+      return id;
+    };
+    window[end] = (id) => {
+      for (const mark of due) if (mark.id === begin + id) due.delete(mark);
+      second.call(window, id);
+    };
+  };
+  counted("setTimeout", "clearTimeout", (ms) => (ms ?? 0) <= SHORT_MS);
+  counted("requestAnimationFrame", "cancelAnimationFrame", () => true);
+  window.due = () => due.size;
+  window.addEventListener("message", (event) => {
+    if (event.data !== "heard") return;
+    event.stopImmediatePropagation();
+    window.heard();
+  }, true);
+}
 window.acquireVsCodeApi = () => ({
   getState: () => JSON.parse(sessionStorage.getItem("state") ?? "null"),
   setState: (state) => sessionStorage.setItem("state", JSON.stringify(state)),
@@ -166,6 +206,7 @@ window.acquireVsCodeApi = () => ({
     if (message.id === undefined) return;
     const name = message.type === "request" ? message.method : message.type;
     const found = window.answers[name] ?? (name.startsWith("find") ? { items: [] } : {});
+    if (found.never) return;
     const answer = { type: "answer", id: message.id, ...(found.refused ? { error: found.refused } : { result: found }) };
     setTimeout(() => window.postMessage(answer, "*"));
   },

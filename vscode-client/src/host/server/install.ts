@@ -3,7 +3,7 @@
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Programs } from "./programs.js";
-import { findPython, type Python } from "./python.js";
+import type { Python } from "./python.js";
 
 const TIMEOUT_MS = 300_000;
 /** A window that still runs the version before has its files for so long. */
@@ -53,25 +53,19 @@ export async function installedPython(
   return ran.code === 0 ? program : undefined;
 }
 
-/**
- * Installs the server and gives its Python. What is half done is never used: it is made beside and renamed.
- *
- * @param wanted The Python that the user named, if they did.
- */
+/** Installs the server and gives its Python. What is half done is never used: it is made beside and renamed. */
 export async function install(
   programs: Programs,
   wheels: Wheels,
   storage: string,
-  options: { wanted: string | undefined; say: (text: string) => void; abort?: AbortSignal },
+  options: { python: Python; say: (text: string) => void; abort?: AbortSignal },
 ): Promise<Installed> {
-  const search = await findPython(programs, options.wanted, wheels.pythons);
-  if (search.kind === "none") return { kind: "failed", text: search.text };
   const home = homeOf(wheels, storage);
   const made = `${home}.${process.pid}`;
   await mkdir(storage, { recursive: true });
   await rm(made, { recursive: true, force: true });
-  options.say(`Installing ${wheels.requirement} with Python ${search.python.version} into ${home}`);
-  const failure = await build(programs, wheels, search.python, made, options);
+  options.say(`Installing ${wheels.requirement} with Python ${options.python.version} into ${home}`);
+  const failure = await build(programs, wheels, made, options);
   if (failure !== undefined) {
     await rm(made, { recursive: true, force: true });
     return { kind: "failed", text: failure };
@@ -89,9 +83,8 @@ export async function uninstall(wheels: Wheels, storage: string): Promise<void> 
 async function build(
   programs: Programs,
   wheels: Wheels,
-  python: Python,
   home: string,
-  options: { say: (text: string) => void; abort?: AbortSignal },
+  { python, ...options }: { python: Python; say: (text: string) => void; abort?: AbortSignal },
 ): Promise<string | undefined> {
   const limits = { timeoutMs: TIMEOUT_MS, ...(options.abort === undefined ? {} : { abort: options.abort }) };
   const made = await programs.run(python.program, ["-I", "-m", "venv", "--without-pip", home], limits);

@@ -7,6 +7,7 @@ import type { Prepared } from "./daemon.js";
 import { findServer, type Search } from "./find.js";
 import { bundledWheels, type Installed, install, uninstall, type Wheels } from "./install.js";
 import { localPrograms, type Programs } from "./programs.js";
+import { findPython } from "./python.js";
 
 const FIXES: Record<Extract<Search, { kind: "missing" }>["fix"], { title: string; command: PanelCommand }> = {
   settings: { title: "Open Settings", command: "tiller.openSettings" },
@@ -66,8 +67,9 @@ async function installed(
   log: vscode.LogOutputChannel,
   doing: (text: string | undefined) => void,
 ): Promise<Installed> {
+  const search = await findPython(programs, serverWishes().python.trim() || undefined, wheels.pythons);
+  if (search.kind === "none") return { kind: "failed", text: search.text };
   doing("Installing the server; this is done once and needs no network…");
-  const wanted = serverWishes().python.trim();
   const say = (text: string) => {
     if (text.trim() !== "") log.info(text.trim());
   };
@@ -81,7 +83,7 @@ async function installed(
     token.onCancellationRequested(() => stop.abort());
     try {
       return await install(programs, wheels, storage, {
-        wanted: wanted || undefined,
+        python: search.python,
         say,
         abort: stop.signal,
       });
