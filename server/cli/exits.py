@@ -28,6 +28,15 @@ BY_STATUS: Final[Mapping[str, int]] = {
 }
 
 
+class StoppedEarly(TillerError):
+    """A signal came before there was anything to show."""
+
+    def __init__(self, code: int | None) -> None:
+        super().__init__("it was stopped before there was anything to show")
+        self.code = code or INTERRUPTED
+        """As the signal asks for."""
+
+
 def code_of_run(result: RunResult | RunEnded) -> int:
     """Give the exit code of a run; a missing or wrong key is a matter of usage."""
     if result.error is not None and result.error.kind == "AuthRequired":
@@ -37,6 +46,8 @@ def code_of_run(result: RunResult | RunEnded) -> int:
 
 def code_of_error(error: TillerError) -> int:
     """Give the exit code of an error that kept a run from starting."""
+    if isinstance(error, StoppedEarly):
+        return error.code
     return USAGE if isinstance(error, UsageError | SessionNotFound) else FAILED
 
 

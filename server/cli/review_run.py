@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Final
 
 import anyio
-from anyio.abc import TaskGroup
 
 from agent_core.assembly import SessionRequest
 from agent_core.kernel import SystemClock
 from agent_core.kernel.errors import TillerError
 from server.cli.environment import Environment
-from server.cli.exits import BUDGET, DONE, FAILED, FINDINGS, REFUSED, complain
+from server.cli.exits import BUDGET, DONE, FAILED, FINDINGS, REFUSED, StoppedEarly, complain
 from server.cli.review_order import order_of
+from server.cli.review_stop import Stopping
 from server.cli.review_view import Progress
 from server.cli.review_write import (
     check_folders,
@@ -25,8 +25,8 @@ from server.cli.review_write import (
     write_baseline,
     write_reports,
 )
-from server.cli.standard import Output, speak_json
-from server.cli.stopping import Ending, watch_signals
+from server.cli.standard import Output, OutputClosed, abandon, speak_json
+from server.cli.stopping import watch_for
 from server.review.engine import review
 from server.review.findings import SEVERITIES, Review
 from server.review.outputs import FORMATS
@@ -34,6 +34,7 @@ from server.review.outputs.json_report import read_json
 from server.review.outputs.terminal import Paper, render_terminal
 
 STOPS: Final[Mapping[str, int]] = {"budget": BUDGET, "refused": REFUSED}
+POST_AGAIN: Final = "post the rest with --from and the JSON report, or by another review"
 PLAIN_WIDTH: Final = 100
 WIDEST: Final = 120
 
@@ -44,6 +45,25 @@ async def run_review(options: argparse.Namespace, environment: Environment) -> i
     Raises:
         TillerError: There is no review to show.
     """
+    stopping = Stopping(progress=Progress(environment=environment))
+    ending = stopping.ending
+    code = FAILED
+    failure: TillerError | None = None
+    async with anyio.create_task_group() as group:
+        _ = await group.start(watch_for, stopping.settle, ending, group)
+        try:
+            code = await _reviewed(options, environment, stopping)
+        except TillerError as error:
+            failure = error
+        group.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+    return code if ending.code is None else ending.code
+
+
+async def _reviewed(
+    options: argparse.Namespace, environment: Environment, stopping: Stopping
+) -> int:
     outputs = read_outputs(options.output)
     # Whatever can be known to be wrong is said before a model is paid.
     await check_folders(
@@ -53,29 +73,40 @@ async def run_review(options: argparse.Namespace, environment: Environment) -> i
     out = Output(sys.stdout, name="standard output")
     if options.format != "text":
         speak_json()
-    ending = Ending()
-    progress = Progress(environment=environment)
     # What extensions write there themselves must not get between our lines.
     with redirect_stdout(sys.stderr):
-        made = await _made(options, environment, progress, ending)
+        made = await _made(options, environment, stopping)
         await write_reports(made, outputs)
         if options.write_baseline is not None:
             await write_baseline(made, options.write_baseline)
-    out.write(_printed(made, options, environment, progress))
-    out.flush()
+    _print(_printed(made, options, environment, stopping.progress), out)
     if options.save_session is not None:
         await _save_session(made, options.save_session)
-    if options.fix is not None and ending.code is None:
+    if options.fix is not None and stopping.ending.code is None:
         from server.cli.review_fix import fix  # noqa: PLC0415 - only this needs it
 
-        await fix(made, options, environment)
-    if post is not None and ending.code is None:
-        await post(made, out)
-    return _code(made, options) if ending.code is None else ending.code
+        with stopping.given_up() as scope:
+            await fix(made, options, environment)
+        if scope.cancelled_caught:
+            complain("review", "the repair was stopped, and nothing of it was kept")
+    if post is not None and stopping.ending.code is None:
+        with stopping.given_up() as scope:
+            await post(made, out)
+        if scope.cancelled_caught:
+            complain("review", f"posting was stopped; {POST_AGAIN}")
+    return _code(made, options)
+
+
+def _print(text: str, out: Output) -> None:
+    try:
+        out.write(text)
+        out.flush()
+    except OutputClosed:
+        abandon()  # who closed the pipe has what was wanted; what is to be written, mended or posted still is
 
 
 async def _made(
-    options: argparse.Namespace, environment: Environment, progress: Progress, ending: Ending
+    options: argparse.Namespace, environment: Environment, stopping: Stopping
 ) -> Review:
     if options.stored is not None:
         return read_json(await content_of(options.stored), name=str(options.stored))
@@ -87,27 +118,12 @@ async def _made(
         model=options.model,
         store="memory" if options.no_session else "files",
     )
-    made: Review | None = None
-    failure: TillerError | None = None
-    async with anyio.create_task_group() as group:
-        group.start_soon(_watch, progress, ending, group)
-        try:
-            made = await review(order, request, watcher=progress)
-        except TillerError as error:
-            failure = error
-        group.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
-    if made is None:
-        message = "the review was interrupted before there was anything to show"
-        raise TillerError(message)
-    return made
-
-
-async def _watch(progress: Progress, ending: Ending, group: TaskGroup) -> None:
-    """Settle at the first signal, with what there is; before the model is asked there is nothing to settle."""
-    session = await progress.session()
-    _ = await group.start(watch_signals, session, ending, group)
+    made: list[Review] = []
+    with stopping.given_up():
+        made.append(await review(order, request, watcher=stopping.progress, stop=stopping.stop))
+    if not made:
+        raise StoppedEarly(stopping.ending.code)
+    return made[0]
 
 
 def _printed(

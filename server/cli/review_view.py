@@ -2,9 +2,8 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field
-
-import anyio
 
 from agent_core.events import Notice, RetryStarted, Stamped, ToolEnded, ToolRunning
 from agent_core.kernel.records import dataclass
@@ -12,7 +11,7 @@ from agent_core.kernel.visible import shown
 from agent_core.session import AgentSession
 from server.cli.environment import Environment
 from server.cli.render import DIM, YELLOW
-from server.cli.standard import Output
+from server.cli.standard import Output, OutputLost
 from server.review.reporting import TOOL
 
 
@@ -23,20 +22,14 @@ class Progress:
     environment: Environment
     lines: dict[str, Sequence[str]] = field(default_factory=dict[str, "Sequence[str]"])
     """By path the lines of the files in which something was found."""
-    _known: anyio.Event = field(default_factory=anyio.Event)
-    _session: AgentSession | None = None
-
-    async def session(self) -> AgentSession:
-        """Wait for the session in which the model is asked."""
-        await self._known.wait()
-        if self._session is None:  # it is set before the event
-            raise RuntimeError
-        return self._session
+    session: AgentSession | None = None
+    """In which the model is asked; None: it is not asked yet."""
+    is_made: bool = False
+    """Whether the review is there."""
 
     def opened(self, session: AgentSession) -> None:
         """Learn of it."""
-        self._session = session
-        self._known.set()
+        self.session = session
 
     def part(self, number: int, count: int) -> None:
         """Show which part is looked at."""
@@ -60,13 +53,17 @@ class Progress:
                 pass
 
     def texts(self, lines: Mapping[str, Sequence[str]]) -> None:
-        """Keep them for the report."""
+        """Keep them for the report; they come last."""
         self.lines.update(lines)
+        self.is_made = True
 
     def _say(self, text: str, style: str, *, in_pipes: bool = False) -> None:
         if not in_pipes and not sys.stderr.isatty():
             return
         line = shown(text)
         styled = f"\x1b[{style}m{line}\x1b[0m" if self.environment.colour(sys.stderr) else line
-        Output(sys.stderr, name="standard error").write(f"{styled}\n")
-        sys.stderr.flush()
+        # A review does not end because nobody watches it.
+        with suppress(OutputLost):
+            side = Output(sys.stderr, name="standard error")
+            side.write(f"{styled}\n")
+            side.flush()

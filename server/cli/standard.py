@@ -26,6 +26,10 @@ class OutputLost(TillerError):
     """Nobody takes what is written: a pipe was closed, a disk is full."""
 
 
+class OutputClosed(OutputLost):
+    """Whoever read it has seen enough."""
+
+
 class Output:
     """A standard stream whose failures are errors of ours, so that nobody takes them for something else's."""
 
@@ -56,11 +60,10 @@ class Output:
             raise self._lost(error) from error
 
     def _lost(self, error: OSError) -> OutputLost:
+        rest = "so the run was stopped; look into its session file"
         if error.errno == errno.EPIPE:
-            why = "was closed by its reader"
-        else:
-            why = f"cannot be written to ({error.strerror})"
-        return OutputLost(f"{self._name} {why}, so the run was stopped; look into its session file")
+            return OutputClosed(f"{self._name} was closed by its reader, {rest}")
+        return OutputLost(f"{self._name} cannot be written to ({error.strerror}), {rest}")
 
 
 def complete() -> None:

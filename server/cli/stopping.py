@@ -3,9 +3,10 @@
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import field
+from functools import partial
 from typing import Final, NoReturn
 
 import anyio
@@ -38,6 +39,17 @@ async def watch_signals(
     session: AgentSession, ending: Ending, group: TaskGroup, *, task_status: TaskStatus[None]
 ) -> None:
     """The first Ctrl-C or SIGTERM cancels and settles, the second leaves at once; so does a terminal that is closed."""
+    await watch_for(partial(abort, session), ending, group, task_status=task_status)
+
+
+async def watch_for(
+    settle: Callable[[], Coroutine[None, None, None]],
+    ending: Ending,
+    group: TaskGroup,
+    *,
+    task_status: TaskStatus[None],
+) -> None:
+    """Settle at the first signal in a way of the caller's, and leave at the second."""
     with anyio.open_signal_receiver(*_listened()) as signals:
         task_status.started()
         async for number in signals:
@@ -47,7 +59,7 @@ async def watch_signals(
             with suppress(OSError, TillerError):
                 ending.tidy()
                 _ = sys.stderr.write("stopping; once more leaves at once\n")
-            group.start_soon(_abort, session)
+            group.start_soon(settle)
 
 
 def _listened() -> list[signal.Signals]:
@@ -55,7 +67,8 @@ def _listened() -> list[signal.Signals]:
     return [one for one in CODES if signal.getsignal(one) != signal.SIG_IGN or one != HUNG_UP]
 
 
-async def _abort(session: AgentSession) -> None:
+async def abort(session: AgentSession) -> None:
+    """Stop what goes on in a session, if something does and it is still open."""
     with suppress(TillerError):
         _ = await session.abort()
 

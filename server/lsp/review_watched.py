@@ -11,6 +11,7 @@ from agent_core.messages import Usage
 from agent_core.session import AgentSession
 from server.lsp.front import Front
 from server.lsp.work_done import ProgressToken, WorkDone
+from server.review.order import Stop
 
 
 @dataclass(slots=True, kw_only=True)
@@ -22,6 +23,8 @@ class ReviewWatched:
     error: Failure | None = None
     lines: Mapping[str, Sequence[str]] = field(default_factory=dict[str, "Sequence[str]"])
     session: AgentSession | None = None
+    stop: Stop = field(default_factory=Stop)
+    """Ends it also between two of its runs."""
     line: WorkDone | None = None
 
     def opened(self, session: AgentSession) -> None:
@@ -60,6 +63,7 @@ def review_line(
         return
 
     async def abort() -> None:
+        watcher.stop.asked = True
         if watcher.session is not None:
             _ = await watcher.session.abort()
 

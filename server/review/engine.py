@@ -30,7 +30,7 @@ from server.review.head import HeadFiles, head_folder
 from server.review.injected import steering_words
 from server.review.looking import Look, Looking
 from server.review.merging import left, limited, merged
-from server.review.order import Nobody, ReviewOrder, Watcher
+from server.review.order import Nobody, ReviewOrder, Stop, Watcher
 from server.review.parts import Part, divide, reviewed
 from server.review.prompts import prompt_hash
 from server.review.reporting import TOOL, Reports
@@ -72,12 +72,17 @@ class Work:
     parts: tuple[Part, ...]
     spending: Spending
     look: Look = field(default_factory=Look)
+    stop: Stop = field(default_factory=Stop)
     model: str = NOBODY
     location: str | None = None
 
 
 async def review(
-    order: ReviewOrder, request: SessionRequest, *, watcher: Watcher | None = None
+    order: ReviewOrder,
+    request: SessionRequest,
+    *,
+    watcher: Watcher | None = None,
+    stop: Stop | None = None,
 ) -> Review:
     """Look at a change. What ends the model's work early ends in a partial review, not in an error.
 
@@ -86,6 +91,7 @@ async def review(
         request: How sessions are opened; its workspace is somewhere in the repository. The model's session works in the
             files of the head, reads only, and trusts the project only when the request says so.
         watcher: Follows what goes on.
+        stop: Ends it between two runs; None: nothing does.
 
     Raises:
         UsageError: It cannot begin: no repository, no such commit, no usable model, an unreadable baseline.
@@ -94,6 +100,7 @@ async def review(
     async with private_folder() as scratch:
         watching = watcher or Nobody()
         work = await _prepare(order, request, scratch)
+        work.stop = stop or work.stop
         accepted = _accepted(order, work.given.rules)
         if work.parts:
             async with head_folder(work.given.revisions, scratch=scratch) as folder:
@@ -157,6 +164,7 @@ async def _ask(work: Work, request: SessionRequest, watcher: Watcher) -> None:
             rules=work.given.rules,
             wishes=work.given.order.wishes,
             left_out=work.given.change.left_out,
+            stop=work.stop,
         )
         with suppress(TillerError):  # a title is only a help
             await session.tree.rename(f"Review of {work.given.revisions.head.ref}")

@@ -15,7 +15,7 @@ from agent_core.messages import UserMessage
 from agent_core.session import AgentSession
 from agent_core.transcript.entries import MessageEntry
 from server.review.findings import Finding, LeftOut, ReviewedFile
-from server.review.order import Watcher
+from server.review.order import Stop, Watcher
 from server.review.parts import Part
 from server.review.prompts import closing_prompt, part_prompt
 from server.review.rules import ProjectRules
@@ -55,6 +55,7 @@ class Looking:
     watcher: Watcher
     rules: ProjectRules
     wishes: str
+    stop: Stop
     left_out: Sequence[LeftOut] = ()
 
     async def over(self, parts: Sequence[Part]) -> Look:
@@ -108,9 +109,14 @@ class Looking:
             return None
         _ = self.session.info.configure(budgets=self.spending.left(now_s))
         await self._begin_anew()
+        if self.stop.asked:
+            look.stopped, look.why = "cancelled", "it was stopped"
+            return None
         reader = self.session.subscribe()
         try:
             receipt = await self.session.prompt(words)
+            if self.stop.asked:  # there was nothing to abort yet
+                _ = await self.session.abort()
             turns = await self._follow(reader, receipt.run)
             result = await self.session.wait(receipt.run) if receipt.run else None
         finally:

@@ -38,6 +38,13 @@ class ReviewOrder:
     part_chars: int = PART_CHARS
 
 
+@dataclass(slots=True)
+class Stop:
+    """Has a review end with what there is. Whoever sets it aborts the run that is going on; no other is begun."""
+
+    asked: bool = False
+
+
 class Watcher(Protocol):
     """Follows a review while it is made."""
 

@@ -10,6 +10,7 @@ from server.review.errors import ReviewFileInvalid
 from server.review.fingerprints import fingerprint
 from server.review.injected import steering_words
 from server.review.merging import unique
+from server.review.outputs.cells import broken, cut
 from server.review.outputs.json_report import read_json, render_json, schema_text
 from server.review.outputs.markdown import render_markdown
 from server.review.outputs.terminal import Paper, render_terminal
@@ -173,6 +174,25 @@ def test_a_narrow_terminal_gets_lines_that_fit() -> None:
         )
     ]
     assert max(map(len, frame)) <= 40
+
+
+BROKEN_UP = {
+    "between words": ("one two three", 8, ["one two", "three"]),
+    "a long word": ("a abcdefghij b", 4, ["a", "abcd", "efgh", "ij b"]),
+    "wide signs": ("長い題 名前", 5, ["長い", "題", "名前"]),
+    "a sign wider than the room": ("長い", 1, ["長", "い"]),
+    "combining signs": ("e\u0301e\u0301 x", 4, ["e\u0301e\u0301 x"]),
+    "nothing": ("", 4, []),
+}
+
+
+@pytest.mark.parametrize(("text", "room", "lines"), BROKEN_UP.values(), ids=BROKEN_UP)
+def test_lines_are_broken_as_a_terminal_counts(text: str, room: int, lines: list[str]) -> None:
+    assert list(broken(text, room)) == lines
+
+
+def test_a_line_is_cut_as_a_terminal_counts() -> None:
+    assert [cut("長い題名", most) for most in (8, 7, 6)] == ["長い題名", "長い題…", "長い…"]
 
 
 def test_markdown_of_a_review_cannot_be_broken_out_of() -> None:

@@ -44,7 +44,7 @@ async def run(front: Front, params: dict[str, Any]) -> object:
     try:
         order, root = await _order(hosted.root, asked, session, env=front.origin.env)
         with review_line(front, asked.work_done_token, watcher):
-            made = await review(order, _request(front, hosted), watcher=watcher)
+            made = await review(order, _request(front, hosted), watcher=watcher, stop=watcher.stop)
     except TillerError as error:
         raise rpc_error(error, session=session.id) from error
     shown = front.review.findings

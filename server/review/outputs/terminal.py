@@ -1,6 +1,5 @@
 """A review for the terminal: the summary first, then each finding with the lines it is about. Pure."""
 
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Final
@@ -8,6 +7,7 @@ from typing import Final
 from agent_core.kernel.records import dataclass
 from agent_core.kernel.visible import plain
 from server.review.findings import Finding, Review, Severity
+from server.review.outputs.cells import broken, cells, cut
 from server.review.outputs.encodable import encodable
 from server.review.outputs.facts import counts, facts, left_out_lines, place
 from server.review.suggestions import replaced_by
@@ -16,7 +16,10 @@ AROUND: Final = 2
 """Lines shown before and after a finding."""
 MOST_LINES: Final = 12
 MOST_LEFT_OUT: Final = 12
-NARROWEST: Final = 30
+NARROWEST: Final = 10
+"""In a window that is narrower still the terminal breaks the lines."""
+LEAST_CODE: Final = 30
+"""So much is shown of a line of code, also where the terminal has to break it."""
 COLOURS: Final[Mapping[Severity, str]] = {"error": "31;1", "warning": "33;1", "note": "36;1"}
 DIM: Final = "2"
 BOLD: Final = "1"
@@ -29,7 +32,7 @@ class Paper:
     """What a review is written on."""
 
     width: int = 100
-    """In characters."""
+    """In cells of a terminal."""
     colour: bool = False
     texts: Mapping[str, Sequence[str]] = field(default_factory=dict[str, "Sequence[str]"])
     """By path the lines of a file; a finding in another shows only its evidence."""
@@ -44,13 +47,11 @@ class Paper:
         for line in plain(text).split("\n"):
             fence = line.lstrip().startswith("```")
             is_code = is_code != fence
-            if fence or is_code or len(line) + len(indent) <= self.width:
+            if fence or is_code or cells(line) + len(indent) <= self.width:
                 yield f"{indent}{line}".rstrip()
             else:
-                room = max(NARROWEST, self.width)
-                yield from textwrap.wrap(
-                    line, room, initial_indent=indent, subsequent_indent=indent
-                )
+                room = max(NARROWEST, self.width - len(indent))
+                yield from (f"{indent}{part}" for part in broken(line, room))
 
 
 def render_terminal(review: Review, paper: Paper) -> str:
@@ -128,6 +129,4 @@ def _suggested(finding: Finding, paper: Paper) -> Iterator[str]:
 
 
 def _cut(text: str, room: int) -> str:
-    line = plain(text).expandtabs(4)
-    most = max(NARROWEST, room)
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+    return cut(plain(text).expandtabs(4), max(LEAST_CODE, room))
