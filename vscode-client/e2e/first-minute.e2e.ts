@@ -1,36 +1,59 @@
-// The first minute: nothing but the extension and a Python, no network, no `tiller` on the PATH.
+// The first minute: nothing but the extension and a Python, no network, no `tiller` on the PATH, and nobody signed in.
 import assert from "node:assert/strict";
 import { networkInterfaces } from "node:os";
 import { test } from "node:test";
+import { STRANGER } from "./support/ground.ts";
 import { stage } from "./support/stage.ts";
 
+const KEY = "gsk-0123456789abcdef";
 const on = stage("first-minute", {
   files: { "greet.py": "print('hello')\n" },
   editor: () => ({ "tiller.server.path": "" }),
+  user: "has none",
+});
+let began = 0;
+
+test("the extension installs its own server, and asks who shall think", async () => {
+  const { window } = on;
+  assert.deepEqual(Object.keys(networkInterfaces()), ["lo"], "this story is told where there is no network");
+  began = performance.now();
+  await window.openPanel();
+  await window.panel.text("Installing the server").waitFor();
+  await window.picture("first-1-installing");
+  await window.panel.text("Choose who thinks").waitFor({ timeout: 60_000 });
+  await window.picture("first-2-nobody");
 });
 
-test("the extension installs its own server, and the first prompt is answered within a minute", async () => {
+test("a key is typed into a box that hides it, and a model is chosen", async () => {
+  const { window } = on;
+  await window.panel.button("Sign in").click();
+  await window.answerBox("Sign in to a provider", STRANGER.name);
+  assert.equal(await window.answerBox(`Key of ${STRANGER.name}`, KEY), "password");
+  await window.answerBox("Model", STRANGER.model);
+  await window.panel.text("Choose who thinks").waitFor({ state: "hidden" });
+  await window.picture("first-3-signed-in");
+});
+
+test("the first prompt is answered, within a minute of opening the panel", async () => {
   const { window, ground } = on;
-  assert.deepEqual(Object.keys(networkInterfaces()), ["lo"], "this story is told where there is no network");
-  const began = performance.now();
-  await window.openPanel();
-  await window.picture("first-1-installing");
   await ground.provider.script({ text: "Hello! I am here." });
-  await window.panel.composer.waitFor({ timeout: 60_000 });
   await window.panel.say("Hello?");
-  await window.panel.text("Hello! I am here.").waitFor({ timeout: 60_000 });
+  await window.panel.text("Hello! I am here.").waitFor();
   const took_s = (performance.now() - began) / 1000;
   console.log(`the first answer came ${took_s.toFixed(1)} s after the panel was opened`);
   assert.ok(took_s < 60, `it took ${took_s} s`);
-  await window.picture("first-2-answered");
+  assert.match((await ground.provider.asked()).at(-1) ?? "", new RegExp(STRANGER.modelId));
+  const { authorization } = await ground.provider.headers();
+  assert.equal(authorization, `<${"Bearer ".length + KEY.length} characters>`);
+  await window.picture("first-4-answered");
 });
 
-test("the installation is used again at the next start", async () => {
+test("the installation and the key are used again at the next start", async () => {
   const { window, ground } = on;
   await window.reload();
   await ground.provider.script({ text: "Here again." });
-  const began = performance.now();
+  const again = performance.now();
   await window.panel.say("And now?");
   await window.panel.text("Here again.").waitFor();
-  console.log(`after a reload: ${((performance.now() - began) / 1000).toFixed(1)} s`);
+  console.log(`after a reload: ${((performance.now() - again) / 1000).toFixed(1)} s`);
 });

@@ -47,6 +47,8 @@ test("the edit lies in the dirty tab, and not on the disk", async () => {
     assert.ok(text.includes(words), `${words} is missing in ${text}`);
   assert.equal(await window.isDirty("greet.py"), true);
   assert.equal(await readFile(join(ground.folder, "greet.py"), "utf8"), GREETINGS);
+  await window.panel.hunk(3).waitFor();
+  await window.panel.text("Done").waitFor();
   // README.md shows this picture, as media/screenshot.png.
   await window.picture("2-edited");
 });

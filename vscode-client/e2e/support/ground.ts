@@ -22,17 +22,31 @@ export interface Ground {
   provider: Provider;
 }
 
-/** Makes the ground, with the scripted model as the one in force, and the files of the workspace. */
-export async function makeGround(
-  files: Record<string, string>,
-  settings: Record<string, unknown> = {},
-): Promise<Ground> {
+export interface Soil {
+  /** Files of the workspace. */
+  files?: Record<string, string>;
+  /** Tiller's own settings. */
+  settings?: Record<string, unknown>;
+  /** A user who has a model is one for whom the scripted one is chosen; another still has to sign in at `STRANGER`. */
+  user?: "has a model" | "has none";
+}
+
+/** A provider of the catalogue that wants a key, and of whom the scripted model takes the place. */
+export const STRANGER = {
+  id: "groq",
+  name: "Groq",
+  model: "GPT OSS 20B",
+  modelId: "openai/gpt-oss-20b",
+} as const;
+
+/** Makes the ground, with the files of the workspace, and with the scripted model as the only one that can be reached. */
+export async function makeGround({ files = {}, settings = {}, user = "has a model" }: Soil): Promise<Ground> {
   const base = await mkdtemp(join(tmpdir(), "tl-"));
   const [folder, home] = [join(base, "demo"), join(base, "h")];
   await Promise.all([folder, home].map((path) => mkdir(path)));
   const provider = await Provider.start(PYTHON, REPOSITORY);
   const ground = { base, folder, home, env: environment(base, home), provider };
-  await configure(ground, settings);
+  await configure(ground, user === "has none" ? strange(provider) : known(provider), settings);
   await Promise.all(Object.entries(files).map(([name, text]) => put(ground, name, text)));
   return ground;
 }
@@ -42,6 +56,17 @@ export async function put(ground: Ground, name: string, text: string): Promise<v
   const path = join(ground.folder, name);
   await mkdir(dirname(path), { recursive: true });
   await writeFile(path, text);
+}
+
+/** Makes the folder a repository, with all that lies there committed. */
+export async function commit(ground: Ground): Promise<void> {
+  const who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"];
+  for (const words of [
+    ["init", "-q", "-b", "main"],
+    ["add", "."],
+    [...who, "commit", "-q", "-m", "Begin"],
+  ])
+    await run(["git", ...words], { env: ground.env, cwd: ground.folder });
 }
 
 /** Keeps what the extension and the server wrote down. */
@@ -62,25 +87,38 @@ export async function leave(ground: Ground): Promise<void> {
   await rm(ground.base, { recursive: true, force: true });
 }
 
-async function configure(ground: Ground, settings: Record<string, unknown>): Promise<void> {
-  const folder = join(ground.base, "c");
-  await mkdir(folder, { mode: 0o700 });
+interface Models {
+  providers: Record<string, unknown>;
+  chosen: Record<string, unknown>;
+}
+
+function known(provider: Provider): Models {
   const model = { id: "m", name: "Lab model", contextWindow: 32_000, maxTokens: 4096, reasoning: true };
   const lab = {
-    baseUrl: `${ground.provider.origin}/v1`,
+    baseUrl: `${provider.origin}/v1`,
     api: "openai-completions",
     apiKey: "x",
-    models: [{ ...model, cost: { input: 3, output: 15, cacheRead: 0, cacheWrite: 0 } }],
+    models: [
+      { ...model, input: ["text", "image"], cost: { input: 3, output: 15, cacheRead: 0, cacheWrite: 0 } },
+    ],
   };
-  const chosen = {
-    defaultProvider: "lab",
-    defaultModel: "m",
-    defaultProjectTrust: "always",
-    steer: { graceS: 0 },
-    ...settings,
-  };
-  await writeFile(join(folder, "models.json"), JSON.stringify({ providers: { lab } }));
-  await writeFile(join(folder, "settings.json"), JSON.stringify(chosen));
+  return { providers: { lab }, chosen: { defaultProvider: "lab", defaultModel: "m" } };
+}
+
+function strange(provider: Provider): Models {
+  return { providers: { [STRANGER.id]: { baseUrl: `${provider.origin}/v1` } }, chosen: {} };
+}
+
+async function configure(
+  ground: Ground,
+  { providers, chosen }: Models,
+  settings: Record<string, unknown>,
+): Promise<void> {
+  const folder = join(ground.base, "c");
+  await mkdir(folder, { mode: 0o700 });
+  const own = { ...chosen, defaultProjectTrust: "always", steer: { graceS: 0 }, ...settings };
+  await writeFile(join(folder, "models.json"), JSON.stringify({ providers }));
+  await writeFile(join(folder, "settings.json"), JSON.stringify(own));
 }
 
 function environment(base: string, home: string): NodeJS.ProcessEnv {

@@ -67,31 +67,6 @@ export class Panel {
     return seen;
   }
 
-  /** Begins to look at how long the page is kept from doing anything else, once that is known to be seen. */
-  async watchBlocking(): Promise<void> {
-    await this.frame.locator("#app").evaluate(async () => {
-      const place = globalThis as typeof globalThis & { longest?: number };
-      await new Promise<void>((seen) => {
-        new PerformanceObserver((list) => {
-          for (const task of list.getEntries()) place.longest = Math.max(place.longest ?? 0, task.duration);
-          seen();
-        }).observe({ type: "longtask" });
-        setTimeout(() => {
-          const end = performance.now() + 60;
-          while (performance.now() < end);
-        });
-      });
-      place.longest = 0;
-    });
-  }
-
-  /** The longest time that it was, in milliseconds. */
-  async blockedFor(): Promise<number> {
-    return this.frame
-      .locator("#app")
-      .evaluate(() => (globalThis as typeof globalThis & { longest?: number }).longest ?? 0);
-  }
-
   /** What axe finds that is serious or worse, as one line for each place. */
   async faults(axe: string): Promise<string[]> {
     const frame = await (await this.frame.locator("#app").elementHandle())?.ownerFrame();

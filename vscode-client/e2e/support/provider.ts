@@ -21,6 +21,8 @@ export interface Turn {
 interface Asked {
   method: string;
   finished: boolean;
+  /** With the length of each credential in its place. */
+  headers: Record<string, string>;
   body: unknown;
 }
 
@@ -52,6 +54,11 @@ export class Provider {
   /** Gives what the model was sent so far, request by request, each as text. */
   async asked(): Promise<string[]> {
     return (await this.#log(1)).map((one) => JSON.stringify(one.body));
+  }
+
+  /** Gives the headers of the newest request. */
+  async headers(): Promise<Record<string, string>> {
+    return (await this.#log(0)).at(-1)?.headers ?? {};
   }
 
   /** Tells whether the newest answer has been sent whole. */

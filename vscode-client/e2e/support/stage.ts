@@ -2,14 +2,11 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { after, afterEach, before } from "node:test";
-import { ARTEFACTS, type Ground, keepLogs, leave, makeGround, VSIX } from "./ground.ts";
+import { ARTEFACTS, type Ground, keepLogs, leave, makeGround, type Soil, VSIX } from "./ground.ts";
 import type { Window } from "./window.ts";
 import { OF_CHECKOUT, Workbench } from "./workbench.ts";
 
-export interface Scene {
-  files?: Record<string, string>;
-  /** Tiller's own settings. */
-  settings?: Record<string, unknown>;
+export interface Scene extends Soil {
   /** Settings of VS Code; the server of the checkout is used unless they say otherwise. */
   editor?: (ground: Ground) => Record<string, unknown> | Promise<Record<string, unknown>>;
   trust?: "all" | "asked";
@@ -28,7 +25,7 @@ export function stage(name: string, scene: Scene): Stage {
   const built: Partial<Stage> = {};
   before(async () => {
     for (const log of ["log", "page.log"]) await rm(join(ARTEFACTS, `${name}.${log}`), { force: true });
-    const ground = await makeGround(scene.files ?? {}, scene.settings);
+    const ground = await makeGround(scene);
     built.ground = ground;
     const settings = { ...OF_CHECKOUT, ...(await scene.editor?.(ground)) };
     const { trust = "all", env = {} } = scene;

@@ -3,8 +3,11 @@ import { join } from "node:path";
 import type { Locator, Page } from "playwright-core";
 import { ARTEFACTS } from "./ground.ts";
 import { Panel } from "./panel.ts";
+import { longestTaskMs } from "./tasks.ts";
 import { PATIENCE_MS, until } from "./until.ts";
 
+/** Of a window, in pixels. */
+export const WIDTH = 1440;
 const LINE_END = /\u00a0/g;
 
 export class Window {
@@ -25,6 +28,8 @@ export class Window {
     // The icon of a panel that is open closes it.
     if (!(await title.isVisible())) {
       await this.page.locator('.activitybar .action-label[aria-label^="Tiller"]').click();
+      // Else the name of the icon lies over the panel.
+      await this.page.mouse.move(WIDTH / 2, 0);
     }
     await this.#panelIsBuilt();
   }
@@ -48,7 +53,56 @@ export class Window {
     const row = this.page.locator(".quick-input-list .monaco-list-row", { hasText: title }).first();
     await row.waitFor();
     await this.page.keyboard.press("Enter");
+    // What the command asks stands in the same box.
+    await until(
+      `the end of the palette for ${title}`,
+      async () => !((await box.isVisible()) && (await box.inputValue()).startsWith(">")),
+    );
+  }
+
+  /** Waits for a list or box of VS Code with that title, types into it and presses Enter. Gives the type of its field. */
+  async answerBox(title: string | RegExp, words: string): Promise<string> {
+    const box = this.page.locator(".quick-input-widget:visible", {
+      has: this.page.locator(".quick-input-title", { hasText: title }),
+    });
+    const field = box.locator(".quick-input-box input");
+    await field.fill(words);
+    const kind = (await field.getAttribute("type")) ?? "text";
+    // A list that still loads has nothing that Enter could take; a box has no list.
+    if (await box.locator(".quick-input-list").isVisible()) {
+      await box.locator(".monaco-list-row.focused", { hasText: words }).waitFor();
+    }
+    await field.press("Enter");
     await box.waitFor({ state: "hidden" });
+    return kind;
+  }
+
+  /** Puts a picture of one colour into the clipboard. */
+  async copyPicture(width: number, height: number): Promise<void> {
+    await this.page.evaluate(
+      async ([width, height]) => {
+        const canvas = Object.assign(document.createElement("canvas"), { width, height });
+        const context = canvas.getContext("2d");
+        if (!context) throw new Error("no canvas");
+        context.fillStyle = "orange";
+        context.fillRect(0, 0, width, height);
+        const drawn = await new Promise<Blob | null>((done) => canvas.toBlob(done, "image/png"));
+        if (!drawn) throw new Error("no picture");
+        await navigator.clipboard.write([new ClipboardItem({ "image/png": drawn })]);
+      },
+      [width, height] as const,
+    );
+  }
+
+  /** Puts lines into the clipboard, numbered from 0, until they have so many characters. */
+  async copyLines(characters: number): Promise<string[]> {
+    return this.page.evaluate(async (characters) => {
+      const lines: string[] = [];
+      for (let size = 0; size < characters; size += (lines.at(-1)?.length ?? 0) + 1)
+        lines.push(`line ${lines.length} of many`);
+      await navigator.clipboard.writeText(lines.join("\n"));
+      return [lines[0] ?? "", lines.at(-1) ?? ""];
+    }, characters);
   }
 
   /** Opens a file of the folder from the explorer and puts the cursor into it. */
@@ -120,6 +174,13 @@ export class Window {
     // Escape does not close it.
     const close = this.page.locator(".monaco-modal-editor-block .codicon-close").first();
     if (await close.isVisible()) await close.click();
+  }
+
+  /** Plays something, and gives the longest time, in milliseconds, for which the page did nothing else meanwhile. */
+  async longestTaskMs(play: () => Promise<void>): Promise<number> {
+    const browser = this.page.context().browser();
+    if (browser === null) throw new Error("the browser has gone");
+    return longestTaskMs(browser, this.page, play);
   }
 
   /** Keeps a picture of the window. */

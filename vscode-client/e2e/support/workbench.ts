@@ -8,7 +8,7 @@ import { type Browser, chromium, type Page } from "playwright-core";
 import { ARTEFACTS, type Ground, REPOSITORY, TILLER } from "./ground.ts";
 import { end, run, start } from "./processes.ts";
 import { until } from "./until.ts";
-import { Window } from "./window.ts";
+import { WIDTH, Window } from "./window.ts";
 
 const CODE =
   process.env["TILLER_E2E_WORKBENCH"] ??
@@ -29,7 +29,7 @@ const QUIET = {
   "workbench.tips.enabled": false,
   "workbench.colorTheme": "Default Dark Modern",
 };
-const SIZE = { width: 1440, height: 900 };
+const SIZE = { width: WIDTH, height: 900 };
 
 export interface Choice {
   ground: Ground;

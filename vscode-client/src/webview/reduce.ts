@@ -62,7 +62,11 @@ type Simple = Exclude<LocalAction, { type: "older" | "reread" }>;
 function local(state: PanelState, action: Simple): PanelState {
   switch (action.type) {
     case "composer":
-      return { ...state, composer: compose(state.composer, action.action) };
+      return {
+        ...state,
+        composer: compose(state.composer, action.action),
+        toasts: action.action.type === "cleared" ? lasting(state.toasts) : state.toasts,
+      };
     case "went":
       return { ...state, place: action.place, focus: action.focus, menu: undefined };
     case "folded":
@@ -96,7 +100,8 @@ function replaced(state: PanelState, session: PanelState["session"]): PanelState
   const kept = { models, commands, sessions, sessionsNext, sessionQuery, modelQuery };
   const lists: Lists = { ...kept, nodes: undefined, leaf: null, checkpoints: undefined, preview: undefined };
   const composer = { ...state.composer, editing: undefined };
-  return { ...state, session, folds: {}, lists, composer, place: "transcript", menu: undefined };
+  const toasts = lasting(state.toasts);
+  return { ...state, session, folds: {}, lists, composer, toasts, place: "transcript", menu: undefined };
 }
 
 function paged(state: PanelState, action: Extract<LocalAction, { type: "older" | "reread" }>): PanelState {
@@ -117,6 +122,11 @@ function rendered(session: SessionView, { key, view }: { key: string; view: Said
 function marked(busy: PanelState["busy"], { name, on }: { name: string; on: boolean }): PanelState["busy"] {
   const { [name]: _, ...rest } = busy;
   return on ? { ...rest, [name]: true } : rest;
+}
+
+/** Who goes on has read what was said of the step before; what failed stays until it is taken away. */
+function lasting(toasts: readonly Toast[]): readonly Toast[] {
+  return toasts.filter((one) => one.level === "error");
 }
 
 function toasted(toasts: readonly Toast[], { level, text }: Omit<Toast, "id">): readonly Toast[] {

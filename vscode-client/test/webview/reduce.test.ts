@@ -266,3 +266,25 @@ test("much output keeps its end and tells how much is gone", () => {
 function total(events: readonly AgentEvent[]): number {
   return events.reduce((sum, event) => sum + (event.type === "tool.output.delta" ? event.text.length : 0), 0);
 }
+
+test("what was said of the step before goes when the user goes on; what failed stays", () => {
+  const told = (["info", "warning", "error"] as const).map(
+    (level): Action => ({ type: "toast", level, text: level }),
+  );
+  const before = [HELLO, ...messagesOf(readLog("edits")), ...told].reduce(
+    (state, one) => reduce(state, one as Action),
+    played([]),
+  );
+  const [other] = messagesOf(readLog("steering"));
+  const steps: Action[] = [
+    { type: "composer", action: { type: "cleared", sent: "Go on." } },
+    other as Action,
+  ];
+  for (const step of steps) {
+    assert.equal(before.toasts.length, 3);
+    assert.deepEqual(
+      reduce(before, step).toasts.map((one) => one.level),
+      ["error"],
+    );
+  }
+});

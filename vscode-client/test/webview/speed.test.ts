@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Browser } from "playwright-core";
+import { longestTaskMs } from "../../e2e/support/tasks.js";
 import type { ToPanel } from "../../src/shared/messages.js";
 import type { Item } from "../../src/shared/wire.js";
 import { emptySnapshot, HELLO, launch, noBrowser, Stage } from "./stage.js";
@@ -19,36 +20,6 @@ before(async () => {
   if (!skip) browser = await launch();
 });
 after(() => browser?.close());
-
-interface TraceEvent {
-  name: string;
-  tid: number;
-  dur?: number;
-  tdur?: number;
-  args: { name?: string };
-}
-
-/**
- * Plays something and gives the longest task of the page's main thread, in milliseconds.
- *
- * Of its own processor time: on a machine that does other things as well, the clock says nothing of the panel.
- */
-async function longestTaskMs(stage: Stage, play: () => Promise<void>): Promise<number> {
-  const categories = ["toplevel", "devtools.timeline", "disabled-by-default-devtools.timeline"];
-  await browser.startTracing(stage.page, { categories });
-  await play();
-  const trace = JSON.parse((await browser.stopTracing()).toString()) as { traceEvents: TraceEvent[] };
-  const mains = new Set(
-    trace.traceEvents
-      .filter((one) => one.name === "thread_name" && one.args.name === "CrRendererMain")
-      .map((one) => one.tid),
-  );
-  const tasks = trace.traceEvents.filter(
-    (one) => one.name.endsWith("RunTask") && mains.has(one.tid) && one.tdur !== undefined,
-  );
-  assert.ok(tasks.length > 0, "the trace has tasks");
-  return Math.max(...tasks.map((one) => one.tdur ?? 0)) / 1000;
-}
 
 const FLOODS: Readonly<Record<string, (index: number) => string>> = {
   "one paragraph": () => "word ",
@@ -70,7 +41,7 @@ for (const [name, piece] of Object.entries(FLOODS)) {
     const pieces = Array.from({ length: DELTAS }, (_, index) => piece(index));
     const given = { session: snapshot.session, pieces, text, at: AT, packedMs: PACKED_MS };
     let seenMs = 0;
-    const blockedMs = await longestTaskMs(stage, async () => {
+    const blockedMs = await longestTaskMs(browser, stage.page, async () => {
       seenMs = await stage.page.evaluate(flood, given);
     });
     console.log(`${name}: complete after ${Math.round(seenMs)} ms, longest task ${Math.round(blockedMs)} ms`);
@@ -142,7 +113,7 @@ test("a session of 100,000 lines opens and scrolls without a hitch", { skip, tim
     message as unknown as object,
   );
   const cells = await stage.page.locator(".cell").count();
-  const blockedMs = await longestTaskMs(stage, () => stage.page.evaluate(scroll));
+  const blockedMs = await longestTaskMs(browser, stage.page, () => stage.page.evaluate(scroll));
   console.log(
     `opened in ${Math.round(opened)} ms, ${cells} cells; longest task while scrolling ${Math.round(blockedMs)} ms`,
   );

@@ -1,14 +1,10 @@
-// Reviews of the user's changes: asked for, followed, stopped, and what they suggest done.
+// Reviews of the user's changes: asked for, followed and stopped.
 
 import * as vscode from "vscode";
 import type { ReviewMessage } from "../../shared/messages.js";
-import type { Frame, Range } from "../../shared/wire.js";
+import type { Frame } from "../../shared/wire.js";
 import { type AgentPort, asAgentError } from "../agent/port.js";
 import type { SessionFeed } from "../agent/session-feed.js";
-import { editorRange } from "../panel/find-items.js";
-
-const SOURCE = "tiller review";
-const KIND = vscode.CodeActionKind.QuickFix.append("tiller");
 
 /** What a review needs of the window. */
 export interface ReviewParts {
@@ -106,28 +102,4 @@ async function chosenBase(): Promise<{ base?: string } | undefined> {
     placeHolder: "origin/main",
   });
   return base?.trim() ? { base: base.trim() } : undefined;
-}
-
-/** Makes the edit that a finding suggests, wherever its lines are now. */
-export async function applySuggestion(address: string, range: Range, message: string): Promise<void> {
-  const uri = vscode.Uri.parse(address, true);
-  const document = await vscode.workspace.openTextDocument(uri);
-  const editor = await vscode.window.showTextDocument(document, { preview: true, preserveFocus: true });
-  const told = vscode.languages.getDiagnostics(uri);
-  const place =
-    told.find((one) => one.source === SOURCE && one.message === message)?.range ?? editorRange(range);
-  editor.revealRange(place, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
-  const actions = await vscode.commands.executeCommand<vscode.CodeAction[]>(
-    "vscode.executeCodeActionProvider",
-    uri,
-    place,
-    KIND.value,
-  );
-  const fits = ({ diagnostics }: vscode.CodeAction) => diagnostics?.some((one) => one.message === message);
-  const edit = actions.find((one) => one.edit !== undefined && fits(one))?.edit;
-  if (edit !== undefined && (await vscode.workspace.applyEdit(edit))) return;
-  const title = message.split("\n", 1)[0] ?? message;
-  void vscode.window.showInformationMessage(
-    `Tiller: nothing was changed: the lines of \u201c${title}\u201d are others by now.`,
-  );
 }

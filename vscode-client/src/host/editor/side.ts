@@ -13,6 +13,7 @@ import { Marks } from "./marks.js";
 import { Problems } from "./problems.js";
 import { QuickFixes } from "./quick-fixes.js";
 import { reviewActs } from "./review.js";
+import { Suggestions } from "./suggestions.js";
 
 const DOCUMENTS: vscode.DocumentSelector = [{ scheme: "file" }, { scheme: "untitled" }];
 
@@ -32,6 +33,8 @@ export function makeEditorSide(
   const lenses = new Lenses(changes);
   const problems = new Problems();
   const attention = new Attention(daemon);
+  const suggestions = new Suggestions();
+  daemon.made.listen((client) => suggestions.follow(client));
   daemon.made.listen((client) => answerServer(client, problems, () => changes.refresh()));
   daemon.serving.listen(() => attention.again());
   const tell = () => tellKeys(changes);
@@ -46,9 +49,16 @@ export function makeEditorSide(
     vscode.languages.registerCodeActionsProvider(DOCUMENTS, new QuickFixes(), {
       providedCodeActionKinds: QuickFixes.kinds,
     }),
+    vscode.languages.registerCodeActionsProvider(DOCUMENTS, suggestions, {
+      providedCodeActionKinds: [Suggestions.kind],
+    }),
     vscode.workspace.registerTextDocumentContentProvider(BEFORE, compare),
   ];
-  return { acts: reviewActs(changes, compare, () => feed.session), parts };
+  const acts = {
+    ...reviewActs(changes, compare, () => feed.session),
+    "tiller.applySuggestion": suggestions.apply.bind(suggestions),
+  };
+  return { acts, parts };
 }
 
 /** Keys and menus depend on whether something waits in the file that the user looks at. */

@@ -92,11 +92,13 @@ async function build(
   if (made.code !== 0)
     return `A place for the server cannot be made in ${home}: ${lastLine(made.err || made.out)}`;
   const arguments_ = ["install", "--isolated", "--no-index", "--find-links", wheels.folder, "--no-input"];
+  // Most modules are never loaded; those that are, Python compiles then.
+  const quick = ["--no-compile"];
   const quiet = ["--disable-pip-version-check", "--no-warn-script-location", "--quiet"];
   const pip = join(wheels.folder, wheels.pip, "pip");
   const ran = await programs.run(
     pythonOf(home),
-    ["-I", pip, ...arguments_, ...quiet, wheels.requirement],
+    ["-I", pip, ...arguments_, ...quick, ...quiet, wheels.requirement],
     limits,
   );
   options.say(ran.out + ran.err);

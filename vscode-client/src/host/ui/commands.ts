@@ -3,7 +3,6 @@
 import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
 import type { Block } from "../../shared/wire.js";
-import { applySuggestion } from "../editor/findings.js";
 import { testBlocks } from "../editor/test-failures.js";
 import { diagnosticsBlock, fileBlock, selectionBlocks } from "../panel/selection.js";
 import { forgetInstallation } from "../server/prepare.js";
@@ -74,7 +73,6 @@ function sessionActs(window: Window): Record<string, Act> {
     "tiller.showChanges": () => panel.show("changes"),
     "tiller.review": () => findings.review(),
     "tiller.stopReview": () => findings.stop(),
-    "tiller.applySuggestion": applySuggestion,
   };
 }
 

@@ -70,9 +70,13 @@ export async function chooseModel(window: Window, provider?: string): Promise<vo
     placeHolder,
     matchOnDescription: true,
   });
-  if (chosen === undefined) return;
+  // Who has just signed in and waves the list away has the provider's first model, not none.
+  const first =
+    provider !== undefined && window.watch.now?.model == null ? (current ?? undefined) : undefined;
+  const model = chosen?.model ?? first;
+  if (model === undefined) return;
   const session = window.feed.session;
-  const set = { model: chosen.model };
+  const set = { model };
   await window.daemon.request("agent/session/configure", {
     ...(session === undefined ? {} : { session }),
     set,

@@ -117,6 +117,8 @@ export function patch(panel: Panel, key: string, text: string): View {
 function patchLine(line: string): Line {
   const place = /^@@ -\d+(?:,\d+)? \+(\d+)/.exec(line);
   if (place) return { sign: "@", text: `Line ${place[1]}` };
+  // A remark of the diff itself, such as on the end of the file.
+  if (line.startsWith("\\")) return { sign: "@", text: line.slice(1).trim() };
   return { sign: line[0] ?? " ", text: line.slice(1) };
 }
 
