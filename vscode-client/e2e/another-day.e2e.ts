@@ -158,7 +158,7 @@ test("twenty thousand deltas are in the panel soon after the last, and the panel
   const words = Array.from({ length: DELTAS }, (_, index) => `w${index}`);
   // Paragraphs, lists and code come again and again, as in real answers.
   const text = words.map((word, index) => word + (index % 50 === 49 ? "\n\n" : " ")).join("");
-  await ground.provider.script({ text, deltas: DELTAS });
+  await ground.provider.script({ text, deltas: DELTAS }, { text: "Many words were counted." });
   let late_ms = 0;
   const blocked = await window.longestTaskMs(async () => {
     await window.panel.say("Say a lot.");

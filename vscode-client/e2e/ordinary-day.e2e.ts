@@ -49,6 +49,7 @@ test("the edit lies in the dirty tab, and not on the disk", async () => {
   assert.equal(await readFile(join(ground.folder, "greet.py"), "utf8"), GREETINGS);
   await window.panel.hunk(3).waitFor();
   await window.panel.text("Done").waitFor();
+  await window.page.getByText("Keep all 3 changes").waitFor();
   // README.md shows this picture, as media/screenshot.png.
   await window.picture("2-edited");
 });

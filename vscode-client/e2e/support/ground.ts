@@ -73,7 +73,7 @@ export async function commit(ground: Ground): Promise<void> {
 export async function keepLogs(ground: Ground, name: string): Promise<void> {
   const all = await readdir(ground.base, { recursive: true });
   for (const found of all.filter(
-    (one) => /tiller[^/]*\.log$/i.test(one) || one.endsWith("/exthost/remoteexthost.log"),
+    (one) => /tiller[^/]*\.log$/i.test(one) || /exthost\d*\/remoteexthost\.log$/.test(one),
   )) {
     const text = await readFile(join(ground.base, found), "utf8");
     await appendFile(join(ARTEFACTS, `${name}.log`), `--- ${found}\n${text}\n`);
