@@ -15,7 +15,8 @@ from scripts.vsix.targets import target_of
 
 ROOT: Final = Path(__file__).parents[2]
 STORIES: Final = sorted((ROOT / "vscode-client" / "e2e").glob("*.e2e.ts"))
-STORY_S: Final = 400
+STORY_S: Final = 420
+TRIES: Final = 2
 _ENVIRONMENT: Final[Mapping[str, str]] = os.environ  # noqa: TID251 - to know whether this is CI
 _PREFIX: Final = Path(sys.prefix)
 # Nothing that a user does in the panel needs more of the network than the provider, which is on this machine here.
@@ -76,18 +77,23 @@ def world() -> dict[str, str]:
 
 @pytest.mark.e2e
 @pytest.mark.slow
-@pytest.mark.timeout(STORY_S + 30)
+@pytest.mark.timeout(TRIES * STORY_S + 30)
 @pytest.mark.parametrize("story", STORIES, ids=lambda path: path.name.removesuffix(".e2e.ts"))
 def test_a_story_of_a_user_comes_true(story: Path, world: dict[str, str]) -> None:
-    done = subprocess.run(
-        [*_offline(), _NODE, "--test", "--test-reporter=spec", story],
-        env=world,
-        cwd=ROOT / "vscode-client",
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=STORY_S,
-        check=False,
-    )
-    told = done.stdout.decode(errors="replace") + done.stderr.decode(errors="replace")
-    print(told)
-    assert done.returncode == 0, told
+    # A window that other work starves of time is given a second chance; what it met first is told.
+    told = ""
+    for _ in range(TRIES):
+        done = subprocess.run(
+            [*_offline(), _NODE, "--test", "--test-reporter=spec", story],
+            env=world,
+            cwd=ROOT / "vscode-client",
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=STORY_S,
+            check=False,
+        )
+        told = done.stdout.decode(errors="replace") + done.stderr.decode(errors="replace")
+        print(told)
+        if done.returncode == 0:
+            return
+    pytest.fail(told)

@@ -13,10 +13,10 @@ panelTest("Enter sends, and the words are gone from the composer", async (stage)
   const [asked] = await stage.requests("agent/prompt");
   assert.deepEqual(asked?.["content"], [{ type: "text", text: "Mend it" }]);
   assert.equal(asked?.["delivery"], "auto");
-  assert.equal(await field.inputValue(), "");
+  assert.equal(await stage.value(field), "");
   await field.press("ArrowUp");
   await stage.settled();
-  assert.equal(await field.inputValue(), "Mend it");
+  assert.equal(await stage.value(field), "Mend it");
 });
 
 panelTest("words that were not taken come back, and it is said why", async (stage) => {
@@ -25,7 +25,7 @@ panelTest("words that were not taken come back, and it is said why", async (stag
   await stage.page.locator("#composer-text").fill("Mend it");
   await stage.page.locator("#composer-text").press("Enter");
   await stage.settled();
-  assert.equal(await stage.page.locator("#composer-text").inputValue(), "Mend it");
+  assert.equal(await stage.value(stage.page.locator("#composer-text")), "Mend it");
   assert.match(await stage.text(stage.page.locator(".toast")), /The queue is full/);
 });
 
@@ -52,7 +52,7 @@ panelTest("queued words are edited in the composer", async (stage) => {
   await stage.page.locator(".queue [title=Edit]").click();
   await stage.settled();
   const field = stage.page.locator("#composer-text");
-  assert.equal(await field.inputValue(), "Then tell me how long it took.");
+  assert.equal(await stage.value(field), "Then tell me how long it took.");
   await field.fill("Say it shorter.");
   await field.press("Enter");
   await stage.settled();
@@ -71,8 +71,8 @@ panelTest("files are completed by @ and go along", async (stage) => {
   await stage.page.locator(".offer.chosen", { hasText: "src/a.py" }).waitFor();
   await field.press("Tab");
   await stage.settled();
-  assert.equal(await field.inputValue(), "look at src/a.py ");
-  assert.equal(await stage.page.locator(".composer .chip").count(), 1);
+  assert.equal(await stage.value(field), "look at src/a.py ");
+  assert.equal(await stage.count(stage.page.locator(".composer .chip")), 1);
   await field.press("Enter");
   await stage.settled();
   const [asked] = await stage.requests("agent/prompt");
@@ -90,14 +90,14 @@ panelTest("what no longer fits the word is not offered, also before the answer c
   const field = stage.page.locator("#composer-text");
   await field.pressSequentially("@");
   await stage.settled();
-  assert.equal(await stage.page.locator(".offer").count(), 3);
+  assert.equal(await stage.count(stage.page.locator(".offer")), 3);
   await stage.answer({ findFiles: { never: true } });
   await field.pressSequentially("ac");
   await stage.settled();
   assert.deepEqual(await stage.page.locator(".offer .offer-label").allTextContents(), ["src/ac.py"]);
   await field.pressSequentially(" then");
   await stage.settled();
-  assert.equal(await stage.page.locator(".offer").count(), 0);
+  assert.equal(await stage.count(stage.page.locator(".offer")), 0);
 });
 
 panelTest("commands are completed by /", async (stage) => {
@@ -110,7 +110,7 @@ panelTest("commands are completed by /", async (stage) => {
   await stage.settled();
   await field.press("Enter");
   await stage.settled();
-  assert.equal(await field.inputValue(), "/compact ");
+  assert.equal(await stage.value(field), "/compact ");
   await field.fill("");
   await field.pressSequentially("/re");
   await stage.page.locator(".offer", { hasText: "/review" }).waitFor();
@@ -136,5 +136,5 @@ panelTest("a paste of 50 MB is refused in words, a big one becomes an attachment
   await paste(50_000);
   await stage.settled();
   assert.match(await stage.text(stage.page.locator(".composer .chip")), /Pasted text/);
-  assert.equal(await stage.page.locator("#composer-text").inputValue(), "");
+  assert.equal(await stage.value(stage.page.locator("#composer-text")), "");
 });

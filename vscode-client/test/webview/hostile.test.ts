@@ -24,11 +24,16 @@ panelTest("nothing in the words of a model does anything, or looks like a questi
   const cell = stage.page.locator("#timeline");
   assert.equal(await stage.page.evaluate(() => (window as unknown as { hit?: number }).hit), undefined);
   assert.equal(
-    await stage.page.locator("#timeline script, #timeline img, #timeline iframe, #timeline style").count(),
+    await stage.count(
+      stage.page.locator("#timeline script, #timeline img, #timeline iframe, #timeline style"),
+    ),
     0,
   );
-  assert.equal(await stage.page.locator(".asks").count(), 0);
-  assert.equal(await stage.page.locator("#timeline a[href^=javascript], #timeline a[href^=data]").count(), 0);
+  assert.equal(await stage.count(stage.page.locator(".asks")), 0);
+  assert.equal(
+    await stage.count(stage.page.locator("#timeline a[href^=javascript], #timeline a[href^=data]")),
+    0,
+  );
   const words = await stage.text(cell);
   assert.match(words, /red link/);
   assert.match(words, /⟨U\+202E⟩/);

@@ -11,17 +11,17 @@ panelTest("an empty session says what can be done", async (stage) => {
   await stage.play(HELLO, emptySnapshot());
   assert.match(await stage.text(stage.page.locator(".welcome")), /What shall we do/);
   await stage.page.locator(".idea").first().click();
-  assert.match(await stage.page.locator("#composer-text").inputValue(), /^Explain/);
+  assert.match(await stage.value(stage.page.locator("#composer-text")), /^Explain/);
 });
 
 panelTest("a finding leads to its place, and what it suggests is asked for", async (stage) => {
   await stage.play(HELLO, emptySnapshot(), REVIEW, { type: "show", what: "review" });
   const cards = stage.page.locator(".finding");
-  assert.equal(await cards.count(), 3);
-  assert.equal(await stage.page.locator(".finding b").count(), 0);
+  assert.equal(await stage.count(cards), 3);
+  assert.equal(await stage.count(stage.page.locator(".finding b")), 0);
   await cards.first().getByRole("button", { name: "parser.ts:41–43" }).click();
   const apply = stage.page.getByRole("button", { name: "Apply the suggestion" });
-  assert.equal(await apply.count(), 1);
+  assert.equal(await stage.count(apply), 1);
   await apply.click();
   const [first] = REVIEW.result?.findings ?? [];
   assert.ok(first);
@@ -40,14 +40,14 @@ panelTest("one hunk of three is rejected", async (stage) => {
     "agent/changes/resolve": log.answers["resolved"],
   });
   await stage.playLog("edits", { until: "run.ended" });
-  assert.equal(await stage.page.locator(".hunk.pending").count(), 3);
+  assert.equal(await stage.count(stage.page.locator(".hunk.pending")), 3);
   await stage.answer({ "agent/changes/list": log.answers["changes"] });
   await stage.page.locator(".hunk .reject").nth(1).click();
   await stage.settled();
   const [asked] = await stage.requests("agent/changes/resolve");
   const changes = log.answers["before"] as { files: { hunks: { id: string }[] }[] };
   assert.deepEqual(asked, { items: [{ hunk: changes.files[0]?.hunks[1]?.id, action: "reject" }] });
-  assert.equal(await stage.page.locator(".hunk.pending").count(), 2);
+  assert.equal(await stage.count(stage.page.locator(".hunk.pending")), 2);
 });
 
 panelTest("a permission is answered with the keyboard alone, with a word along", async (stage) => {

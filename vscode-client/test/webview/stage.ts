@@ -138,6 +138,7 @@ export class Stage {
   }
 
   async sent(): Promise<ToHost[]> {
+    await this.settled();
     return (await this.page.evaluate(() => (window as unknown as Window_).sent)) as ToHost[];
   }
 
@@ -147,7 +148,18 @@ export class Stage {
   }
 
   async text(of: Locator): Promise<string> {
+    await this.settled();
     return (await of.textContent()) ?? "";
+  }
+
+  async value(of: Locator): Promise<string> {
+    await this.settled();
+    return of.inputValue();
+  }
+
+  async count(of: Locator): Promise<number> {
+    await this.settled();
+    return of.count();
   }
 
   async picture(name: string): Promise<void> {
