@@ -148,7 +148,8 @@ vsix: $(RUN_STAMP) $(CLIENT_STAMP)
 # three runs, one coverage figure, and the closing line of the largest run comes last.
 .PHONY: test
 test: STORY_ARGS :=
-test: lint client-check e2e-setup $(if $(STORIES_WANTED),e2e-vscode,stories-as-far-as-installed)
+test: lint client-check e2e-setup $(if $(STORIES_WANTED),e2e-vscode)
+	$(if $(STORIES_WANTED),,$(PYTEST) $(VSCODE_SUITE))
 	@rm -f .coverage .coverage.*
 	$(PYTEST) $(LSP_SUITE) $(COVERAGE) --cov-report= --cov-fail-under=0
 	$(PYTEST) -rP $(ALONE) $(COVERAGE) --cov-append --cov-report= --cov-fail-under=0
@@ -165,10 +166,6 @@ e2e-vscode: e2e-setup $(WORKBENCH_STAMP) vsix
 	@cd vscode-client && { $(WITH_NODE) npm run --silent test:panel || \
 	  { echo "once more: a page may have been starved of time by other work"; $(WITH_NODE) npm run --silent test:panel; }; }
 	$(PYTEST) $(VSCODE_SUITE) $(STORY_ARGS)
-
-.PHONY: stories-as-far-as-installed
-stories-as-far-as-installed: $(DEV_STAMP)
-	$(PYTEST) $(VSCODE_SUITE)
 
 .PHONY: campaign
 campaign: export TILLER_CAMPAIGN := 1

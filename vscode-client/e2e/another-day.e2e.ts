@@ -81,6 +81,7 @@ test("a checkpoint shows what it would take back, takes it back, and can be take
   await window.panel.text("Restored. The newest checkpoint takes it back.").waitFor();
   await window.untilEditorText("the old text", (now) => SHOUTED.every((words) => !now.includes(words)));
   await until("the old text on the disk", async () => (await onDisk()) === GREETINGS);
+  await window.page.getByText("Keep all 3 changes").waitFor({ state: "hidden" });
   await window.picture("checkpoint-2-restored");
   await listed.first().getByRole("button", { name: "A restore" }).click();
   await window.panel.frame.getByRole("button", { name: "Restore", exact: true }).click();
@@ -145,6 +146,7 @@ test("a review finds something, leads to it, and its suggestion is applied", asy
   const text = await window.untilEditorText("the suggestion", (now) => now.includes("return a - b"));
   assert.equal(text.trimEnd(), SUMS.trimEnd());
   await window.page.getByRole("button", { name: "No Problems" }).waitFor();
+  await card.getByText("Applied").waitFor();
   await window.picture("review-3-applied");
 });
 

@@ -6,6 +6,9 @@ import type { Frame } from "../../shared/wire.js";
 import { type AgentPort, asAgentError } from "../agent/port.js";
 import type { SessionFeed } from "../agent/session-feed.js";
 
+/** Stands in the place of what the server said of a suggestion. */
+const APPLIED = { applied: true };
+
 /** What a review needs of the window. */
 export interface ReviewParts {
   port: AgentPort & { cancelProgress(token: string): Promise<void> };
@@ -50,6 +53,18 @@ export class Findings {
   /** Ends the review that goes on with what it has. */
   async stop(): Promise<void> {
     if (this.#token !== undefined) await this.#parts.port.cancelProgress(this.#token);
+  }
+
+  /** Tells the panel that the suggestion of a finding is in the text now. */
+  applied(uri: string, message: string): void {
+    if (this.#now?.result?.findings === undefined) return;
+    const findings = this.#now.result.findings.map((one) =>
+      one.uri === uri && one.diagnostic.message === message
+        ? { ...one, diagnostic: { ...one.diagnostic, data: APPLIED } }
+        : one,
+    );
+    this.#now = { ...this.#now, result: { ...this.#now.result, findings } };
+    this.tell();
   }
 
   async #asked(order: { base?: string }, token: string): Promise<Pick<ReviewMessage, "result" | "problem">> {

@@ -19,6 +19,7 @@ const DOCUMENTS: vscode.DocumentSelector = [{ scheme: "file" }, { scheme: "untit
 
 export interface EditorSide {
   acts: ReturnType<typeof reviewActs>;
+  suggestions: Suggestions;
   parts: vscode.Disposable[];
 }
 
@@ -54,11 +55,7 @@ export function makeEditorSide(
     }),
     vscode.workspace.registerTextDocumentContentProvider(BEFORE, compare),
   ];
-  const acts = {
-    ...reviewActs(changes, compare, () => feed.session),
-    "tiller.applySuggestion": suggestions.apply.bind(suggestions),
-  };
-  return { acts, parts };
+  return { acts: reviewActs(changes, compare, () => feed.session), suggestions, parts };
 }
 
 /** Keys and menus depend on whether something waits in the file that the user looks at. */

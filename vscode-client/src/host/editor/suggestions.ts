@@ -26,8 +26,8 @@ export class Suggestions implements vscode.CodeActionProvider {
     return touchesFinding(document.uri, range) ? this.#asked(document, range, token) : [];
   }
 
-  /** Makes the edit that a finding suggests, wherever its lines are now. */
-  async apply(address: string, range: Range, message: string): Promise<void> {
+  /** Makes the edit that a finding suggests, wherever its lines are now. Gives whether it could be made; if not, it is said. */
+  async apply(address: string, range: Range, message: string): Promise<boolean> {
     const uri = vscode.Uri.parse(address, true);
     const document = await vscode.workspace.openTextDocument(uri);
     const editor = await vscode.window.showTextDocument(document, { preview: true, preserveFocus: true });
@@ -40,11 +40,12 @@ export class Suggestions implements vscode.CodeActionProvider {
     whole.dispose();
     const fits = ({ diagnostics }: vscode.CodeAction) => diagnostics?.some((one) => one.message === message);
     const edit = actions.find(fits)?.edit;
-    if (edit !== undefined && (await vscode.workspace.applyEdit(edit))) return;
+    if (edit !== undefined && (await vscode.workspace.applyEdit(edit))) return true;
     const title = message.split("\n", 1)[0] ?? message;
     void vscode.window.showInformationMessage(
       `Tiller: nothing was changed: the lines of \u201c${title}\u201d are others by now.`,
     );
+    return false;
   }
 
   /** Not by way of the editor: what that gives does not say which finding it is for. */

@@ -2,7 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
-import type { Block } from "../../shared/wire.js";
+import type { Block, Range } from "../../shared/wire.js";
 import { testBlocks } from "../editor/test-failures.js";
 import { diagnosticsBlock, fileBlock, selectionBlocks } from "../panel/selection.js";
 import { forgetInstallation } from "../server/prepare.js";
@@ -48,7 +48,7 @@ function serverActs({ context, daemon, log, panel }: Window): Record<string, Act
 }
 
 function sessionActs(window: Window): Record<string, Act> {
-  const { daemon, feed, findings, panel, watch } = window;
+  const { daemon, editor, feed, findings, panel, watch } = window;
   const session = () => (feed.session === undefined ? {} : { session: feed.session });
   return {
     "tiller.newSession": async () => {
@@ -73,6 +73,9 @@ function sessionActs(window: Window): Record<string, Act> {
     "tiller.showChanges": () => panel.show("changes"),
     "tiller.review": () => findings.review(),
     "tiller.stopReview": () => findings.stop(),
+    "tiller.applySuggestion": async (uri: string, range: Range, message: string) => {
+      if (await editor.suggestions.apply(uri, range, message)) findings.applied(uri, message);
+    },
   };
 }
 

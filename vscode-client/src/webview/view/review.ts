@@ -78,13 +78,14 @@ function card(panel: Panel, { uri, diagnostic }: Finding): View {
     <div class="finding-foot">
       <button type="button" class="link" title="Open ${place}" @click=${() => panel.host.post({ type: "open", uri, range })}>${oneLine(baseName(uri))}:${linesText(range)}</button>
       <span class="dim grow">${code === undefined ? "" : oneLine(String(code))}</span>
-      ${hasSuggestion(diagnostic.data) ? html`<button type="button" class="secondary" @click=${() => apply(panel, { uri, diagnostic })}>Apply the suggestion</button>` : nothing}
+      ${isMarked(diagnostic.data, "applied") ? html`<span class="dim">${icon("check")} Applied</span>` : nothing}
+      ${isMarked(diagnostic.data, "suggestion") ? html`<button type="button" class="secondary" @click=${() => apply(panel, { uri, diagnostic })}>Apply the suggestion</button>` : nothing}
     </div>
   </article>`;
 }
 
-function hasSuggestion(data: Finding["diagnostic"]["data"]): boolean {
-  return typeof data === "object" && data !== null && !Array.isArray(data) && data["suggestion"] === true;
+function isMarked(data: Finding["diagnostic"]["data"], mark: "applied" | "suggestion"): boolean {
+  return typeof data === "object" && data !== null && !Array.isArray(data) && data[mark] === true;
 }
 
 function apply(panel: Panel, { uri, diagnostic }: Finding): void {
