@@ -242,8 +242,8 @@ def test_the_time_is_bounded(kind: str) -> None:
         case _:
             lines = ["x" * 2_000_000]
             ours, theirs = ["y", *lines], [*lines, "z"]
-    started = time.perf_counter()
+    started = time.process_time()
     merged = merge("".join(lines), "".join(ours), "".join(theirs))
-    took = time.perf_counter() - started
+    took = time.process_time() - started
     assert merged.text
     assert took < 8.0
