@@ -29,7 +29,7 @@ from agent_core.resources.loaded import Loaded
 from agent_core.resources.paths import project_folder
 from agent_core.resources.settings import load_settings
 from agent_core.resources.settings_values import SettingsValues
-from agent_core.resources.watching import watch_folders
+from agent_core.resources.watching import FolderWatches
 from agent_core.session import AgentSession
 from agent_core.session.model_choice import ModelSource
 from agent_core.session.parts import Parts
@@ -145,7 +145,7 @@ class Extending:
     async def _watch(self) -> None:
         """Load extensions anew when their files change, for as long as there are any."""
         shared = self._request.watches
-        watch = watch_folders if shared is None else shared.watch
+        watch = (shared or FolderWatches()).watch
         try:
             while folders := self.host.folders:
                 async with watch(folders) as news:

@@ -34,7 +34,7 @@ from agent_core.resources.system_prompt import Section, written
 from agent_core.session.parts import Place, SystemPrompt
 from agent_core.session.prompting import Sections
 from agent_core.storage import Opened, SessionStore
-from agent_core.tools import ToolSpec
+from agent_core.tools import Tool, ToolSpec
 from agent_core.tools.builtin import builtin_tools
 from agent_core.transcript import AnyEntry, Transcript, build_context
 from agent_core.workspace import Workspace
@@ -60,7 +60,8 @@ def choose_ingredients(
     """
     values = ground.settings.values
     path = Transcript(opened.entries).path()
-    tools = _tools(request, extensions, values, path)
+    built_in = builtin_tools()
+    tools = _tools(request, extensions, values, path, built_in=built_in)
     start = _start(request, models, values, path)
     scratch = outputs_of(ground.paths.outputs, opened.log.header.id)
     contents = _contents(request, ground.paths.blobs, opened.log.header.id)
@@ -83,7 +84,7 @@ def choose_ingredients(
         thinking=start.thinking,
         asked_for=start.asked_for,
         scoped_models=values.scoped_models,
-        tools=(*builtin_tools(), *request.custom_tools),
+        tools=(*built_in, *request.custom_tools),
         active_tools=tools.active,
         extensions=extensions,
         servers=server_ground(request, ground, sandbox=sandbox, env=env, options=options),
@@ -110,12 +111,14 @@ def _tools(
     extensions: Extending,
     values: SettingsValues,
     path: Sequence[AnyEntry],
+    *,
+    built_in: Sequence[Tool],
 ) -> StartTools:
     return choose_tools(
         request.tools,
         own=request.custom_tools,
         brought=extensions.tools,
-        built_in=builtin_tools(),
+        built_in=built_in,
         settings=values.default_tools,
         path=path,
     )

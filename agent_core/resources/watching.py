@@ -59,22 +59,6 @@ class FolderNews:
         self._something.set()
 
 
-@asynccontextmanager
-async def watch_folders(folders: Collection[Path]) -> AsyncGenerator[FolderNews]:
-    """Watch what is directly in folders while the context is entered; those that are not there are left out.
-
-    Raises:
-        OSError: The system has no room for another watch.
-    """
-    news = FolderNews()
-    observer = await to_thread.run_sync(_observer, tuple(folders), news.put)
-    try:
-        yield news
-    finally:
-        with anyio.CancelScope(shield=True):
-            await to_thread.run_sync(_stop, observer)
-
-
 class FolderWatches:
     """Watches folders for the sessions of a process: each folder once, for the system has few watches to give."""
 
@@ -84,7 +68,11 @@ class FolderWatches:
 
     @asynccontextmanager
     async def watch(self, folders: Collection[Path]) -> AsyncGenerator[FolderNews]:
-        """Watch as `watch_folders` does; raises as that does."""
+        """Watch what is directly in folders while the context is entered; those that are not there are left out.
+
+        Raises:
+            OSError: The system has no room for another watch.
+        """
         news = FolderNews()
         try:
             await to_thread.run_sync(self._join, frozenset(folders), news)
@@ -98,7 +86,7 @@ class FolderWatches:
             for folder in folders:
                 watched = self._watched.get(folder)
                 if watched is None:
-                    observer = _observer((folder,), partial(self._tell, folder))
+                    observer = _observer(folder, partial(self._tell, folder))
                     watched = self._watched[folder] = _Watched(observer=observer)
                 watched.readers.append(news)
 
@@ -129,7 +117,7 @@ class _Watched:
     readers: list[FolderNews] = field(default_factory=list[FolderNews])
 
 
-def _observer(folders: Collection[Path], take: Callable[[Path], None]) -> "BaseObserver":
+def _observer(folder: Path, take: Callable[[Path], None]) -> "BaseObserver":
     # Heavy, with threads of its own, and many sessions watch nothing.
     from watchdog import events  # noqa: PLC0415 - see above
     from watchdog.observers import Observer  # noqa: PLC0415 - see above
@@ -154,9 +142,8 @@ def _observer(folders: Collection[Path], take: Callable[[Path], None]) -> "BaseO
     observer = Observer()
     try:
         observer.start()
-        for folder in folders:
-            if folder.is_dir():
-                _ = observer.schedule(Handler(), str(folder), event_filter=changes)
+        if folder.is_dir():
+            _ = observer.schedule(Handler(), str(folder), event_filter=changes)
     except BaseException:
         _stop(observer)
         raise

@@ -1,31 +1,49 @@
 """A session follows its settings: what is written into a file counts from the next run, and what is wrong is told."""
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from typing_extensions import override
 
 from agent_core.assembly import SessionRequest, open_session
 from agent_core.events import Notice, Reader, SessionConfigured
-from agent_core.resources.watching import FolderWatches
+from agent_core.resources.watching import FolderNews, FolderWatches
 from agent_core.session import AgentSession
 from tests.support.folders import Folder
 
 pytestmark = pytest.mark.slow
 
 
+class ToldWatches(FolderWatches):
+    """Watches that say when the first of them stands: what is written before it nobody hears of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stand = anyio.Event()
+
+    @override
+    @asynccontextmanager
+    async def watch(self, folders: Collection[Path]) -> AsyncGenerator[FolderNews]:
+        async with super().watch(folders) as news:
+            self.stand.set()
+            yield news
+
+
 @asynccontextmanager
 async def watched(folder: Folder, **more: Any) -> AsyncGenerator[tuple[AgentSession, Reader]]:
+    watches = ToldWatches()
     request = SessionRequest(
-        workspace=folder.root, env=folder.env, watches=FolderWatches(), trusted=True, **more
+        workspace=folder.root, env=folder.env, watches=watches, trusted=True, **more
     )
     async with open_session(request) as session:
         reader = session.subscribe()
-        # The watches stand when the first turn of the loop after them is over.
-        await anyio.sleep(0.3)
+        with anyio.fail_after(10):
+            await watches.stand.wait()
         yield session, reader
         reader.close()
 

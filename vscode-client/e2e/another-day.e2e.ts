@@ -23,11 +23,6 @@ const LATE_MS = 3000;
 const BLOCKED_MS = 100;
 const PASTE_BLOCKED_MS = 500;
 
-/** How many programs share a core: a clock on a machine that does other things as well measures those, too. */
-function crowding(): number {
-  return Math.max(1, (loadavg()[0] ?? 0) / availableParallelism());
-}
-
 const on = stage("another-day", {
   files: { "greet.py": GREETINGS, "sums.py": SUMS },
   settings: { sandbox: "off", permission: { mode: "ask" } },
@@ -172,9 +167,10 @@ test("twenty thousand deltas are in the panel soon after the last, and the panel
   });
   console.log(`complete ${Math.round(late_ms)} ms after the stream, longest task ${Math.round(blocked)} ms`);
   await window.picture("flood");
-  const crowd = crowding();
+  // A clock on a machine that does other things as well measures those, too; a task's processor time does not.
+  const crowd = Math.max(1, (loadavg()[0] ?? 0) / availableParallelism());
   assert.ok(late_ms <= LATE_MS * crowd, `complete only ${late_ms} ms after the end of the stream`);
-  assert.ok(blocked <= BLOCKED_MS * crowd, `the panel stood still for ${blocked} ms`);
+  assert.ok(blocked <= BLOCKED_MS, `the panel stood still for ${blocked} ms`);
 });
 
 test("a paste of 50 MB is refused in one sentence: nothing stands still, and no word is lost", async () => {
@@ -188,7 +184,7 @@ test("a paste of 50 MB is refused in one sentence: nothing stands still, and no 
   console.log(`longest task of the paste of 50 MB: ${Math.round(blocked)} ms`);
   await window.picture("paste-1-refused");
   assert.equal(await window.panel.composer.inputValue(), "What is wrong here?");
-  assert.ok(blocked <= PASTE_BLOCKED_MS * crowding(), `the panel stood still for ${blocked} ms`);
+  assert.ok(blocked <= PASTE_BLOCKED_MS, `the panel stood still for ${blocked} ms`);
 });
 
 test("a smaller paste goes along whole, beside the words", async () => {
