@@ -23,7 +23,6 @@ from agent_core.events import (
     ThinkingLevel,
 )
 from agent_core.hooks import HookLimits, HookRunner, HookTable, SessionBegun
-from agent_core.hooks.session_points import SessionReason
 from agent_core.kernel import Clock, uuid7
 from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import Redactor
@@ -99,7 +98,6 @@ class Ingredients:
     """Whether a tool of such a server is to be active, by its name."""
     hooks: HookTable = field(default_factory=HookTable)
     """Functions that look in on what happens."""
-    begins: SessionReason = "new"
     hook_limits: HookLimits = field(default_factory=HookLimits)
     pool: HttpPool | None = None
     """The session's own way to providers, which its hooks are to see; None: they see nothing of it."""
@@ -157,7 +155,7 @@ async def build_session(ingredients: Ingredients) -> AsyncGenerator[AgentSession
         try:
             await sought.look("startup")
             await repair(parts, runs, restored)
-            _ = await parts.hooks.ask(SessionBegun(reason=ingredients.begins))
+            _ = await parts.hooks.ask(_begun(ingredients.opened))
             for text in (*ingredients.notices, *await ingredients.words.refresh()):
                 parts.voice.greetings.append(Notice(level="warning", text=text))
             yield session
@@ -173,6 +171,10 @@ async def build_session(ingredients: Ingredients) -> AsyncGenerator[AgentSession
             group.cancel_scope.cancel()
     if failure is not None:
         raise failure
+
+
+def _begun(opened: Opened) -> SessionBegun:
+    return SessionBegun(reason="resume" if opened.entries else "new")
 
 
 def offspring_in(store: SessionStore) -> Offspring:

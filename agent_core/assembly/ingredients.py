@@ -90,7 +90,6 @@ def choose_ingredients(
         servers=server_ground(request, ground, sandbox=sandbox, env=env, options=options),
         wants_tool=tools.wants,
         hooks=request.hooks,
-        begins="resume" if opened.entries else "new",
         hook_limits=HookLimits(short_s=values.hooks.timeout_s, long_s=values.hooks.long_timeout_s),
         redactor=request.redactor,
         trust=ground.trust,

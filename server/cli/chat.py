@@ -7,9 +7,9 @@ from typing import Final
 
 import anyio
 
-from agent_core.kernel.errors import TillerError, UsageError
+from agent_core.kernel.errors import UsageError
+from server.cli.endings import code_of
 from server.cli.environment import Commands, Environment
-from server.cli.exits import code_of_error, complain
 from server.cli.session_options import add_session_options
 from server.lsp.own_process import hide
 
@@ -32,16 +32,14 @@ def add_parser(commands: Commands) -> None:
 def main(options: argparse.Namespace, environment: Environment) -> int:
     """Run the command; gives the exit code."""
     hide()
-    try:
+
+    def work() -> int:
         _check_terminal(environment)
         from server.cli.chat_sessions import converse  # noqa: PLC0415 - needs what was checked
 
         return anyio.run(converse, options, environment)
-    except TillerError as error:
-        if options.debug:
-            raise
-        complain("chat", str(error))
-        return code_of_error(error)
+
+    return code_of("chat", work, debug=options.debug)
 
 
 def _check_terminal(environment: Environment) -> None:

@@ -1,18 +1,15 @@
 """`tiller review`: looks at the changes between two commits and reports what is wrong in them."""
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Final
 
 import anyio
 
-from agent_core.kernel.errors import TillerError, UsageError
-from agent_core.kernel.json import encode as to_json
+from agent_core.kernel.errors import UsageError
+from server.cli.endings import code_of
 from server.cli.environment import Commands, Environment
-from server.cli.exits import FAILED, code_of_error, complain
 from server.cli.session_options import add_budgets
-from server.cli.standard import OutputLost, abandon, speak_json
 
 EXAMPLE = "example: tiller review --base origin/main --fail-on warning"
 FORMATS: Final = ("text", "md", "json", "sarif", "github", "gitlab")
@@ -148,18 +145,12 @@ def main(options: argparse.Namespace, environment: Environment) -> int:
     from server.lsp.own_process import hide  # noqa: PLC0415 - as above
 
     hide()
-    try:
+
+    def work() -> int:
         _check(options)
         return anyio.run(run_review, options, environment)
-    except OutputLost as error:
-        complain("review", str(error))
-        abandon()
-        return FAILED
-    except TillerError as error:
-        if options.debug:
-            raise
-        _tell(options, error)
-        return code_of_error(error)
+
+    return code_of("review", work, debug=options.debug, as_json=options.format == "json")
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -192,12 +183,3 @@ def _check(options: argparse.Namespace) -> None:
     for is_wrong, message in wrong:
         if is_wrong:
             raise UsageError(message)
-
-
-def _tell(options: argparse.Namespace, error: TillerError) -> None:
-    if options.format == "json":
-        speak_json()
-        body = to_json({"type": "error", "error": {"kind": error.kind, "message": str(error)}})
-        _ = sys.stdout.write(body.decode() + "\n")
-        sys.stdout.flush()
-    complain("review", str(error))

@@ -13,19 +13,19 @@ from anyio.abc import TaskGroup
 from agent_core.events import Event, ExtensionError, Reader, RunEnded, RunResult
 from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import TillerError
-from agent_core.kernel.json import encode as to_json
 from agent_core.kernel.records import dataclass
 from agent_core.messages import UserContent
 from agent_core.session import AgentSession, Receipt
 from agent_core.session.commands import EVENT as BY_COMMAND
 from server.cli.ask_terminal import ask_on_terminal, read_terminal_line
+from server.cli.endings import code_of
 from server.cli.environment import Commands, Environment
-from server.cli.exits import DONE, FAILED, code_of_error, code_of_run, complain
+from server.cli.exits import DONE, FAILED, code_of_run
 from server.cli.prompt_text import read_prompt
 from server.cli.render import View
 from server.cli.run_session import open_wanted
 from server.cli.session_options import add_session_options, is_attended
-from server.cli.standard import OutputLost, abandon, speak_json
+from server.cli.standard import OutputLost, speak_json
 from server.cli.stopping import Ending, watch_signals
 from server.cli.views import json_view, text_view
 from server.lsp.own_process import hide
@@ -64,20 +64,14 @@ def add_parser(commands: Commands) -> None:
 def main(options: argparse.Namespace, environment: Environment) -> int:
     """Run the command; gives the exit code."""
     hide()
-    try:
+
+    def work() -> int:
         prompt = read_prompt(
             options.prompt, options.attach, root=Path(options.workspace), example=EXAMPLE
         )
         return anyio.run(_run, options, environment, prompt)
-    except OutputLost as error:
-        complain("run", str(error))
-        abandon()
-        return FAILED
-    except TillerError as error:
-        if options.debug:
-            raise
-        _tell(options, error)
-        return code_of_error(error)
+
+    return code_of("run", work, debug=options.debug, as_json=options.json)
 
 
 async def _run(
@@ -215,12 +209,3 @@ def header(session: AgentSession) -> JsonObject:
         "model": snapshot.config.model,
         "file": info.location,
     }
-
-
-def _tell(options: argparse.Namespace, error: TillerError) -> None:
-    if options.json:
-        speak_json()
-        body = to_json({"type": "error", "error": {"kind": error.kind, "message": str(error)}})
-        _ = sys.stdout.write(body.decode() + "\n")
-        _ = sys.stdout.flush()
-    complain("run", str(error))
