@@ -32,7 +32,9 @@ VSCODE_SUITE := tests/vscode
 ALONE := tests/e2e/test_stuck_client.py
 # A stack after minutes of silence helps where tests are short; where they are not, the dump has ended workers.
 LONG := -o faulthandler_timeout=0
-COVERAGE := --cov --cov-config=pyproject.toml
+# A test that takes too long is ended by a thread: an exception in the middle of coverage's own lock would leave it
+# taken, and the whole suite would hang instead of one test.
+COVERAGE := --cov --cov-config=pyproject.toml --timeout-method=thread
 # Extra words for the main run of pytest, or for the bench: make e2e ARGS="-k steering"
 ARGS ?=
 # Words for the stories; those of `make test` are for its main run.

@@ -19,12 +19,14 @@ from agent_core.kernel.redaction import Redactor
 from agent_core.providers.auth_entries import (
     AuthFile,
     Entry,
+    InKeyring,
     StoredTokens,
     read_auth,
     secrets_of,
     with_entry,
 )
 from agent_core.providers.file_lock import LockTaken, locked
+from agent_core.providers.keyring_store import drop_from_keyring
 from agent_core.providers.oauth_facts import OAuthFacts
 from agent_core.providers.oauth_tokens import LoginFailed, refreshed
 
@@ -106,7 +108,7 @@ class AuthStore:
         await self._write(provider, entry)
 
     async def remove(self, provider: str) -> bool:
-        """Forget a provider; False: nothing was stored for it.
+        """Forget a provider, and its key in the system's keyring; False: nothing was stored for it.
 
         Raises:
             ConfigError: The file is broken or cannot be written; it is as it was.
@@ -114,7 +116,10 @@ class AuthStore:
         await self.load()
         if provider not in self._file.raw and not self._file.broken:
             return False
+        in_keyring = isinstance(self.entry(provider), InKeyring)
         await self._write(provider, None)
+        if in_keyring:
+            await drop_from_keyring(provider)
         return True
 
     async def _write(self, provider: str, entry: Entry | None) -> None:

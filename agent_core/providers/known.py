@@ -48,7 +48,7 @@ def known_with(ground: Ground, brought: Brought) -> Known:
     )
     laid, problems = laid_over(tuple(bare), file)
     providers = tuple(
-        replace(one, oauth=brought.oauth[one.id]) if one.id in brought.oauth else one
+        replace(one, oauth=brought.oauth[one.id], keyless=False) if one.id in brought.oauth else one
         for one in laid
     )
     credentials = {

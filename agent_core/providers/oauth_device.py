@@ -13,6 +13,8 @@ from agent_core.providers.oauth_tokens import LoginFailed, exchanged, tokens_of
 
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 USUAL_INTERVAL_S = 5.0
+LEAST_INTERVAL_S = 0.1
+"""Of a provider that says 0: it is not asked without a pause."""
 SLOWER_S = 5.0
 USUAL_LIFE_S = 900.0
 LONGEST_LIFE_S = 3_600.0
@@ -66,7 +68,7 @@ async def _device_code(facts: DeviceFacts, ask: Ask) -> DeviceCode:
         url=url,
         code=code,
         secret=secret,
-        interval_s=max(_number(body, "interval", USUAL_INTERVAL_S), 0.0),
+        interval_s=max(_number(body, "interval", USUAL_INTERVAL_S), LEAST_INTERVAL_S),
         lives_s=min(_number(body, "expires_in", USUAL_LIFE_S), LONGEST_LIFE_S),
     )
 

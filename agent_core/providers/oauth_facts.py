@@ -41,6 +41,11 @@ class DeviceFacts:
 OAuthFacts = PkceFacts | DeviceFacts
 
 
+def way_of(facts: OAuthFacts) -> Literal["browser", "code"]:
+    """Say what the user needs: a browser on this machine, or one anywhere and a code."""
+    return "browser" if isinstance(facts, PkceFacts) else "code"
+
+
 def read_oauth(given: JsonObject) -> OAuthFacts:
     """Read an entry of the catalogue.
 

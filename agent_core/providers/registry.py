@@ -3,6 +3,7 @@
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from typing import Literal
 
 from agent_core.events import ThinkingLevel
@@ -29,6 +30,7 @@ from agent_core.providers.models_file import (
     ModelsFile,
 )
 from agent_core.providers.port import Api, Model, ModelFacts
+from agent_core.providers.provider_state import ProviderState, state_of
 
 Opener = Callable[[ModelFacts, Access], Model]
 """Makes a model of one API, ready to be asked."""
@@ -113,6 +115,12 @@ class ModelRegistry:
         """List the providers, the known ones first."""
         return tuple(self._providers.values())
 
+    def states(self) -> Mapping[str, ProviderState]:
+        """Give the providers as they stand, by id, in the same order."""
+        return {
+            name: state_of(one, self._credentials[name]) for name, one in self._providers.items()
+        }
+
     def models(self) -> tuple[ModelFacts, ...]:
         """List every model whose API is spoken."""
         return tuple(model for model in self._known() if model.api in self._openers)
@@ -126,11 +134,6 @@ class ModelRegistry:
         """Say where a provider's key comes from, never the key; None: it has none."""
         found = self._credentials.get(provider)
         return None if found is None else found.source()
-
-    def advice(self, provider: str) -> str | None:
-        """Say what must be done before a provider can be asked; None: nothing."""
-        found = self._credentials.get(provider)
-        return None if found is None else found.what_to_set()
 
     def find(self, ref: str) -> ModelFacts:
         """Find a model by `provider/id`, or by its id alone when no other provider has it.
@@ -224,10 +227,7 @@ class ModelRegistry:
             named = self.resolve(request)
             return Choice(model=self._checked(named.model), thinking=named.thinking)
         troubles: list[str] = []
-
-        def first(of: str) -> ModelFacts:
-            return _first_of(of, self._providers, spoken=self._openers)
-
+        first = partial(_first_of, providers=self._providers, spoken=self._openers)
         wishes = (
             ("the session's model", session, self.find),
             ("the default model", settings, self.find),
@@ -290,7 +290,7 @@ class ModelRegistry:
         if model.api not in self._openers:
             message = f"{model.ref} speaks {model.api!r}, which is not supported yet"
             raise ModelUnknown(message)
-        missing = self.advice(model.provider)
+        missing = self._credentials[model.provider].what_to_set()
         if missing is not None:
             message = f"{model.ref} has no key; {missing}"
             raise ModelUnknown(message)
@@ -320,7 +320,7 @@ def _unknown(
 
 
 def _first_of(
-    name: str, providers: Mapping[str, ProviderFacts], *, spoken: Container[Api]
+    name: str, *, providers: Mapping[str, ProviderFacts], spoken: Container[Api]
 ) -> ModelFacts:
     """Give the model that the name of a provider alone stands for."""
     provider = providers.get(name)

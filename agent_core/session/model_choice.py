@@ -7,6 +7,7 @@ from agent_core.events import ThinkingLevel
 from agent_core.kernel.errors import ModelUnknown
 from agent_core.providers import Model, ModelFacts
 from agent_core.providers.model_refs import Named, Scope, next_of
+from agent_core.providers.provider_state import ProviderState
 from agent_core.providers.thinking import clamp, supported
 from agent_core.session.drafts import Draft, model_entry, thinking_entry
 
@@ -32,6 +33,14 @@ class ModelSource(Protocol):
 
     def scope(self, patterns: Sequence[str], /) -> Scope:
         """Give the models to cycle through; without patterns all that have a key."""
+        ...
+
+    def models(self) -> tuple[ModelFacts, ...]:
+        """List every model, also those that cannot be asked."""
+        ...
+
+    def states(self) -> Mapping[str, ProviderState]:
+        """Give the providers by id, and whether they can be asked."""
         ...
 
     def available(self) -> tuple[ModelFacts, ...]:
@@ -124,6 +133,14 @@ class ModelChoice:
         if self._model is None:
             raise ModelUnknown(self._why_none or NO_MODEL)
         return self._model
+
+    def known(self) -> tuple[ModelFacts, ...]:
+        """List every model, also those that cannot be asked."""
+        return self._source.models()
+
+    def providers(self) -> Mapping[str, ProviderState]:
+        """Give the providers by id, and whether they can be asked."""
+        return self._source.states()
 
     def available(self) -> tuple[ModelFacts, ...]:
         """List every model that can be asked."""

@@ -1,6 +1,6 @@
 """The named views of a session: its models, its tools, and what can be known of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from agent_core.events import (
@@ -16,6 +16,7 @@ from agent_core.kernel import RunId
 from agent_core.messages import AssistantMessage, Message
 from agent_core.providers import Model, ModelFacts
 from agent_core.providers.model_refs import Named
+from agent_core.providers.provider_state import ProviderState
 from agent_core.session.budgets import check_tighter
 from agent_core.session.choice_hooks import Chosen, tell_choice
 from agent_core.session.drafts import model_entry, thinking_entry, tools_entry
@@ -53,6 +54,14 @@ class ModelView:
     def available(self) -> tuple[ModelFacts, ...]:
         """List every model that can be asked."""
         return self._parts.models.available()
+
+    def known(self) -> tuple[ModelFacts, ...]:
+        """List every model there is, those of extensions too, and also those that cannot be asked."""
+        return self._parts.models.known()
+
+    def providers(self) -> Mapping[str, ProviderState]:
+        """Give the providers by id, those of extensions too, and whether they can be asked; `refresh` reads that anew."""
+        return self._parts.models.providers()
 
     async def refresh(self) -> None:
         """Take note of what the user has logged in to since the session was opened."""

@@ -16,10 +16,10 @@ from agent_core.kernel.json import encode
 from agent_core.providers.auth_entries import Entry, InKeyring, StoredKey
 from agent_core.providers.auth_store import AuthStore
 from agent_core.providers.catalogue import ProviderFacts
-from agent_core.providers.keyring_store import KeyringMissing, drop_from_keyring, keep_in_keyring
+from agent_core.providers.keyring_store import KeyringMissing, keep_in_keyring
 from agent_core.providers.oauth_browser import log_in_with_browser
 from agent_core.providers.oauth_device import DeviceCode, log_in_with_code
-from agent_core.providers.oauth_facts import OAuthFacts, PkceFacts
+from agent_core.providers.oauth_facts import OAuthFacts, PkceFacts, way_of
 from agent_core.providers.oauth_tokens import LoginFailed
 from agent_core.providers.registry import ModelRegistry
 from agent_core.resources.paths import AppPaths, app_paths
@@ -105,13 +105,9 @@ async def _log_in(oauth: OAuthFacts) -> Entry:
 
 async def _logout(name: str, registry: ModelRegistry, store: AuthStore) -> int:
     await store.load()
-    known = store.entry(name)
-    if known is None:
+    if store.entry(name) is None:
         _ = _chosen(name, registry)  # a name that nobody has is told as such
-    removed = await store.remove(name)
-    if isinstance(known, InKeyring):
-        await drop_from_keyring(name)
-    if not removed:
+    if not await store.remove(name):
         source = registry.key_source(name)
         also = f"; it is opened by: {source}" if source else ""
         return _say(f"nothing was stored for {name}{also}")
@@ -119,13 +115,11 @@ async def _logout(name: str, registry: ModelRegistry, store: AuthStore) -> int:
 
 
 def _status(registry: ModelRegistry) -> int:
-    for provider in registry.providers():
-        source = registry.key_source(provider.id)
-        missing = registry.advice(provider.id)
-        state = "ready" if missing is None else "no key"
+    for name, one in registry.states().items():
+        state = "ready" if one.advice is None else "no key"
         # What is there and does not work needs more words than what is not there.
-        what = (source if missing is None else missing) if source else _ways_in(provider)
-        _ = sys.stdout.write(f"{provider.id:<{NAME_WIDTH}}{state:<{STATE_WIDTH}}{what}\n")
+        what = (one.advice or one.source) if one.source else _ways_in(one.facts)
+        _ = sys.stdout.write(f"{name:<{NAME_WIDTH}}{state:<{STATE_WIDTH}}{what}\n")
     for problem in registry.problems:
         _ = sys.stderr.write(f"{problem}\n")
     return 0
@@ -134,14 +128,14 @@ def _status(registry: ModelRegistry) -> int:
 def _status_json(registry: ModelRegistry) -> int:
     rows: list[JsonValue] = [
         {
-            "id": provider.id,
-            "name": provider.name,
-            "auth": registry.auth(provider.id),
-            "source": registry.key_source(provider.id),
-            "advice": registry.advice(provider.id),
-            "login": _way_in(provider),
+            "id": name,
+            "name": one.facts.name,
+            "auth": one.auth,
+            "source": one.source,
+            "advice": one.advice,
+            "login": _way_in(one.facts),
         }
-        for provider in registry.providers()
+        for name, one in registry.states().items()
     ]
     problems: list[JsonValue] = [str(problem) for problem in registry.problems]
     _ = sys.stdout.write(encode({"providers": rows, "problems": problems}).decode() + "\n")
@@ -154,9 +148,7 @@ def _ways_in(provider: ProviderFacts) -> str:
 
 
 def _way_in(provider: ProviderFacts) -> str:
-    if provider.oauth is None:
-        return "key"
-    return "browser" if isinstance(provider.oauth, PkceFacts) else "code"
+    return "key" if provider.oauth is None else way_of(provider.oauth)
 
 
 def _chosen(name: str | None, registry: ModelRegistry) -> ProviderFacts:

@@ -29,7 +29,7 @@ async def model_checks(
     settings: Settings,
 ) -> AsyncGenerator[Check]:
     """Look at what can be asked; with `--ask` one question is asked, which costs a little."""
-    async with open_registry(paths, environment) as registry:
+    async with open_registry(paths, environment, workspace=workspace) as registry:
         if registry.problems:
             told = "; ".join(map(str, registry.problems))
             yield Check(name="models.json", status="note", found=told, advice="repair it")

@@ -59,7 +59,7 @@ def described(
         label = f"  above {tokens(tier.input_above)}"
         yield f"{label:<{NAME_WIDTH}}{_listed(tier.prices)}"
     key = registry.key_source(model.provider)
-    yield f"{'key':<{NAME_WIDTH}}{key or registry.advice(model.provider)}"
+    yield f"{'key':<{NAME_WIDTH}}{key or registry.states()[model.provider].advice}"
 
 
 def as_json(model: ModelFacts, registry: ModelRegistry) -> JsonObject:

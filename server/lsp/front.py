@@ -87,8 +87,10 @@ class Sessions(Protocol):
         """Give the stored sessions."""
         ...
 
-    def start(self, work: Callable[[], Awaitable[None]], *, what: str) -> None:
-        """Do something that nobody waits for; when it fails that is logged, and nothing else."""
+    def start(
+        self, work: Callable[[], Awaitable[None]], *, what: str, is_cut: bool = False
+    ) -> None:
+        """Do something that nobody waits for; when it fails that is logged, and nothing else. `is_cut`: closing ends it."""
         ...
 
     async def release(self, session: SessionId) -> None:

@@ -62,7 +62,8 @@ class _Root:
     group: TaskGroup | None = None
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     over: anyio.Event = field(default_factory=anyio.Event)
-    beside: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    beside: set[anyio.CancelScope] = field(default_factory=set["anyio.CancelScope"])
+    """Of what is not waited for when all is over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,15 +112,16 @@ class Holding:
         """Hold all sessions until `close`.
 
         Args:
-            beside: Runs meanwhile.
+            beside: Runs meanwhile; it is cancelled then.
         """
         try:
             async with anyio.create_task_group() as group:
                 self._root.group = group
                 self._root.ready.set()
-                group.start_soon(self._beside, beside)
+                self.start(beside, what="the unloading of sessions", is_cut=True)
                 await self._root.over.wait()
-                self._root.beside.cancel()
+                for scope in self._root.beside:
+                    scope.cancel()
                 for hosted in self._held.values():
                     hosted.closing.set()
         finally:
@@ -136,14 +138,26 @@ class Holding:
         """Settle all sessions; `run` ends when they are."""
         self._root.over.set()
 
-    def start(self, work: Callable[[], Awaitable[None]], *, what: str) -> None:
-        """Do something beside the sessions; when it fails that is logged, and nothing else."""
-        if self._root.group is not None and not self._root.over.is_set():
-            self._root.group.start_soon(_fenced, work, what)
+    def start(
+        self, work: Callable[[], Awaitable[None]], *, what: str, is_cut: bool = False
+    ) -> None:
+        """Do something beside the sessions; when it fails that is logged, and nothing else.
 
-    async def _beside(self, work: Callable[[], Awaitable[None]]) -> None:
-        with self._root.beside:
-            await _fenced(work, "the unloading of sessions")
+        Args:
+            work: What to do.
+            what: Its name, for the log.
+            is_cut: Cancel it on closing; otherwise its end is waited for.
+        """
+        if self._root.group is not None and not self._root.over.is_set():
+            self._root.group.start_soon(self._cut if is_cut else _fenced, work, what)
+
+    async def _cut(self, work: Callable[[], Awaitable[None]], what: str) -> None:
+        with anyio.CancelScope() as scope:
+            self._root.beside.add(scope)
+            try:
+                await _fenced(work, what)
+            finally:
+                self._root.beside.discard(scope)
 
     # ------------------------------------------------------------------ sessions
 

@@ -60,9 +60,7 @@ class Host:
         self._holding = Holding(paths, clock=self._clock, redactor=self.redactor, opener=opener)
         self._bindings = Bindings(paths.data / FILE)
         self._turns = PathLocks()
-        self.signing_in = SigningIn(
-            paths.auth, clock=self._clock, redactor=self.redactor, registry=self.registry
-        )
+        self.signing_in = SigningIn(paths.auth, clock=self._clock, redactor=self.redactor)
 
     async def run(self) -> None:
         """Hold all sessions until `close`."""
@@ -111,9 +109,11 @@ class Host:
             self._holding.let_go(hosted)
             await hosted.closed.wait()
 
-    def start(self, work: Callable[[], Awaitable[None]], *, what: str) -> None:
-        """Do something that nobody waits for; when it fails that is logged, and nothing else."""
-        self._holding.start(work, what=what)
+    def start(
+        self, work: Callable[[], Awaitable[None]], *, what: str, is_cut: bool = False
+    ) -> None:
+        """Do something that nobody waits for; when it fails that is logged, and nothing else. `is_cut`: closing ends it."""
+        self._holding.start(work, what=what, is_cut=is_cut)
 
     def now_ms(self) -> int:
         """Give the time, in Unix milliseconds."""

@@ -46,6 +46,9 @@ METHODS: Final[Mapping[str, str]] = {
     "agent/extension/list": "extension_list",
     "agent/extension/press": "extension_press",
     "agent/extension/render": "extension_render",
+    "agent/auth/status": "auth_status",
+    "agent/auth/login": "auth_login",
+    "agent/auth/logout": "auth_logout",
     "agent/status": "status",
 }
 

@@ -1,22 +1,20 @@
 """Signs a user in to providers from inside an editor: by a browser, or by a code that is typed in one."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from agent_core.kernel import Clock
 from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import Redactor
 from agent_core.providers.auth_entries import Entry
 from agent_core.providers.auth_store import AuthStore
-from agent_core.providers.oauth_browser import log_in_with_browser
+from agent_core.providers.oauth_browser import LOGIN_S, log_in_with_browser
 from agent_core.providers.oauth_device import DeviceCode, log_in_with_code
 from agent_core.providers.oauth_facts import OAuthFacts, PkceFacts
-from agent_core.providers.registry import ModelRegistry
+from agent_core.providers.provider_state import ProviderState
 
 Way: TypeAlias = Literal["login", "key"]
-NEVER: Final = frozenset({"embedded"})
-"""What nobody signs in to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,10 +24,15 @@ class Door:
     provider: str
     name: str
     is_open: bool
-    way: Way
-    """`key`: a key must be stored or be in the environment, which is nothing for a dialog."""
+    oauth: OAuthFacts | None
+    """How one logs in; None: with a key, which must be stored or be in the environment and is nothing for a dialog."""
     variables: tuple[str, ...]
     """Of the environment, that may hold the key."""
+
+    @property
+    def way(self) -> Way:
+        """How one gets in."""
+        return "key" if self.oauth is None else "login"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,73 +42,91 @@ class Page:
     url: str
     code: str | None = None
     """To be typed in there."""
+    ends_ms: int
+    """When it is too late, in milliseconds since 1970."""
+
+
+Show: TypeAlias = Callable[[Page], None]
+
+
+def door_of(one: ProviderState) -> Door:
+    """Say how one gets in. Pure."""
+    return Door(
+        provider=one.facts.id,
+        name=one.facts.name,
+        is_open=one.auth == "ok",
+        oauth=one.facts.oauth,
+        variables=(*one.facts.key_variables, *one.facts.bearer_variables),
+    )
+
+
+def doors_of(providers: Iterable[ProviderState]) -> Mapping[str, Door]:
+    """List those that want something, by id: those that one logs in to first, those that are open last. Pure."""
+    found = [door_of(one) for one in providers if not one.facts.keyless]
+    ordered = sorted(found, key=lambda one: (one.is_open, one.way == "key"))
+    return {one.provider: one for one in ordered}
 
 
 class SigningIn:
-    """The doors of one user."""
+    """What opens the doors of one user."""
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        clock: Clock,
-        redactor: Redactor,
-        registry: Callable[[Mapping[str, str]], Awaitable[ModelRegistry]],
-    ) -> None:
+    def __init__(self, path: Path, *, clock: Clock, redactor: Redactor) -> None:
         """Begin without reading anything.
 
         Args:
             path: The user's auth.json.
             clock: Time, to say when tokens end.
             redactor: Learns of what is stored.
-            registry: Gives the providers for an environment, as they are now.
         """
         self._store = AuthStore(path, clock=clock, redactor=redactor)
         self._clock = clock
-        self._registry = registry
+        self._pages: dict[str, Page] = {}
 
-    async def doors(self, env: Mapping[str, str]) -> tuple[Door, ...]:
-        """List the providers: those that one logs in to first, those that are open last."""
-        registry = await self._registry(env)
-        found = [
-            Door(
-                provider=one.id,
-                name=one.name,
-                is_open=registry.auth(one.id) == "ok",
-                way="key" if one.oauth is None else "login",
-                variables=(*one.key_variables, *one.bearer_variables),
-            )
-            for one in registry.providers()
-            if one.api not in NEVER and not one.keyless
-        ]
-        return tuple(sorted(found, key=lambda one: (one.is_open, one.way == "key")))
+    def page(self, provider: str) -> Page | None:
+        """Give the page of a login that waits for its user; None: none waits."""
+        return self._pages.get(provider)
 
-    async def log_in(
-        self, provider: str, env: Mapping[str, str], *, show: Callable[[Page], None]
-    ) -> None:
-        """Wait until the user has logged in, and store what opens the provider.
+    async def log_in(self, door: Door, *, show: Show) -> None:
+        """Wait until the user has logged in, and store what opens the provider; nothing where one needs a key.
 
         Args:
-            provider: Its id; one whose way is `login`.
-            env: The environment of the user.
+            door: Whose login it is.
             show: Takes the page that the user must open.
 
         Raises:
             LoginFailed: The user or the provider refused, nobody came, or the port is taken.
             ConfigError: What opens it could not be stored.
         """
-        registry = await self._registry(env)
-        facts = next(one for one in registry.providers() if one.id == provider)
-        if facts.oauth is not None:
-            await self._store.put(provider, await self._entry(facts.oauth, show))
+        if door.oauth is None:
+            return
 
-    async def _entry(self, oauth: OAuthFacts, show: Callable[[Page], None]) -> Entry:
+        def shown(page: Page) -> None:
+            self._pages[door.provider] = page
+            show(page)
+
+        try:
+            await self._store.put(door.provider, await self._entry(door.oauth, shown))
+        finally:
+            _ = self._pages.pop(door.provider, None)
+
+    async def log_out(self, provider: str) -> bool:
+        """Forget what is stored for a provider; False: nothing was.
+
+        Raises:
+            ConfigError: It could not be taken out.
+        """
+        return await self._store.remove(provider)
+
+    def _entry(self, oauth: OAuthFacts, show: Show) -> Awaitable[Entry]:
         if isinstance(oauth, PkceFacts):
-            return await log_in_with_browser(
-                oauth, show=lambda url: show(Page(url=url)), clock=self._clock
+            return log_in_with_browser(
+                oauth, show=lambda url: show(self._page(url, lives_s=LOGIN_S)), clock=self._clock
             )
 
         def show_code(device: DeviceCode) -> None:
-            show(Page(url=device.url, code=device.code))
+            show(self._page(device.url, code=device.code, lives_s=device.lives_s))
 
-        return await log_in_with_code(oauth, show=show_code, clock=self._clock)
+        return log_in_with_code(oauth, show=show_code, clock=self._clock)
+
+    def _page(self, url: str, *, code: str | None = None, lives_s: float) -> Page:
+        return Page(url=url, code=code, ends_ms=self._clock.now_ms() + int(lives_s * 1000))

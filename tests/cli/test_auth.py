@@ -184,3 +184,29 @@ async def test_a_login_with_a_code_shows_where_to_go_and_what_to_type(capsys: Ca
 def test_a_login_with_a_browser_shows_the_address(capsys: Capture) -> None:
     auth._show_url("https://x/authorize?a=b")
     assert "  https://x/authorize?a=b\n" in capsys.readouterr().err
+
+
+def test_a_provider_of_an_extension_is_listed_and_takes_a_login(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    folder = tmp_path / "c" / "extensions"
+    folder.mkdir(parents=True)
+    (folder / "corp.py").write_text(
+        "from agent_core.extensions import DeviceFacts\n"
+        "def extension(api):\n"
+        "    print('noise')\n"
+        "    api.provider('corp', {'name': 'Corp', 'baseUrl': 'http://127.0.0.1:9/v1',\n"
+        "        'api': 'openai-completions', 'models': [{'id': 'm'}]}, oauth=DeviceFacts(\n"
+        "            device_url='http://127.0.0.1:9/d', token_url='http://127.0.0.1:9/t', client_id='t'))\n",
+        "utf-8",
+    )
+    (folder / "broken.py").write_text("raise ValueError('not today')\n", "utf-8")
+    assert run(tmp_path, "status", json=True) == 0
+    said = capsys.readouterr()
+    rows = {row["id"]: row for row in json.loads(said.out)["providers"]}
+    assert (rows["corp"]["auth"], rows["corp"]["login"]) == ("missing", "code")
+    assert [line for line in said.err.splitlines() if "broken" in line and "not today" in line]
+    assert run(tmp_path, "login", provider="corp") == 1
+    assert "127.0.0.1:9 cannot be reached" in capsys.readouterr().err
+    assert run(tmp_path, "login", provider="corp", key=True, stdin="sk-corp") == 0
+    assert stored(tmp_path) == {"corp": {"type": "api_key", "key": "sk-corp"}}

@@ -24,6 +24,7 @@ from agent_core.messages import (
 )
 from agent_core.providers import Model, ModelFacts
 from agent_core.providers.model_refs import Named, Scope, without_level
+from agent_core.providers.provider_state import ProviderState
 from agent_core.session import AgentSession
 from agent_core.session.budgets import Allowance
 from agent_core.session.drafts import INTERRUPTION
@@ -60,6 +61,12 @@ class OneModel:
 
     def available(self) -> tuple[ModelFacts, ...]:
         return tuple(model.facts for model in self._models.values())
+
+    def models(self) -> tuple[ModelFacts, ...]:
+        return self.available()
+
+    def states(self) -> Mapping[str, ProviderState]:
+        return {}
 
     async def refresh(self) -> None:
         """Nothing opens these models."""

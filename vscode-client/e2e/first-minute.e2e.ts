@@ -1,12 +1,17 @@
 // The first minute: nothing but the extension and a Python, no network, no `tiller` on the PATH, and nobody signed in.
 import assert from "node:assert/strict";
 import { networkInterfaces } from "node:os";
-import { test } from "node:test";
+import { after, test } from "node:test";
 import { STRANGER } from "./support/ground.ts";
+import { startSite } from "./support/site.ts";
 import { stage } from "./support/stage.ts";
+import { until } from "./support/until.ts";
 
 const KEY = "gsk-0123456789abcdef";
+const site = await startSite();
+after(() => site.close());
 const on = stage("first-minute", {
+  extensions: { "site.py": site.extension },
   files: { "greet.py": "print('hello')\n" },
   editor: () => ({ "tiller.server.path": "" }),
   user: "has none",
@@ -56,4 +61,18 @@ test("the installation and the key are used again at the next start", async () =
   await window.panel.say("And now?");
   await window.panel.text("Here again.").waitFor();
   console.log(`after a reload: ${((performance.now() - again) / 1000).toFixed(1)} s`);
+});
+
+test("a login with a code: the code is shown, the page opens, and the models are there", async () => {
+  const { window } = on;
+  await window.command("Tiller: Sign In to a Provider…");
+  await window.answerBox("Sign in to a provider", site.name);
+  const dialog = window.page.locator(".monaco-dialog-box");
+  await dialog.locator(".dialog-message-text", { hasText: site.code }).waitFor();
+  await window.picture("first-5-code");
+  await dialog.getByRole("button", { name: "Copy the Code and Open the Page" }).click();
+  await until("the page of the login", () => site.seen());
+  await window.answerBox("Model", "Site One");
+  await window.panel.text("Site One").first().waitFor();
+  await window.picture("first-6-logged-in");
 });

@@ -17,7 +17,7 @@ async def run(front: Front, params: dict[str, Any]) -> object:
     usable = {one.ref for one in models.available()}
     match asked.scope:
         case "all":
-            listed = (await front.host.registry(front.origin.env)).models()
+            listed = models.known()
         case "scoped":
             listed = tuple(named.model for named in models.scoped())
         case _:

@@ -7,18 +7,16 @@ from typing import Any, Final
 
 from agent_core.kernel.errors import TillerError
 from agent_core.providers import ModelFacts
-from agent_core.providers.oauth_tokens import LoginFailed
+from server.lsp.accounts import SHOWN_NAMES, how_to_key, log_in, named, providers_of
 from server.lsp.failures import rpc_error
-from server.lsp.front import bad
 from server.lsp.plain.arguments import Arguments, words_of
 from server.lsp.plain.menus import Choice, choose
 from server.lsp.plain.room import Room
 from server.lsp.rpc import RpcError
-from server.lsp.signing_in import Door, Page
+from server.lsp.signing_in import Door, Page, doors_of
 
 SHOW_DOCUMENT: Final = "window/showDocument"
 SHOW_S: Final = 10.0
-SHOWN_NAMES: Final = 12
 
 _log = logging.getLogger(__name__)
 
@@ -54,36 +52,23 @@ async def model(room: Room, arguments: Arguments) -> object:
 
 async def sign_in(room: Room, arguments: Arguments) -> object:
     """Sign in to the provider that is named, or show those there are; the answer does not wait for the user's."""
-    named = words_of("tiller.signIn", arguments, key="provider")
+    wanted = words_of("tiller.signIn", arguments, key="provider")
     front = room.front
-    doors = await front.host.signing_in.doors(front.origin.env)
-    if named and all(one.provider != named for one in doors):
-        known = ", ".join(one.provider for one in doors[:SHOWN_NAMES])
-        message = (
-            f"tiller.signIn: no provider is called {named!r:.80}; there are {known} and others"
-        )
-        raise bad(message)
+    listed = doors_of((await providers_of(front)).values())
+    door = named(listed, wanted, asked="tiller.signIn") if wanted else None
 
     async def ask() -> None:
-        chosen = named or await _ask(
-            room, "tiller.signIn", "sign in where?", [_choice(one) for one in doors]
-        )
-        door = next((one for one in doors if one.provider == chosen), None)
         if door is not None:
             await _sign_in(room, door)
+            return
+        chosen = await _ask(
+            room, "tiller.signIn", "sign in where?", [_choice(one) for one in listed.values()]
+        )
+        if chosen is not None:
+            await _sign_in(room, named(listed, chosen, asked="tiller.signIn"))
 
-    front.host.start(ask, what="a login")
-    return {"open": [one.provider for one in doors if one.is_open]}
-
-
-def how_to_key(door: Door) -> str:
-    """Say how a key is given: never through an editor, which keeps what is typed."""
-    terminal = f"run `tiller auth login {door.provider}` in a terminal"
-    if not door.variables:
-        return f"{door.name} takes a key: {terminal}."
-    return (
-        f"{door.name} takes a key: {terminal}, or set {door.variables[0]} before the editor starts."
-    )
+    front.host.start(ask, what="a login", is_cut=True)
+    return {"open": [one.provider for one in listed.values() if one.is_open]}
 
 
 async def _sign_in(room: Room, door: Door) -> None:
@@ -96,12 +81,10 @@ async def _sign_in(room: Room, door: Door) -> None:
         front.host.start(partial(_show_page, room, page), what="the page of a login")
 
     try:
-        await front.host.signing_in.log_in(door.provider, front.origin.env, show=show)
-    except (LoginFailed, TillerError) as error:
-        room.tell(f"not signed in to {door.name}: {error}", kind=1)
+        await log_in(front, door, show=show)
+    except RpcError as error:
+        room.tell(error.message, kind=1)
         return
-    if front.bound is not None:
-        await front.bound.session.models.refresh()
     room.tell(f"signed in to {door.name}; choose a model with tiller.model.")
 
 

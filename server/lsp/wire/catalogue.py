@@ -53,7 +53,8 @@ __all__ = [
     "VersionTable",
 ]
 
-AuthState = TypeAliasType("AuthState", Literal["ok", "missing", "expired"] | Vendor)
+AuthState = TypeAliasType("AuthState", Literal["ok", "missing", "pending", "expired"] | Vendor)
+"""`pending`: a login waits for its user."""
 
 
 class ModelListParams(SessionParams):
@@ -215,6 +216,9 @@ class AuthAccount(WireModel):
 
     provider: str
     state: AuthState
+    name: str | None = None
+    login: Literal["key", "browser", "code"] | Vendor | None = None
+    """What the user needs to get in: a key, a browser on the daemon's machine, or one anywhere and a code."""
     source: str | None = None
     """Where the key comes from: the name of a variable, `keyring`, `auth.json`."""
 

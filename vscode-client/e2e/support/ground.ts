@@ -27,6 +27,8 @@ export interface Soil {
   files?: Record<string, string>;
   /** Tiller's own settings. */
   settings?: Record<string, unknown>;
+  /** Sources of the user's extensions of Tiller, by the name of the file. */
+  extensions?: Record<string, string>;
   /** A user who has a model is one for whom the scripted one is chosen; another still has to sign in at `STRANGER`. */
   user?: "has a model" | "has none";
 }
@@ -40,7 +42,12 @@ export const STRANGER = {
 } as const;
 
 /** Makes the ground, with the files of the workspace, and with the scripted model as the only one that can be reached. */
-export async function makeGround({ files = {}, settings = {}, user = "has a model" }: Soil): Promise<Ground> {
+export async function makeGround({
+  files = {},
+  settings = {},
+  extensions = {},
+  user = "has a model",
+}: Soil): Promise<Ground> {
   const base = await mkdtemp(join(tmpdir(), "tl-"));
   const [folder, home] = [join(base, "demo"), join(base, "h")];
   await Promise.all([folder, home].map((path) => mkdir(path)));
@@ -48,6 +55,10 @@ export async function makeGround({ files = {}, settings = {}, user = "has a mode
   const ground = { base, folder, home, env: environment(base, home), provider };
   await configure(ground, user === "has none" ? strange(provider) : known(provider), settings);
   await Promise.all(Object.entries(files).map(([name, text]) => put(ground, name, text)));
+  for (const [name, text] of Object.entries(extensions)) {
+    await mkdir(join(base, "c", "extensions"), { recursive: true });
+    await writeFile(join(base, "c", "extensions", name), text);
+  }
   return ground;
 }
 

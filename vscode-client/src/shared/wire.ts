@@ -69,6 +69,8 @@ export interface Attendant {
 export interface AuthAccount {
   provider: string;
   state: AuthState;
+  name?: string;
+  login?: "key" | "browser" | "code" | `_${string}`;
   source?: string;
 }
 
@@ -90,7 +92,7 @@ export interface AuthLogoutParams {
   provider?: string;
 }
 
-export type AuthState = "ok" | "missing" | "expired" | `_${string}`;
+export type AuthState = "ok" | "missing" | "pending" | "expired" | `_${string}`;
 
 /** Asks which providers are usable. */
 export interface AuthStatusParams {

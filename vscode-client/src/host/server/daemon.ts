@@ -106,16 +106,6 @@ export class Daemon implements AgentPort {
     }
   }
 
-  /** Runs one of the server's own commands. */
-  async execute(command: string, argument: unknown): Promise<unknown> {
-    const client = await this.#ready();
-    try {
-      return await client.sendRequest("workspace/executeCommand", { command, arguments: [argument] });
-    } catch (thrown) {
-      throw asAgentError(thrown);
-    }
-  }
-
   async notify<M extends keyof AgentNotifications>(method: M, params: AgentNotifications[M]): Promise<void> {
     if (this.#state.ready) await this.#client?.sendNotification(method, params);
   }

@@ -6,18 +6,18 @@ import { localPrograms } from "../server/programs.js";
 import type { Window } from "../window.js";
 import { shortModel } from "./status-text.js";
 
-/** A line of `tiller auth status --json`. */
 interface Provider {
   id: string;
   name: string;
   auth: "ok" | "missing";
-  source: string | null;
+  source: string | undefined;
   login: "key" | "browser" | "code";
 }
 
 const WAYS = { key: "with a key", browser: "log in with the browser", code: "log in with a code" };
-const LOGIN_MS = 60_000;
-/** What the program says of providers that take no key. */
+const COMMAND_MS = 60_000;
+const POLL_MS = 1_000;
+/** What the server says of providers that take no key. */
 const NO_KEY = "none is needed";
 
 export async function signIn(window: Window, wanted?: string): Promise<void> {
@@ -30,8 +30,7 @@ export async function signIn(window: Window, wanted?: string): Promise<void> {
   }
   if (needsNoKey(provider)) return chooseModel(window, provider.id);
   if (provider.login !== "key") {
-    // The server opens the page of the provider, waits for the user, and says what came of it.
-    await window.daemon.execute("tiller.signIn", { provider: provider.id });
+    if (await logIn(window, provider)) await chooseModel(window, provider.id);
     return;
   }
   const key = await askKey(provider);
@@ -138,8 +137,43 @@ async function askKey(provider: Provider): Promise<string | undefined> {
 }
 
 async function listProviders(window: Window): Promise<Provider[]> {
-  const said = await runTiller(window, ["auth", "status", "--json"]);
-  return (JSON.parse(said) as { providers: Provider[] }).providers;
+  const { providers } = await window.daemon.request("agent/auth/status", {});
+  return providers.map((one) => ({
+    id: one.provider,
+    name: one.name ?? one.provider,
+    auth: one.state === "ok" ? "ok" : "missing",
+    source: one.source,
+    login: one.login === "browser" || one.login === "code" ? one.login : "key",
+  }));
+}
+
+/** Shows the page of the provider and waits for the user there; what goes wrong the server says itself. */
+async function logIn(window: Window, { id, name }: Provider): Promise<boolean> {
+  const page = await window.daemon.request("agent/auth/login", { provider: id });
+  if (page.url === undefined) return page.state === "ok";
+  if (page.userCode !== undefined && !(await hasCopied(name, page.userCode, page.url))) return false;
+  await vscode.env.openExternal(vscode.Uri.parse(page.url));
+  const title = `Tiller: waiting for the login at ${name}`;
+  const options = { location: vscode.ProgressLocation.Notification, title, cancellable: true };
+  return vscode.window.withProgress(options, async (_, given) => {
+    while (!given.isCancellationRequested) {
+      const { providers } = await window.daemon.request("agent/auth/status", { provider: id });
+      const state = providers[0]?.state;
+      if (state !== "pending") return state === "ok";
+      await new Promise((done) => setTimeout(done, POLL_MS));
+    }
+    return false;
+  });
+}
+
+/** The code must be seen before the page is, and typing it is not needed. */
+async function hasCopied(name: string, code: string, url: string): Promise<boolean> {
+  const copy = "Copy the Code and Open the Page";
+  const told = { modal: true, detail: `The page ${url} asks for it. Enter it only if you began this login.` };
+  const chosen = await vscode.window.showInformationMessage(`The code for ${name} is ${code}`, told, copy);
+  if (chosen !== copy) return false;
+  await vscode.env.clipboard.writeText(code);
+  return true;
 }
 
 /** Runs a command of the program that serves; throws what it complains of. */
@@ -148,7 +182,7 @@ async function runTiller(window: Window, words: string[], input = ""): Promise<s
   const launch = window.daemon.launch;
   if (launch === undefined) throw new AgentError("The server of Tiller does not run.", NOT_SERVED);
   const ran = await localPrograms().run(launch.command, [...launch.base, ...words], {
-    timeoutMs: LOGIN_MS,
+    timeoutMs: COMMAND_MS,
     input,
   });
   if (ran.code !== 0)

@@ -1,0 +1,47 @@
+"""The models there are in a workspace, those that extensions bring among them, without a session."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from agent_core.assembly.extending import Extending
+from agent_core.assembly.ground import lay_ground
+from agent_core.assembly.models import load_models
+from agent_core.assembly.request import SessionRequest
+from agent_core.kernel.records import dataclass
+from agent_core.providers.http import HttpPool
+from agent_core.providers.registry import ModelRegistry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownModels:
+    """What a session of the request would have to choose from."""
+
+    registry: ModelRegistry
+    told: tuple[str, ...]
+    """What was wrong with its extensions, a sentence each."""
+
+
+@asynccontextmanager
+async def known_models(request: SessionRequest) -> AsyncGenerator[KnownModels]:
+    """Load the extensions and read what models there are; code and connections are let go with the context.
+
+    Raises:
+        WorkspaceMissing: The workspace is no folder.
+    """
+    ground = await lay_ground(request)
+    extending = Extending(request, ground, ground.settings.values)
+    pool = HttpPool(clock=request.clock)
+    try:
+        await extending.load()
+        models = await load_models(
+            paths=ground.paths,
+            env=request.env,
+            clock=request.clock,
+            pool=pool,
+            redactor=request.redactor,
+            brought=extending.models,
+        )
+        yield KnownModels(registry=models.registry, told=extending.told)
+    finally:
+        extending.close()
+        await pool.aclose()

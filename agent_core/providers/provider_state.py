@@ -1,0 +1,30 @@
+"""A provider as it stands: what is known of it, and whether it can be asked."""
+
+from typing import Literal
+
+from agent_core.kernel.records import dataclass
+from agent_core.providers.catalogue import ProviderFacts
+from agent_core.providers.credentials import Credentials
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderState:
+    """Holds no key."""
+
+    facts: ProviderFacts
+    auth: Literal["ok", "missing"]
+    source: str | None
+    """Where its key comes from: a variable, `keyring`, auth.json; None: it has none."""
+    advice: str | None
+    """What must be done before it can be asked; None: nothing."""
+
+
+def state_of(facts: ProviderFacts, credentials: Credentials) -> ProviderState:
+    """Look how a provider stands now."""
+    advice = credentials.what_to_set()
+    return ProviderState(
+        facts=facts,
+        auth="ok" if advice is None else "missing",
+        source=credentials.source(),
+        advice=advice,
+    )
