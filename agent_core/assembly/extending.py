@@ -11,7 +11,7 @@ from agent_core.assembly.ground import Ground, home_of
 from agent_core.assembly.models import ModelSet
 from agent_core.assembly.news import report_to
 from agent_core.assembly.request import SessionRequest
-from agent_core.events import Notice
+from agent_core.events import Notice, SessionUsage
 from agent_core.extensions.commands import ExtensionCommands
 from agent_core.extensions.discovery import Discovered, Found, Places, discover
 from agent_core.extensions.host import ExtensionHost, HostPlan, Stage
@@ -23,6 +23,7 @@ from agent_core.extensions.threads import LoopThread
 from agent_core.hooks import HookFailure, HookRunner, SessionBegun, SessionEnding
 from agent_core.kernel import uuid7
 from agent_core.kernel.records import dataclass
+from agent_core.messages import Usage
 from agent_core.providers import Model
 from agent_core.providers.brought import NOTHING, Brought
 from agent_core.resources.loaded import Loaded
@@ -113,6 +114,7 @@ class Extending:
             is_trusted=parts.place.standing.is_trusted,
             system_prompt=partial(_system_prompt, parts),
             model=partial(_model, parts, source),
+            spent=partial(_spent, parts),
             start=lambda work: group.start_soon(partial(self._fenced, work)),
             shows=lambda what: self._request.showing.shows(what),  # noqa: PLW0108 - asked anew each time
         )
@@ -209,6 +211,11 @@ async def _system_prompt(parts: Parts) -> str:
 
 def _model(parts: Parts, source: ModelSource, ref: str | None) -> Model:
     return parts.models.required() if ref is None else source.open(source.resolve(ref).model)
+
+
+def _spent(parts: Parts, usage: Usage) -> None:
+    parts.tally.spent(usage)
+    _ = parts.voice.say(SessionUsage(usage=parts.tally.of_session(parts.models.context_window)))
 
 
 def _log_failure(failure: HookFailure) -> None:

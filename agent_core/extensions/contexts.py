@@ -177,7 +177,7 @@ class Context(Looking):
         model: str | None = None,
         max_tokens: int | None = None,
     ) -> AssistantMessage:
-        """Ask a model something beside the conversation; nothing of it is kept.
+        """Ask a model something beside the conversation; nothing of it is kept but what it cost.
 
         Args:
             prompt: The words.
@@ -191,13 +191,15 @@ class Context(Looking):
         """
         chosen = self._services.model(model)
         with self._pause():
-            return await ask_model(
+            answer = await ask_model(
                 chosen,
                 prompt,
                 system=system,
                 max_tokens=max_tokens,
                 at_ms=self._services.clock.now_ms(),
             )
+        _ = self._services.spent(answer.usage)
+        return answer
 
     def wait(self, work: Coroutine[object, None, T]) -> T:
         """Wait for what is awaited, in a plain function: `ctx.wait(ctx.ui.confirm("Go on?"))`.

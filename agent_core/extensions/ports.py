@@ -8,7 +8,7 @@ from agent_core.extensions.showing import Shown
 from agent_core.extensions.threads import LoopThread
 from agent_core.kernel import Clock, EntryId, JsonValue, SessionId
 from agent_core.kernel.records import dataclass
-from agent_core.messages import Message, UserContent
+from agent_core.messages import Message, Usage, UserContent
 from agent_core.providers import Model, ModelFacts
 from agent_core.resources.commands import Command
 from agent_core.transcript.entries import AnyEntry, WholeEntry
@@ -304,6 +304,8 @@ class Services:
     """Gives the words that the next run begins with."""
     model: Callable[[str | None], Model]
     """Gives a model ready to be asked; None: the one in force."""
+    spent: Callable[[Usage], object]
+    """Counts what an answer cost: it is of the session's money, and of the run's budgets."""
     start: Callable[[Callable[[], Awaitable[None]]], object]
     """Runs something in a task that ends with the session."""
     shows: Callable[[Shown], bool] = lambda _: True

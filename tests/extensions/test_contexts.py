@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
-from agent_core.events import UiEditorText, UiNotify, UiStatus, UiTitle, UiWidget
+from agent_core.events import Budgets, UiEditorText, UiNotify, UiStatus, UiTitle, UiWidget
 from agent_core.extensions import ExtensionBroken, ListView, Row, TableView, TextView, Unsupported
 from agent_core.extensions.api import ExtensionApi
 from agent_core.hooks import GoOn, InputTyped, ToolCalled
 from agent_core.kernel.errors import ContextStale, UsageError
+from agent_core.messages import Usage
 from agent_core.session.standing import Standing
 from tests.support.extensions import Home, extended
 from tests.support.scripted_model import ScriptedModel, call, say
@@ -242,6 +243,23 @@ async def test_a_model_is_asked_beside_the_conversation(home: Home) -> None:
         assert it.bench.messages == ()
     assert got == ["four"]
     assert model.requests[0].system == "Be brief."
+
+
+async def test_what_an_extension_asks_of_a_model_counts_for_the_budget(home: Home) -> None:
+    def mine(api: ExtensionApi) -> None:
+        @api.on(ToolCalled)
+        async def check(event, ctx):
+            _ = await ctx.complete("is that wise?")
+            return GoOn()
+
+    asked = Usage(input=600, output=400)
+    model = ScriptedModel([call("echo"), say("yes", usage=asked), say("never")])
+    async with extended(home, model, given=[mine], budgets=Budgets(tokens=1000)) as it:
+        await it.bench.session.prompt("go")
+        result = await it.bench.session.wait_idle()
+        assert result is not None
+        assert (result.status, result.usage.tokens.total) == ("budget", 1000)
+    assert len(model.requests) == 2
 
 
 async def test_what_was_handed_out_is_stale_after_the_session(home: Home) -> None:
