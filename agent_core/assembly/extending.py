@@ -119,7 +119,11 @@ class Extending:
             shows=lambda what: self._request.showing.shows(what),  # noqa: PLW0108 - asked anew each time
         )
         parts.commands.sources.append(ExtensionCommands(self.host))
-        parts.commands.offers = Showcase(self.host, lambda name: self._flags.get(name))  # noqa: PLW0108 - as above
+        parts.commands.offers = Showcase(
+            self.host,
+            lambda name: self._flags.get(name),  # noqa: PLW0108 - as above
+            self._ground.settings.values.hooks.timeout_s,
+        )
         parts.reloads.insert(0, self)
         self.host.bind(Stage(services=services, takes=_Taker(parts), changed=self._changed))
         group.start_soon(self._watch)

@@ -1,6 +1,6 @@
 """What one extension offers, as values."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import field
 from typing import Any, Literal
 
@@ -18,6 +18,9 @@ from agent_core.tools import Tool
 AnyInput = type[Input[Any]]  # pyright: ignore[reportExplicitAny] - of any point
 FlagKind = Literal["boolean", "string"]
 FlagValue = bool | str
+Drawn = View | str | None
+Draw = Callable[[CustomMessage], Drawn | Awaitable[Drawn]]
+"""Shows a message; of either colour."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +65,7 @@ class Renderer:
 
     custom_type: str
     extension: str
-    render: Callable[[CustomMessage], View | str | None]
+    render: Draw
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from typing import TypeVar
 from agent_core.extensions.acting import Acting
 from agent_core.extensions.footing import Footing
 from agent_core.extensions.registered import (
+    Draw,
     Flag,
     FlagKind,
     FlagValue,
@@ -14,9 +15,7 @@ from agent_core.extensions.registered import (
     Renderer,
     Shortcut,
 )
-from agent_core.extensions.views import View
 from agent_core.kernel import JsonObject
-from agent_core.messages import CustomMessage
 from agent_core.providers.brought import Adapter
 from agent_core.providers.oauth_facts import OAuthFacts
 
@@ -89,12 +88,10 @@ class Registering(Acting):
 
         return take
 
-    def message_renderer(
-        self, custom_type: str
-    ) -> Callable[[Callable[[CustomMessage], View | str | None]], Callable[..., object]]:
+    def message_renderer(self, custom_type: str) -> Callable[[Draw], Draw]:
         """Say how this extension's messages of a type are shown: as a view that each client draws in its own way."""
 
-        def take(render: Callable[[CustomMessage], View | str | None]) -> Callable[..., object]:
+        def take(render: Draw) -> Draw:
             self._footing.life.check()
             self._registered.renderers[custom_type] = Renderer(
                 custom_type=custom_type, extension=self.name, render=render

@@ -1,11 +1,16 @@
 """What extensions offer to clients besides commands, as the session asks for it."""
 
+import asyncio
+import inspect
 from collections.abc import Callable
+from dataclasses import field
+from functools import partial
 
 from agent_core.extensions.commands import ExtensionCommands, Offering
-from agent_core.extensions.registered import Flag, FlagValue
-from agent_core.extensions.threads import call_either
+from agent_core.extensions.registered import Flag, FlagValue, Renderer
 from agent_core.extensions.views import ListView, TableView, TextView, view_json
+from agent_core.hooks.call import HookCall
+from agent_core.hooks.fence import OutOfTime, Threads, apart, within_limit
 from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import ExtensionBroken
 from agent_core.kernel.records import dataclass
@@ -20,6 +25,9 @@ class Showcase:
     _host: Offering
     _flags: Callable[[str], FlagValue | None]
     """Gives what the user set."""
+    _limit_s: float
+    """How long a message may take to be shown."""
+    _threads: Threads = field(default_factory=Threads)
 
     def offered(self) -> Offered:
         """Give what they offer now."""
@@ -44,13 +52,13 @@ class Showcase:
         """Give a message as a view.
 
         Raises:
-            ExtensionBroken: The renderer gave something that is no view.
+            ExtensionBroken: The renderer gave something that is no view, or nothing in its time.
             Exception: What it raises.
         """
         renderer = self._host.offers.renderers.get(message.custom_type)
         if renderer is None:
             return None
-        view = await call_either(renderer.render, message)
+        view = await self._drawn(renderer, message)
         if view is None:
             return None
         if isinstance(view, str | TextView | ListView | TableView):
@@ -60,6 +68,29 @@ class Showcase:
             "it must give a view or words"
         )
         raise ExtensionBroken(problem)
+
+    async def _drawn(self, renderer: Renderer, message: CustomMessage) -> object:
+        """Let the renderer draw, in a task that it may spoil."""
+        call = HookCall(renderer.extension, "message_renderer", self._limit_s)
+        drawn: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+
+        async def steps() -> object:
+            if inspect.iscoroutinefunction(renderer.render):
+                return await renderer.render(message)  # pyright: ignore[reportAny] - code of others
+            made = await self._threads.run(renderer.extension, partial(renderer.render, message))
+            return await made if inspect.isawaitable(made) else made
+
+        async def work() -> None:
+            try:
+                drawn.set_result(await within_limit(steps(), call))
+            except OutOfTime as error:
+                why = f"the renderer of {message.custom_type!r} of extension {renderer.extension!r}: {error}"
+                drawn.set_exception(ExtensionBroken(why))
+            except Exception as error:  # noqa: BLE001 - the fence around foreign code: raised to whoever asked
+                drawn.set_exception(error)
+
+        await apart(work(), stop=call.give_up)
+        return drawn.result()
 
     def _flag(self, one: Flag) -> OfferedFlag:
         given = self._flags(one.name)

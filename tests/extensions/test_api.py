@@ -1,10 +1,12 @@
 """What an extension registers, and what becomes of it in a session."""
 
+import threading
 from typing import cast
 
+import anyio
 import pytest
 
-from agent_core.events import ToolEnded
+from agent_core.events import ExtensionError, ToolEnded
 from agent_core.extensions import Completion, ExtensionBroken
 from agent_core.extensions.api import ExtensionApi
 from agent_core.extensions.bus import EventBus
@@ -247,6 +249,39 @@ async def test_keys_and_renderers_are_offered(home: Home) -> None:
         assert pressed == ["mine"]
         with pytest.raises(ExtensionBroken, match="no extension has the key"):
             await commands.press("f1")
+
+
+@pytest.mark.parametrize("how", ["blocks", "waits", "will not end"])
+async def test_a_renderer_that_does_not_end_is_given_up(home: Home, how: str) -> None:
+    over = threading.Event()
+
+    def mine(api: ExtensionApi) -> None:
+        async def wait(message):
+            while not over.is_set():
+                try:
+                    await anyio.sleep(0.01 if how == "will not end" else 60)
+                except anyio.get_cancelled_exc_class():
+                    if how == "waits":
+                        raise
+
+        def block(message):
+            over.wait()
+
+        _ = api.message_renderer("note")(block if how == "blocks" else wait)
+
+        @api.command()
+        async def tell(words, ctx):
+            await api.send_message("words", custom_type="note")
+
+    settings = {"hooks": {"timeoutS": 0.1}}
+    async with extended(home, given=[mine], settings=settings) as it:
+        session = it.bench.session
+        await it.command("/tell", lambda: bool(it.bench.messages))
+        entry = (await session.programs.whole())[-1]
+        assert await session.resources.rendered(entry.id) is None
+        (error,) = [one for one in it.bench.seen() if isinstance(one, ExtensionError)]
+        assert "of extension 'mine': no answer within 0.1 s" in error.error
+        over.set()
 
 
 async def test_deeds(home: Home) -> None:
