@@ -154,6 +154,8 @@ class Holding:
     async def _cut(self, work: Callable[[], Awaitable[None]], what: str) -> None:
         with anyio.CancelScope() as scope:
             self._root.beside.add(scope)
+            if self._root.over.is_set():
+                scope.cancel()
             try:
                 await _fenced(work, what)
             finally:

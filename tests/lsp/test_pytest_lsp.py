@@ -15,6 +15,9 @@ pytestmark = [pytest.mark.e2e, pytest.mark.asyncio, pytest.mark.timeout(60)]
 EDITORS = ["visual-studio-code", "neovim", "emacs"]
 METHODS = {
     "agent/ack",
+    "agent/auth/login",
+    "agent/auth/logout",
+    "agent/auth/status",
     "agent/bash",
     "agent/changes/list",
     "agent/changes/resolve",
