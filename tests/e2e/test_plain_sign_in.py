@@ -2,12 +2,15 @@
 
 import json
 import re
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
+from agent_core.kernel import rfc3339
+from server.lsp.wire import AuthLoginResult, AuthStatusResult, parse
 from tests.providers.auth_server import AuthServer, auth_server
 from tests.support.lsp_answers import Chooses
 from tests.support.lsp_client import RawClient
@@ -115,10 +118,12 @@ async def test_the_first_prompt_after_a_login_reaches_what_an_extension_brought(
         site = {"provider": "site", "name": "Site", "login": "code"}
         assert before == {"providers": [{**site, "state": "missing"}]}
         begun = await client.request("agent/auth/login", {"provider": "site"})
-        assert begun.pop("expires") > 0
+        _ = parse(AuthLoginResult, begun, method="agent/auth/login")
+        assert begun.pop("expires") > rfc3339(time.time_ns() // 1_000_000)
         assert begun == {"state": "pending", "url": "https://x/device", "userCode": "AB-CD"}
         await soon(lambda: messages(client) == ["Tiller: signed in to Site."])
         after = await client.request("agent/auth/status", {"provider": "site"})
+        _ = parse(AuthStatusResult, after, method="agent/auth/status")
         assert after == {"providers": [{**site, "state": "ok", "source": "auth.json (login)"}]}
         listed = await client.request("agent/model/list", {"scope": "usable"})
         assert "site/m" in [one["model"] for one in listed["models"]]

@@ -5,6 +5,7 @@ from typing import Any
 
 import anyio
 
+from agent_core.kernel import rfc3339
 from server.lsp.accounts import how_to_key, log_in, named, providers_of
 from server.lsp.front import Front
 from server.lsp.rpc import REQUEST_FAILED, RpcError
@@ -29,7 +30,7 @@ async def run(front: Front, params: dict[str, Any]) -> object:
         data = {"kind": "AuthRequired", "retryable": False, "provider": door.provider}
         raise RpcError(REQUEST_FAILED, how_to_key(door), data)
     page = front.host.signing_in.page(door.provider) or await _Login(front, door).begun()
-    out = {"state": "pending", "url": page.url, "expires": page.ends_ms}
+    out = {"state": "pending", "url": page.url, "expires": rfc3339(page.ends_ms)}
     return out if page.code is None else {**out, "userCode": page.code}
 
 
