@@ -1,6 +1,7 @@
 """The providers as a client sees them, and what it does to get into one."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from agent_core.kernel.errors import TillerError
@@ -19,15 +20,19 @@ Known = TypeVar("Known")
 
 async def providers_of(front: Front) -> Mapping[str, ProviderState]:
     """Give the providers as they are now: those of the session, to which its extensions bring, else those of the user."""
-    try:
-        models = (await front.hosted()).session.models
-    except RpcError:
-        # Without a folder there is no session, but an account all the same.
-        known = (await front.host.registry(front.origin.env)).states()
-    else:
-        await models.refresh()
-        known = models.providers()
+    # Without a folder there is no session, but an account all the same.
+    with suppress(RpcError):
+        _ = await front.hosted()
+    known = await as_they_stand(front)
     return {name: one for name, one in known.items() if one.facts.api not in NEVER}
+
+
+async def as_they_stand(front: Front) -> Mapping[str, ProviderState]:
+    """Give all of them, also those that nobody signs in to; opens no session."""
+    if front.bound is None:
+        return (await front.host.registry(front.origin.env)).states()
+    await refresh(front)
+    return front.bound.session.models.providers()
 
 
 def named(known: Mapping[str, Known], name: str | None, *, asked: str) -> Known:

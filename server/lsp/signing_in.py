@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+import anyio
+
 from agent_core.kernel import Clock
 from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import Redactor
@@ -81,6 +83,8 @@ class SigningIn:
         self._store = AuthStore(path, clock=clock, redactor=redactor)
         self._clock = clock
         self._pages: dict[str, Page] = {}
+        self.beginning = anyio.Lock()
+        """Held by whoever begins a login in the background until its page is known: a second one finds that."""
 
     def page(self, provider: str) -> Page | None:
         """Give the page of a login that waits for its user; None: none waits."""

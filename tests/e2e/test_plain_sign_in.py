@@ -141,8 +141,9 @@ async def test_the_first_prompt_after_a_login_reaches_what_an_extension_brought(
 async def test_a_login_that_waits_is_not_begun_twice(ground: Ground) -> None:
     pending = {"/device": GOOD["/device"], "/token": [(400, {"error": "authorization_pending"})]}
     async with at_site(ground, PANEL, pending) as (client, server):
-        first = await client.request("agent/auth/login", {"provider": "site"})
-        assert await client.request("agent/auth/login", {"provider": "site"}) == first
+        asked = [client.call("agent/auth/login", {"provider": "site"}) for _ in range(2)]
+        first, second = [await one.result() for one in asked]
+        assert first == second == await client.request("agent/auth/login", {"provider": "site"})
         assert len(server.to("/device")) == 1
         status = await client.request("agent/auth/status", {"provider": "site"})
         assert status["providers"][0]["state"] == "pending"

@@ -29,7 +29,9 @@ async def run(front: Front, params: dict[str, Any]) -> object:
             return {"state": "ok"}
         data = {"kind": "AuthRequired", "retryable": False, "provider": door.provider}
         raise RpcError(REQUEST_FAILED, how_to_key(door), data)
-    page = front.host.signing_in.page(door.provider) or await _Login(front, door).begun()
+    signing_in = front.host.signing_in
+    async with signing_in.beginning:
+        page = signing_in.page(door.provider) or await _Login(front, door).begun()
     out = {"state": "pending", "url": page.url, "expires": rfc3339(page.ends_ms)}
     return out if page.code is None else {**out, "userCode": page.code}
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from agent_core.kernel import rfc3339
 from server import VERSION
+from server.lsp.accounts import account, as_they_stand
 from server.lsp.front import Front
 from server.lsp.names import PROTOCOL
 from server.lsp.wire import StatusParams, parse
@@ -15,7 +16,7 @@ async def run(front: Front, params: dict[str, Any]) -> object:
     """Give the state of the server."""
     _ = parse(StatusParams, params, method="agent/status")
     host = front.host
-    registry = await host.registry(front.origin.env)
+    providers = await as_they_stand(front)
     return {
         "daemon": {
             "pid": os.getpid(),
@@ -31,10 +32,7 @@ async def run(front: Front, params: dict[str, Any]) -> object:
             }
             for hosted in host.sessions()
         ],
-        "auth": [
-            {"provider": provider.id, "state": registry.auth(provider.id)}
-            for provider in registry.providers()
-        ],
+        "auth": [account(front, one) for one in providers.values()],
         "versions": {"server": VERSION, "protocol": PROTOCOL, "python": platform.python_version()},
         "quirks": [
             f"{name}={str(value).lower()}" for name, value in front.editor.quirks_in_force().items()
