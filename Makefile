@@ -18,11 +18,11 @@ PIP_INSTALL := "$(PY)" -m pip install --quiet --disable-pip-version-check -c con
 # Build requirements are pinned too; older pip reads the first name, newer pip the second.
 PINNED_BUILD := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
 
-# Two cores run two workers; a file stays on one worker, so that its fixtures are built once.
+# Two cores run two workers.
 WORKERS ?= 2
 PYTEST := "$(PY)" -m pytest
-# In the order of the folders: by the number of their tests, the files with one long test would come last and alone.
-PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+# A worker that has nothing left takes tests from the other; what a module shares is made once or twice.
+PARALLEL := -n $(WORKERS) --dist worksteal
 LSP_SUITE := -c tests/lsp/pytest.toml --rootdir=. tests/lsp
 # What builds and runs the extension is one pinned Node, whatever else is on the PATH.
 WITH_NODE := PATH="$(CURDIR)/$(VENV)/node/bin:$$PATH"
@@ -30,15 +30,10 @@ WITH_NODE := PATH="$(CURDIR)/$(VENV)/node/bin:$$PATH"
 VSCODE_SUITE := tests/vscode
 # Holds every single answer to a time, so no other test of ours competes with it.
 ALONE := tests/e2e/test_stuck_client.py
-# A stack after minutes of silence helps where tests are short; where they are not, the dump has ended workers.
-LONG := -o faulthandler_timeout=0
-# A test that takes too long is ended by a thread: an exception in the middle of coverage's own lock would leave it
-# taken, and the whole suite would hang instead of one test.
-COVERAGE := --cov --cov-config=pyproject.toml --timeout-method=thread
+COVERAGE := --cov --cov-config=pyproject.toml
+COVERED = $(if $(COVER),$(COVERAGE) --cov-append --cov-report= --cov-fail-under=0)
 # Extra words for the main run of pytest, or for the bench: make e2e ARGS="-k steering"
 ARGS ?=
-# Words for the stories; those of `make test` are for its main run.
-STORY_ARGS = $(ARGS)
 # Where the workbench is not installed only CI installs it; elsewhere the stories are skipped, and say so.
 STORIES_WANTED := $(filter true,$(CI))$(wildcard $(WORKBENCH_STAMP))
 
@@ -50,7 +45,10 @@ endif
 .PHONY: help
 help:
 	@echo "make demo      watch Tiller repair a small project"
-	@echo "make test      every check at CI size: lint, types, tests"
+	@echo "make quick     while you type: style, types of what changed, the tests that start no process"
+	@echo "make test      before you push: every check, all fast tests"
+	@echo "make full      everything at CI size: coverage, real editors, VS Code"
+	@echo "make rest      what make test leaves out of make full"
 	@echo "make setup     build $(VENV) with what the product needs"
 	@echo "make lint      ruff, import layers, types"
 	@echo "make e2e       only the tests that start the real server (make e2e-setup installs what they need)"
@@ -58,6 +56,7 @@ help:
 	@echo "make e2e-vscode   drive the extension in a real VS Code; pictures go to build/e2e-vscode"
 	@echo "make client-check   types, lint and tests of the extension"
 	@echo "make bench     measure, and write bench-results/"
+	@echo "make durations write tests/durations.toml, which says what is slow"
 	@echo "make campaign  the tests at full size; takes long"
 	@echo "make clean     remove what these commands made"
 
@@ -140,22 +139,59 @@ lint: $(DEV_STAMP)
 client-check: $(CLIENT_STAMP)
 	cd vscode-client && $(WITH_NODE) npm run --silent check
 
+# For who has no Node, no npm and no network: the rest is tested all the same.
+.PHONY: client-check-or-skip
+client-check-or-skip:
+	@if $(MAKE) --no-print-directory $(CLIENT_STAMP); then $(MAKE) --no-print-directory client-check; \
+	elif [ "$(CI)" = true ]; then exit 1; \
+	else echo "skipped: the checks of the extension, as Node or what it is built with cannot be installed"; fi
+
 # Another platform: make vsix TARGET=darwin-arm64
 TARGET ?=
 .PHONY: vsix
 vsix: $(RUN_STAMP) $(CLIENT_STAMP)
 	@$(WITH_NODE) "$(PY)" -m scripts.vsix $(TARGET)
 
-# pytest-lsp brings pytest-asyncio, the other tests run under anyio, and those that hold answers to a time run alone:
-# three runs, one coverage figure, and the closing line of the largest run comes last.
+# Types of what is not committed yet; one area: make quick ARGS=tests/session
+.PHONY: quick
+quick: $(DEV_STAMP)
+	@"$(VENV)/bin/ruff" check --quiet .
+	@"$(VENV)/bin/ruff" format --quiet --check .
+	@{ git diff --name-only --diff-filter=d HEAD -- '*.py'; git ls-files --others --exclude-standard -- '*.py'; } | \
+	  sort -u | xargs -r "$(VENV)/bin/basedpyright" --pythonpath "$(PY)"
+	@$(PYTEST) -q $(PARALLEL) -p no:randomly --ignore=$(VSCODE_SUITE) --loop quick $(ARGS)
+	@echo "not run here: what starts a process or takes more than a second (make test, make full)"
+
+# The checks of types keep one core busy for as long as half of the tests keep the other: they go on side by side.
 .PHONY: test
-test: STORY_ARGS :=
-test: lint client-check e2e-setup $(if $(STORIES_WANTED),e2e-vscode)
-	$(if $(STORIES_WANTED),,$(PYTEST) $(VSCODE_SUITE))
+test: e2e-setup client-check-or-skip
 	@rm -f .coverage .coverage.*
-	$(PYTEST) $(LSP_SUITE) $(COVERAGE) --cov-report= --cov-fail-under=0
+	@$(MAKE) --no-print-directory -j2 lint fast
+	@echo "not run here: slow tests, real editors, VS Code$(if $(COVER),, and coverage) (make full); full sizes (make campaign)"
+
+# pytest-lsp brings pytest-asyncio, and the other tests run under anyio: two runs, and the larger one comes last.
+.PHONY: fast
+fast: $(DEV_STAMP)
+	$(PYTEST) $(LSP_SUITE) $(COVERED)
+	$(PYTEST) $(PARALLEL) --ignore=$(VSCODE_SUITE) --ignore=$(ALONE) --loop test $(COVERED) $(ARGS)
+
+# Both halves add to one figure of coverage, which the second one prints.
+.PHONY: full
+full:
+	@$(MAKE) --no-print-directory test COVER=1
+	@$(MAKE) --no-print-directory rest
+
+# What `make test` leaves out. Those that hold answers to a time run alone.
+.PHONY: rest
+rest: e2e-setup $(if $(STORIES_WANTED),e2e-vscode)
+	$(if $(STORIES_WANTED),,$(PYTEST) $(VSCODE_SUITE))
 	$(PYTEST) -rP $(ALONE) $(COVERAGE) --cov-append --cov-report= --cov-fail-under=0
-	$(PYTEST) $(PARALLEL) --ignore=$(ALONE) --ignore=$(VSCODE_SUITE) $(COVERAGE) --cov-append $(ARGS)
+	$(PYTEST) $(PARALLEL) --ignore=$(VSCODE_SUITE) --ignore=$(ALONE) --loop rest $(COVERAGE) --cov-append
+
+# What each test costs, for the marks of the loops: run it on a quiet machine.
+.PHONY: durations
+durations: e2e-setup
+	$(PYTEST) $(PARALLEL) --ignore=$(VSCODE_SUITE) --ignore=$(ALONE) --write-durations tests/durations.toml $(COVERAGE)
 
 .PHONY: e2e
 e2e: e2e-setup
@@ -167,15 +203,15 @@ e2e: e2e-setup
 e2e-vscode: e2e-setup $(WORKBENCH_STAMP) vsix
 	@cd vscode-client && { $(WITH_NODE) npm run --silent test:panel || \
 	  { echo "once more: a page may have been starved of time by other work"; $(WITH_NODE) npm run --silent test:panel; }; }
-	$(PYTEST) $(VSCODE_SUITE) $(STORY_ARGS)
+	$(PYTEST) $(VSCODE_SUITE) $(ARGS)
 
 .PHONY: campaign
 campaign: export TILLER_CAMPAIGN := 1
 campaign: e2e-setup $(LOCAL_STAMP) $(REFERENCE_STAMP) $(EDITOR_STAMP) $(WORKBENCH_STAMP) vsix
-	$(PYTEST) $(LSP_SUITE) $(LONG) --timeout=600
-	$(PYTEST) -rP $(ALONE) $(LONG) --timeout=3600
+	$(PYTEST) $(LSP_SUITE) --timeout=600
+	$(PYTEST) -rP $(ALONE) --timeout=3600
 	$(PYTEST) $(VSCODE_SUITE)
-	$(PYTEST) $(PARALLEL) --ignore=$(ALONE) --ignore=$(VSCODE_SUITE) $(LONG) --timeout=3600 $(ARGS)
+	$(PYTEST) $(PARALLEL) --ignore=$(ALONE) --ignore=$(VSCODE_SUITE) --timeout=3600 $(ARGS)
 
 .PHONY: bench
 bench: $(DEV_STAMP)

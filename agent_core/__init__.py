@@ -34,6 +34,11 @@ _PLACES: Mapping[str, str] = {
 __all__ = tuple(_PLACES)  # pyright: ignore[reportUnsupportedDunderAll] - loaded on first use
 
 
+def __dir__() -> list[str]:
+    """Return the public names too, which are not there before they are used."""
+    return sorted({*globals(), *_PLACES})
+
+
 def __getattr__(name: str) -> object:
     """Load a public name."""
     if name not in _PLACES:

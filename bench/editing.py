@@ -11,13 +11,13 @@ from agent_core.workspace.adapters.disk import DiskFiles
 from agent_core.workspace.paths import real_path
 from bench.kit import Bar, Benchmark, Peer, Plan, Row
 from bench.lab import MeasurementFailedError, Workshop
-from server.lsp.editor_requests import Timing
-from server.lsp.edits import EditorFiles
 from tests.support.editors import Window, tell
 from tests.support.lsp_behaviours import Json
 from tests.support.lsp_connection import Reply
 from tests.support.lsp_editor import Editor as Desk
 from tests.support.lsp_profiles import VSCODE
+from tiller_server.lsp.editor_requests import Timing
+from tiller_server.lsp.edits import EditorFiles
 
 LINES = 1_000
 MANY_LINES = 50_000

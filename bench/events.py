@@ -12,9 +12,9 @@ from agent_core.kernel import ItemId, RunId, TurnId
 from agent_core.kernel.json import encode
 from bench.kit import Bar, Benchmark, Peer, Plan, Row, percentile
 from bench.lab import Workshop
-from server.lsp import pictures
-from server.lsp.event_bytes import EventBytes
 from tests.support.told import Client, Sink, chance_of, course, keeping, told
+from tiller_server.lsp import pictures
+from tiller_server.lsp.event_bytes import EventBytes
 
 EVENTS = 100_000
 DELTAS = 20_000

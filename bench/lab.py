@@ -19,11 +19,9 @@ ROOT = Path(__file__).resolve().parents[1]
 START_S = 60.0
 STOP_S = 15.0
 
-_TILLER = (
-    "import sys; sys.path.insert(0, {root!r}); from server.cli.entry import main; sys.exit(main())"
-)
+_TILLER = "import sys; sys.path[:0] = [{root!r}, {root!r} + '/server']; from tiller_server.cli.entry import main; sys.exit(main())"
 _PROFILED = (
-    "import cProfile, sys; sys.path.insert(0, {root!r}); from server.cli.entry import main; "
+    "import cProfile, sys; sys.path[:0] = [{root!r}, {root!r} + '/server']; from tiller_server.cli.entry import main; "
     "cProfile.run('main()', {into!r})"
 )
 _BARE_PYGLS = "from pygls.lsp.server import LanguageServer; LanguageServer('x', '1').start_io()"

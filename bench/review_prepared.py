@@ -8,12 +8,12 @@ from pathlib import Path
 
 from bench.kit import Bar, Benchmark, Peer, Plan, Row, alternate
 from bench.lab import Workshop
-from server.review.change import prepare_change
-from server.review.engine import private_folder
-from server.review.git import Git
-from server.review.parts import divide
-from server.review.revisions import find_revisions
-from server.review.sorting_out import Scope
+from tiller_server.review.change import prepare_change
+from tiller_server.review.git import open_git
+from tiller_server.review.parts import divide
+from tiller_server.review.revisions import find_revisions
+from tiller_server.review.scratch import private_folder
+from tiller_server.review.sorting_out import Scope
 
 FILES = 2_000
 LINES = 200
@@ -50,8 +50,8 @@ async def measure(plan: Plan, shop: Workshop) -> list[Row]:
 async def _prepared(root: Path, env: Mapping[str, str]) -> None:
     """Do all that comes before the model is asked: revisions, diff, attributes, hunks, parts."""
     async with private_folder() as scratch:
-        git = Git(folder=root, env=env)
-        revisions = await find_revisions(git, base="main", head="feature", scratch=scratch, env=env)
+        git = await open_git(root, env=env, scratch=scratch)
+        revisions = await find_revisions(git, base="main", head="feature", env=env)
         change = await prepare_change(revisions, scope=Scope(), scratch=scratch)
         parts = divide(change.files)
         first = parts[0].text()

@@ -20,9 +20,7 @@ from tests.support.reference_agent import (
 )
 
 MAX_RATIO = 1.5
-OURS = (
-    "import sys; sys.path.insert(0, {root!r}); from server.cli.entry import main; sys.exit(main())"
-)
+OURS = "import sys; sys.path[:0] = [{root!r}, {root!r} + '/server']; from tiller_server.cli.entry import main; sys.exit(main())"
 IMPORTS = "import httpx, pydantic"
 LEAST = """
 import sys, anyio, httpx, pydantic

@@ -21,9 +21,7 @@ AIM_MS = 46.0
 COLD_RATIO = 1.3
 PEER = "bare pygls"
 # As the command that is installed does it, in at most as many lines.
-_SHIM = (
-    "import sys; sys.path.insert(0, {root!r}); from server.cli.entry import main; sys.exit(main())"
-)
+_SHIM = "import sys; sys.path[:0] = [{root!r}, {root!r} + '/server']; from tiller_server.cli.entry import main; sys.exit(main())"
 
 
 async def measure(plan: Plan, shop: Workshop) -> list[Row]:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from bench.kit import Bar, Benchmark, Peer, Plan, Row
 from bench.lab import Lab, Workshop
-from server.daemon.places import socket_path
 from tests.support.daemons import DaemonProcess, daemon_process, hello
 from tests.support.lsp_client import RawClient
 from tests.support.lsp_profiles import VSCODE
 from tests.support.processes import resident_bytes
+from tiller_server.daemon.places import socket_path
 
 MIB = 1024 * 1024
 WORKSPACES = 100

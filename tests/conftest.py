@@ -12,6 +12,7 @@ import pytest
 from blockbuster import blockbuster_ctx
 from hypothesis import HealthCheck, settings
 
+from tests.support import fork_server, hangs, loops
 from tests.support.isolation import COVERAGE_VARIABLE, TillerDirs, foreign_names, isolated
 from tests.support.seed_ids import guard_for
 from tests.support.shared import shared_path
@@ -28,10 +29,20 @@ for _name, _examples in (("ci", 50), ("campaign", 2000)):
     )
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add what the Makefile passes."""
+    loops.add_options(parser)
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the size, and let the controlling process watch over the listed tests."""
+    """Choose the size and the loop, and let the controlling process watch over the listed tests."""
+    is_worker = hasattr(config, "workerinput")
     settings.load_profile("campaign" if is_campaign() else "ci")
-    if not hasattr(config, "workerinput"):
+    if not is_campaign():
+        fork_server.install()
+    loops.register(config, is_worker=is_worker)
+    hangs.register(config, is_worker=is_worker)
+    if not is_worker:
         config.pluginmanager.register(guard_for(config), "seed-ids")
 
 
@@ -50,6 +61,27 @@ def _nothing_blocks() -> Iterator[None]:
             "coverage/collector.py", "lock_data"
         )
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _templates(pytestconfig: pytest.Config) -> None:
+    """Let the processes that commands are forked from import while the first tests run."""
+    if (
+        fork_server.is_installed()
+        and hasattr(pytestconfig, "workerinput")
+        and loops.of(pytestconfig) != "quick"
+    ):
+        env = dict(os.environ)  # noqa: TID251 - handed on, not read
+        for locale in ({}, {"LANG": "C.UTF-8"}):
+            fork_server.prepare({**env, **locale})
+
+
+@pytest.fixture(autouse=True)
+def _start_of_commands(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fork our own commands from a template that has imported them, except where the start itself is the point."""
+    before = fork_server.use(request.node.get_closest_marker("starts") is None)
+    yield
+    fork_server.use(before)
 
 
 @pytest.fixture(autouse=True)

@@ -1,5 +1,5 @@
 // Builds the extension (Node), the panel (browser) and, with --tests, one bundle for each test file.
-import { readdir, rm, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import esbuild from "esbuild";
 
@@ -34,6 +34,13 @@ const panel = {
   legalComments: "none",
 };
 
+const SCHEMAS = "../agent_core/assembly/schemas";
+
+/** What `jsonValidation` of package.json names: the schemas that come with the server. */
+async function schemas() {
+  for (const name of await readdir(SCHEMAS)) await copyFile(join(SCHEMAS, name), join("dist", name));
+}
+
 async function tests() {
   await rm("dist/test", { recursive: true, force: true });
   const files = (await readdir("test", { recursive: true })).filter((name) => name.endsWith(".test.ts"));
@@ -60,10 +67,13 @@ if (process.argv.includes("--tests")) {
   await tests();
 } else if (process.argv.includes("--watch")) {
   for (const options of [host, panel]) await (await esbuild.context(options)).watch();
+  await mkdir("dist", { recursive: true });
+  await schemas();
 } else {
   for (const options of [host, panel]) {
     // What went into a bundle is listed beside it: the notices of licences are made from that.
     const { metafile } = await esbuild.build({ ...options, metafile: true });
     await writeFile(`dist/${Object.keys(options.entryPoints)[0]}.meta.json`, JSON.stringify(metafile));
   }
+  await schemas();
 }

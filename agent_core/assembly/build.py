@@ -40,7 +40,7 @@ from agent_core.session.desk import Desk
 from agent_core.session.gate import Gate, Surroundings
 from agent_core.session.inbox import Inbox
 from agent_core.session.known import KnownMessages
-from agent_core.session.model_choice import Choosable, ModelChoice, ModelSource
+from agent_core.session.model_choice import Choosable, ModelChoice, ModelSource, sees
 from agent_core.session.offspring import Offspring
 from agent_core.session.parts import (
     Parts,
@@ -137,7 +137,7 @@ async def build_session(ingredients: Ingredients) -> AsyncGenerator[AgentSession
         await ingredients.opened.log.close()
         raise
     restored = _restored(parts.recorder.transcript)
-    failure: Exception | None = None
+    failure: BaseException | None = None
     async with anyio.create_task_group() as group:
         runs = Runs(group, settle=partial(settle, parts))
         group.start_soon(parts.recorder.keep_trying)
@@ -159,7 +159,7 @@ async def build_session(ingredients: Ingredients) -> AsyncGenerator[AgentSession
             for text in (*ingredients.notices, *await ingredients.words.refresh()):
                 parts.voice.greetings.append(Notice(level="warning", text=text))
             yield session
-        except Exception as error:  # noqa: BLE001 - raised again below, outside of the group that would wrap it
+        except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - raised again below, outside of the group that would wrap it
             failure = error
         finally:
             await session.close()
@@ -220,6 +220,7 @@ def _parts(given: Ingredients) -> Parts:
     toolbox = Toolbox(given.tools, active=given.active_tools, brought=_brought(given))
     gate = _gate(given, voice, asking, recorder, toolbox)
     aside = Aside(recorder, new_id=lambda: uuid7(given.clock.now_ms()))
+    models = _models(given)
     parts = Parts(
         session=log.header.id,
         clock=given.clock,
@@ -227,9 +228,9 @@ def _parts(given: Ingredients) -> Parts:
         recorder=recorder,
         offspring=given.offspring,
         aside=aside,
-        inbox=Inbox(steering=given.steering, follow_up=given.follow_up),
+        inbox=_inbox(given, models),
         known=KnownMessages(restored.runs),
-        models=_models(given),
+        models=models,
         toolbox=toolbox,
         hooks=hooks,
         compactor=Compactor(),
@@ -237,7 +238,7 @@ def _parts(given: Ingredients) -> Parts:
         place=given.place,
         contents=given.contents,
         changes=changes,
-        review=_review(given, voice, recorder, changes, aside),
+        review=_review(given, voice, recorder, changes, aside=aside, checkpoints=checkpoints),
         checkpoints=checkpoints,
         gate=gate,
         questions=_questions(given, voice, asking, recorder, gate),
@@ -266,6 +267,14 @@ def _recorder(given: Ingredients, voice: Voice, transcript: Transcript) -> Recor
     )
 
 
+def _inbox(given: Ingredients, models: ModelChoice) -> Inbox:
+    return Inbox(
+        steering=given.steering,
+        follow_up=given.follow_up,
+        may_go=lambda item: item.custom is not None or sees(models, item.content),
+    )
+
+
 def _models(given: Ingredients) -> ModelChoice:
     return ModelChoice(
         given.source,
@@ -279,9 +288,23 @@ def _models(given: Ingredients) -> ModelChoice:
 
 
 def _review(
-    given: Ingredients, voice: Voice, recorder: Recorder, changes: ChangeRecord, aside: Aside
+    given: Ingredients,
+    voice: Voice,
+    recorder: Recorder,
+    changes: ChangeRecord,
+    *,
+    aside: Aside,
+    checkpoints: Checkpoints,
 ) -> Review:
-    return build_review(changes, recorder, aside, given.place, clock=given.clock, say=voice.say)
+    return build_review(
+        changes,
+        recorder,
+        aside,
+        given.place,
+        clock=given.clock,
+        say=voice.say,
+        checkpoint=checkpoints.before_reverting,
+    )
 
 
 def _checkpoints(
@@ -323,6 +346,7 @@ def _gate(
             settings_of=partial(tool_options, given.options),
             server_of=toolbox.server_of,
         ),
+        secrets=given.place.secrets,
     )
 
 

@@ -1,6 +1,7 @@
 """Contains the processes of a session's tools, as the settings and the machine allow."""
 
 import logging
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
@@ -10,15 +11,18 @@ from anyio import to_thread
 from agent_core.assembly.added_roots import AddedRoots
 from agent_core.assembly.following_roots import FollowingRoots
 from agent_core.resources.paths import AppPaths
+from agent_core.resources.settings_values import ContainmentSettings
 from agent_core.workspace.sandbox import (
     SWITCHED_OFF,
     Boundaries,
     Containing,
-    Open,
     Prober,
     Sandbox,
+    Uncontained,
     sandbox_for,
 )
+from agent_core.workspace.sandbox.sandbox import homes_of
+from agent_core.workspace.secret_access import SecretAccess
 
 QUARANTINE = "quarantine"
 ELSEWHERE = Containing(
@@ -35,10 +39,12 @@ async def contain(
     added: AddedRoots,
     *,
     setting: Literal["auto", "off"],
+    more: ContainmentSettings,
     prober: Prober,
     env: Mapping[str, str],
     paths: AppPaths,
     outputs: Path,
+    secrets: SecretAccess,
 ) -> Sandbox:
     """Make the containment of a workspace; the caller closes it, on a thread.
 
@@ -46,10 +52,12 @@ async def contain(
         root: The workspace, absolute and resolved.
         added: More folders of it; asked anew before each command.
         setting: What the user's settings say.
+        more: What commands get besides, by the user's settings.
         prober: Knows, or finds out, what the machine can do.
         env: The environment of the connection that prompted.
         paths: Our own folders, which no command sees.
         outputs: What may be read of them: whole outputs of earlier commands of the session.
+        secrets: Which secret files of the workspace commands see.
     """
     # As it is now: it may be exchanged while another thread reads it.
     variables = dict(env)
@@ -59,7 +67,10 @@ async def contain(
             roots=roots,
             env=variables,
             hidden=(paths.config, paths.data, paths.runtime),
-            readable=(outputs,),
+            readable=(outputs, *_own_environment(variables)),
+            passed_variables=more.pass_variables,
+            readable_extra=read_paths(more, env=variables),
+            visible=lambda: secrets.allowed,
             quarantine=paths.data / QUARANTINE,
         )
         return sandbox_for(containing, boundaries)
@@ -73,6 +84,20 @@ async def contain(
         return following
 
     return await to_thread.run_sync(made)
+
+
+def read_paths(more: ContainmentSettings, *, env: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return what the settings show to commands; `~` is the home that the environment names. Pure."""
+    home = env.get("HOME", "")
+    spelt = (f"{home}{one[1:]}" if one.startswith("~") else one for one in more.read_paths)
+    return tuple(Path(one) for one in spelt if one.startswith("/"))
+
+
+def _own_environment(env: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return the environment that Tiller is installed in, when a home hides it: programs of it are started for tools."""
+    own = Path(sys.prefix).resolve()
+    is_hidden = any(own.is_relative_to(home) for home in homes_of(env) if home != own)
+    return (own,) if is_hidden and sys.prefix != sys.base_prefix else ()
 
 
 def _containing(prober: Prober) -> Containing:
@@ -89,7 +114,7 @@ def _containing(prober: Prober) -> Containing:
 async def contain_elsewhere(root: Path, added: AddedRoots, **told: object) -> Sandbox:
     """Contain nothing: who brought the ports of a workspace contains its processes, or does not."""
     _ = root, added, told
-    return Open(ELSEWHERE)
+    return Uncontained(ELSEWHERE)
 
 
 def notice_of(sandbox: Sandbox, *, setting: Literal["auto", "off"]) -> tuple[str, ...]:

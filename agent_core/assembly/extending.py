@@ -22,11 +22,12 @@ from agent_core.extensions.showcase import Showcase
 from agent_core.extensions.threads import LoopThread
 from agent_core.hooks import HookFailure, HookRunner, SessionBegun, SessionEnding
 from agent_core.kernel import uuid7
+from agent_core.kernel.errors import ExtensionBroken
 from agent_core.kernel.records import dataclass
 from agent_core.messages import Usage
 from agent_core.providers import Model
 from agent_core.providers.brought import NOTHING, Brought
-from agent_core.resources.loaded import Loaded
+from agent_core.resources.loaded import Loaded, Problem
 from agent_core.resources.paths import project_folder
 from agent_core.resources.settings import load_settings
 from agent_core.resources.settings_values import SettingsValues
@@ -50,8 +51,7 @@ class Extending:
         self._ground = ground
         self._hooks: HookRunner | None = None
         """None: the session is not open."""
-        self.told: tuple[str, ...] = ()
-        """What was wrong when they were loaded for the first time, a sentence each."""
+        self._problems: Sequence[Problem] = ()
         self._tell: Callable[[str], object] = log.warning
         self._report: Callable[[HookFailure], None] = _log_failure
         self.known: ModelSet | None = None
@@ -82,7 +82,25 @@ class Extending:
 
     async def load(self) -> None:
         """Load them before the session is there; `told` is what the user should hear of it."""
-        self.told = tuple(map(str, self._with_models(await self.host.load()).problems))
+        self._problems = self._with_models(await self.host.load()).problems
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What was wrong when they were loaded for the first time, a sentence each."""
+        return tuple(map(str, self._problems))
+
+    def check_named(self) -> None:
+        """Check that those which the request names are loaded: one may be there to forbid something.
+
+        Raises:
+            ExtensionBroken: One is not there or was not loaded.
+        """
+        named = [self._ground.root / path.expanduser() for path in self._request.extensions]
+        for problem in self._problems:
+            if problem.level != "error" or problem.path is None:
+                continue
+            if any(path in (problem.path, *problem.path.parents) for path in named):
+                raise ExtensionBroken(str(problem))
 
     async def reload(self) -> Loaded:
         """Load everything anew, as somebody asked for; the old code hears of its end and the new code of its begin."""

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Mapping
+from errno import EPERM
 from pathlib import Path
 
 from agent_core.workspace.permission import Needs
@@ -51,8 +52,19 @@ class FollowingRoots:
         env: Mapping[str, str],
         needs: frozenset[Needs],
     ) -> Launch:
-        """Say how to start a process. Blocking."""
-        return self._now().wrap(argv, cwd=cwd, env=env, needs=needs)
+        """Say how to start a process. Blocking.
+
+        Raises:
+            OSError: Among these folders it cannot be contained, and it was judged among others, where it could be.
+        """
+        now = self._now()
+        if "uncontained" not in needs and now.containing.level == "none":
+            with self._turn:
+                others = [one for one in self._made.values() if one is not now]
+            if any(one.containing.level != "none" for one in others):
+                message = "the folders of the workspace have changed, and among these commands cannot be contained; run it again"
+                raise OSError(EPERM, message)
+        return now.wrap(argv, cwd=cwd, env=env, needs=needs)
 
     def close(self) -> None:
         """Remove what commands kept. Blocking, idempotent."""

@@ -1,6 +1,7 @@
 """What holds for a session before it is opened: its folder, its settings, its trust, its rules."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from agent_core.assembly.request import SessionRequest
 from agent_core.assembly.rule_files import RuleFiles
 from agent_core.assembly.trust import look_at, project_layer
 from agent_core.events import PermissionMode
-from agent_core.kernel.errors import WorkspaceMissing
+from agent_core.kernel.errors import ConfigError, WorkspaceMissing
 from agent_core.kernel.records import dataclass
 from agent_core.resources.context_files import load_context_files
 from agent_core.resources.paths import AppPaths, app_paths
@@ -19,6 +20,7 @@ from agent_core.resources.settings import Layer, Settings, load_settings
 from agent_core.resources.settings_values import PermissionSettings
 from agent_core.resources.trust import WorkspaceTrust
 from agent_core.session.standing import Standing
+from agent_core.workspace.secret_access import SecretAccess
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +38,8 @@ class Ground:
     standing: Standing
     trust: WorkspaceTrust | None
     """None: whoever opens the session vouches for the workspace, or does not."""
+    secrets: SecretAccess = field(default_factory=SecretAccess)
+    """The secret files that a person let the session read; commands see them too."""
     left_out: tuple[str, ...]
     """Context files and rules that could not be used as they are, a sentence each."""
 
@@ -49,6 +53,7 @@ async def lay_ground(request: SessionRequest) -> Ground:
 
     Raises:
         WorkspaceMissing: The workspace is no folder.
+        ConfigError: The settings hold what no session may begin with.
     """
     ports = request.ports
     root = ports.root if ports else await to_thread.run_sync(_folder, request.workspace)
@@ -65,6 +70,7 @@ async def lay_ground(request: SessionRequest) -> Ground:
         config=paths.config,
         root=root,
         project_trusted=is_trusted,
+        above=() if trust is None else trust.above,
         expected=(lambda _: None) if trust is None else trust.content,
     )
     standing, wrong_rules = await _standing(
@@ -90,8 +96,20 @@ def _layers(request: SessionRequest, paths: AppPaths) -> tuple[Layer, ...]:
 async def _settings(
     layers: Sequence[Layer], project: Layer, *, is_trusted: bool
 ) -> tuple[Settings, PermissionMode]:
-    """Give the settings in force, and the most that the user's own settings allow."""
+    """Give the settings in force, and the most that the user's own settings allow.
+
+    Raises:
+        ConfigError: They hold what no session may begin with.
+    """
     settings = await load_settings([*layers, project], project_trusted=is_trusted)
+    if refusals := settings.refusals:
+        first = refusals[0]
+        raise ConfigError(
+            "; ".join(map(str, refusals)),
+            path=first.path or Path(f"{first.layer} settings"),
+            line=first.line,
+            column=first.column,
+        )
     own = [layer for layer in layers if layer.name in {"user", "request"}]
     allowed = await load_settings(own)
     return settings, allowed.values.permission.mode

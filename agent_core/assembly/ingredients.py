@@ -62,10 +62,10 @@ def choose_ingredients(
     path = Transcript(opened.entries).path()
     built_in = builtin_tools()
     tools = _tools(request, extensions, values, path, built_in=built_in)
-    start = _start(request, models, values, path)
     scratch = outputs_of(ground.paths.outputs, opened.log.header.id)
     contents = _contents(request, ground.paths.blobs, opened.log.header.id)
     settings = _live_settings(ground, scratch)
+    start = _start(request, models, settings, path)
     resources = _resources(request, ground, settings, extensions)
     sections = _sections(resources, request.redactor)
     options = session_options(values, scratch=scratch)
@@ -101,7 +101,7 @@ def choose_ingredients(
         steering=values.steering_mode,
         follow_up=values.follow_up_mode,
         options=options,
-        notices=(*told, *start.notices, *tools.notices, *extensions.told),
+        notices=(*request.notices, *told, *start.notices, *tools.notices, *extensions.told),
     )
 
 
@@ -124,13 +124,14 @@ def _tools(
 
 
 def _start(
-    request: SessionRequest, models: ModelSet, values: SettingsValues, path: Sequence[AnyEntry]
+    request: SessionRequest, models: ModelSet, settings: LiveSettings, path: Sequence[AnyEntry]
 ) -> Start:
     return choose_start(
         Wishes(model=request.model, thinking=request.thinking),
-        values=values,
+        values=settings.now.values,
         registry=models.registry,
         context=build_context(path),
+        now=lambda: settings.now.values,
     )
 
 
@@ -185,6 +186,7 @@ def _place(
         standing=ground.standing,
         allowed=ground.allowed,
         allowance=allowance(ground.settings.values.budgets),
+        secrets=ground.secrets,
     )
 
 
@@ -194,7 +196,7 @@ def _lookout(
     return DiskLookout(
         workspace.roots,
         contents,
-        DiskProcesses(sandbox=sandbox),
+        DiskProcesses(sandbox=sandbox, ahead="none"),
         env={"PATH": request.env.get("PATH", defpath)},
     )
 

@@ -38,6 +38,7 @@ async def known_models(request: SessionRequest) -> AsyncGenerator[KnownModels]:
             env=request.env,
             clock=request.clock,
             pool=pool,
+            roots=(ground.root,),
             redactor=request.redactor,
             brought=extending.models,
         )

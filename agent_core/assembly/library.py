@@ -159,26 +159,29 @@ class SessionLibrary:
         more = len(hits) > limit
         return Found(hits=hits[:limit], next=str(offset + limit) if more else None)
 
-    async def find(self, beginning: str) -> SessionSummary:
-        """Give the one session whose id begins so.
+    async def find(self, part: str) -> SessionSummary:
+        """Return the one session whose id begins or ends so.
 
         Raises:
             SessionNotFound: None does, or several do.
             SessionDamaged: What has the name of its file is no session.
             StorageUnavailable: Its file cannot be read.
         """
-        every = await self._all(None)
-        found = [one for one in every if beginning and one.session.startswith(beginning)]
-        exact = [one for one in found if one.session == beginning]
+        every = await self._all(None) if part else ()
+        found = [one for one in every if one.session.startswith(part) or one.session.endswith(part)]
+        exact = [one for one in found if one.session == part]
         if len(exact or found) == 1:
             return (exact or found)[0]
         if not found:
-            await self._check_readable(SessionId(beginning))
-            message = f"no session's id begins with {beginning!r}: list the sessions to see which there are"
+            await self._check_readable(SessionId(part))
+            message = f"no session's id begins or ends with {part!r}: list the sessions to see which there are"
             raise SessionNotFound(message)
         names = ", ".join(one.session for one in found[:3])
         rest = f" and {len(found) - 3} more" if len(found) > 3 else ""  # noqa: PLR2004 - as many as above
-        message = f"the ids of {len(found)} sessions begin with {beginning!r}: {names}{rest}; write more of it"
+        message = (
+            f"the ids of {len(found)} sessions begin or end with {part!r}: {names}{rest}; "
+            "write more of it"
+        )
         raise SessionNotFound(message)
 
     async def read(self, session: SessionId) -> Stored:

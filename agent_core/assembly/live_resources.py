@@ -126,6 +126,7 @@ class LiveResources:
             root=ground.root,
             project_trusted=ground.standing.is_trusted(),
             added=self._request.added.trusted,
+            above=() if ground.trust is None else ground.trust.above,
             expected=ground.expected,
         )
 

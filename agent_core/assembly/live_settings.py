@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from anyio import to_thread
@@ -17,11 +18,13 @@ from agent_core.resources.settings import Layer, LayerName, Settings, load_setti
 from agent_core.resources.settings_values import SettingsValues
 from agent_core.resources.trust import WorkspaceTrust
 from agent_core.resources.watching import FolderNews, FolderWatches
-from agent_core.session.parts import Parts, Place, SessionOptions
+from agent_core.session.parts import Parts, Place, SessionOptions, refresh_models
 
 log = logging.getLogger(__name__)
 
 STRICTEST_FIRST: Sequence[PermissionMode] = ("plan", "ask", "auto", "yolo")
+MODEL_FILES = frozenset({"models.json", "auth.json"})
+"""Beside the user's settings: which models there are, and what opens them."""
 OWN = frozenset[LayerName]({"user", "request"})
 """Layers that say how much is allowed at most."""
 
@@ -68,9 +71,13 @@ class LiveSettings:
         self._layers = (*others, Layer(name=name, content=values))
 
     async def load(self, *, is_trusted: bool) -> Settings:
-        """Read them; the workspace's file is not even opened before it is trusted."""
+        """Read them; the workspace's file is not even opened before it is trusted.
+
+        With what no session may begin with, the settings stay as they were, but for what is wrong with them.
+        """
         layers = [*self._layers, project_layer(self._root, self._trust)]
-        self.now = await load_settings(layers, project_trusted=is_trusted)
+        made = await load_settings(layers, project_trusted=is_trusted)
+        self.now = replace(self.now, problems=made.problems) if made.refusals else made
         return self.now
 
     async def allowed(self) -> PermissionMode:
@@ -119,6 +126,10 @@ class FollowedSettings:
         for problem in (await self.reload()).problems:
             _ = self.parts.voice.say(Notice(level="warning", text=str(problem)))
 
+    async def follow_models(self) -> None:
+        """Read models.json and auth.json again."""
+        await refresh_models(self.parts)
+
     async def watch(self, watches: FolderWatches) -> None:
         """Follow the files for as long as the session is open; without room for watches a reload does."""
         is_moved = False
@@ -136,12 +147,18 @@ class FollowedSettings:
     async def _follow_until_moved(self, news: FolderNews, folders: tuple[Path, ...]) -> None:
         """Return when other folders are to be watched: the project's own may come and go."""
         files = frozenset(self.live.files.values())
+        user = self.live.files.get("user")
+        own = None if user is None else user.parent
         while True:
             changed = await news.next()
             if await to_thread.run_sync(self._folders) != folders:
                 return
             if not files.isdisjoint(changed):
                 await self.follow()
+            if any(one.parent == own and one.name in MODEL_FILES for one in changed) or (
+                self.parts.models.model is None and not files.isdisjoint(changed)
+            ):
+                await self.follow_models()
 
     def _folders(self) -> tuple[Path, ...]:
         """Give the folders of the files, or those above where there is none. Blocking."""
@@ -154,6 +171,8 @@ class FollowedSettings:
         before, config = live.now.values, parts.config()
         standing = parts.place.standing
         settings = await live.load(is_trusted=standing.is_trusted())
+        if settings.refusals:
+            return Loaded(problems=_problems(settings))
         allowed = await live.allowed()
         values = settings.values
         live.put(values, parts.options, parts.place)
@@ -167,14 +186,17 @@ class FollowedSettings:
             inbox.follow_up_mode = values.follow_up_mode
         if (after := parts.config()) != config:
             _ = parts.voice.say(SessionConfigured(config=after))
-        problems = (
-            Problem(message=one.message, path=one.path, line=one.line) for one in settings.problems
-        )
         used = (one for name, one in live.files.items() if name in settings.sources.values())
         return Loaded(
             resources=tuple(Resource(kind="settings", name=one.name, path=one) for one in used),
-            problems=tuple(problems),
+            problems=_problems(settings),
         )
+
+
+def _problems(settings: Settings) -> tuple[Problem, ...]:
+    return tuple(
+        Problem(message=one.message, path=one.path, line=one.line) for one in settings.problems
+    )
 
 
 def _stricter(one: PermissionMode, other: PermissionMode) -> PermissionMode:

@@ -1,10 +1,15 @@
 """Which adapter opens which model: the only place, with `sessions`, that names adapters."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache, partial
+from pathlib import Path
 from typing import Protocol
 
+from anyio import to_thread
+
 from agent_core.kernel import Clock
+from agent_core.kernel.environment import EnvironmentWith
 from agent_core.kernel.errors import ConfigError
 from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import Redactor
@@ -24,6 +29,7 @@ from agent_core.providers.http import HttpPool
 from agent_core.providers.models_file import load_models_file
 from agent_core.providers.registry import ModelRegistry, Opener
 from agent_core.resources.paths import AppPaths
+from agent_core.workspace.policy.programs import outside_path
 
 NEEDED = frozenset({"HOME", "PATH"})
 """Variables without which no program runs well; a key is never in them, though a header may name them."""
@@ -66,6 +72,7 @@ async def load_models(
     env: Mapping[str, str],
     clock: Clock,
     pool: HttpPool,
+    roots: Sequence[Path] = (),
     block_images: bool = False,
     redactor: Redactor | None = None,
     brought: Brought = NOTHING,
@@ -77,6 +84,7 @@ async def load_models(
         env: Where keys are looked up.
         clock: Time, for the embedded model.
         pool: The connections to use; the caller closes it.
+        roots: The folders of the workspace: commands of the user's files that print a key find no program in them.
         redactor: Learns of every key that is stored or used.
         brought: What extensions bring.
         block_images: Ask every model as one that sees none: no picture leaves, wherever it came from.
@@ -84,12 +92,17 @@ async def load_models(
     local = LocalServer()
     auth = AuthStore(paths.auth, clock=clock, redactor=redactor)
     await auth.load()
+    outside = lru_cache(maxsize=8)(partial(outside_path, roots=tuple(roots)))
+    if (path := env.get("PATH")) is not None:
+        # The disk is looked at here, once, and not where the value is used.
+        _ = await to_thread.run_sync(outside, path)
     registry = ModelRegistry(
         auth=auth,
         redactor=redactor,
         openers=_openers(pool, clock, local, block_images=block_images),
-        environment=env,
+        environment=EnvironmentWith(env, name="PATH", changed=outside),
         file=await load_models_file(paths.models),
+        models_path=paths.models,
         extra=(_embedded(), *await local_providers()),
         brought=brought,
     )

@@ -53,7 +53,7 @@ class SessionRequest:
     store: StoreKind | SessionStore = "files"
     hooks: HookTable = field(default_factory=HookTable)
     extensions: Sequence[Path] = ()
-    """Files and folders of extensions besides those that are found; absolute, or below the workspace."""
+    """Files and folders of extensions besides those that are found; absolute, or below the workspace. Each must load, or no session is opened."""
     own_extensions: Sequence[Factory] = ()
     """Functions that register as extensions do; they come last."""
     showing: Showing = field(default_factory=Showing)
@@ -64,6 +64,8 @@ class SessionRequest:
     """The same for processes."""
     trusted: bool | None = None
     """Whether whoever opens it vouches for the workspace; None: as the user said, and as they are asked."""
+    notices: Sequence[str] = ()
+    """What the user should hear first, a sentence each."""
     ports: Workspace | None = None
     """A workspace that is not on this machine's disk; then `files`, `processes` and `locks` are not used."""
     redactor: Redactor = field(default_factory=Redactor)

@@ -1,6 +1,6 @@
 """Builds what takes the words of people on changes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from agent_core.changes.following import FileNow
@@ -26,6 +26,7 @@ def build_review(
     *,
     clock: Clock,
     say: Callable[[Event], object],
+    checkpoint: Callable[[], Awaitable[object]],
 ) -> Review:
     """Build it; files are those of the place at each use."""
 
@@ -65,5 +66,6 @@ def build_review(
         queue=QueuedRejections(recorder, clock=clock, new_id=new_id),
         clock=clock,
         say=say,
+        checkpoint=checkpoint,
         tell_model=tell_model,
     )

@@ -2,8 +2,12 @@
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from os import defpath
 from pathlib import Path
 from typing import Final
+
+from anyio import to_thread
 
 from agent_core.assembly.ground import Ground
 from agent_core.assembly.request import SessionRequest
@@ -16,9 +20,9 @@ from agent_core.mcp.adapters.http import http
 from agent_core.mcp.adapters.library import connected
 from agent_core.mcp.adapters.stdio import stdio
 from agent_core.mcp.approved import ApprovalStore
-from agent_core.mcp.definitions import Http, Server
+from agent_core.mcp.definitions import Http, Server, Stdio
 from agent_core.mcp.files import ServerFiles
-from agent_core.mcp.port import Connection
+from agent_core.mcp.port import Connection, ServerFailed
 from agent_core.mcp.results import Pictures
 from agent_core.mcp.server import Limits
 from agent_core.mcp.servers import Around
@@ -32,7 +36,8 @@ from agent_core.tools.builtin.read_image import image_result, image_rules
 from agent_core.tools.builtin.read_image_head import image_kind
 from agent_core.workspace import FileBytes
 from agent_core.workspace.adapters.processes import DiskProcesses
-from agent_core.workspace.sandbox import Open, Sandbox
+from agent_core.workspace.policy.programs import find_outside_program, outside_path
+from agent_core.workspace.sandbox import Sandbox, Uncontained
 from agent_core.workspace.talking import Talks
 
 VERSION: Final = "0.1"
@@ -63,8 +68,8 @@ def server_ground(
     root = ground.root
     values = ground.settings.values.mcp
     reaching = _Reaching(
-        inside=DiskProcesses(sandbox=sandbox),
-        outside=DiskProcesses(sandbox=Open()),
+        inside=DiskProcesses(sandbox=sandbox, ahead="none"),
+        outside=DiskProcesses(sandbox=Uncontained()),
         env=env,
         sandbox=sandbox,
         roots=lambda: (root, *request.added.trusted),
@@ -153,11 +158,30 @@ class _Reaching:
         if isinstance(way, Http):
             transport = http(way)
         else:
-            talks = self.inside if way.contained else self.outside
-            transport = stdio(way, talks, env=self.env, where=self.held(server))
+            talks, env = self.inside if way.contained else self.outside, self.env
+            if not way.contained or self.sandbox.containing.level == "none":
+                way, env = await to_thread.run_sync(self._from_outside, way)
+            transport = stdio(way, talks, env=env, where=self.held(server))
         roots = tuple(root.as_uri() for root in self.roots())
         async with connected(transport, version=VERSION, roots=roots) as connection:
             yield connection
+
+    def _from_outside(self, way: Stdio) -> tuple[Stdio, Mapping[str, str]]:
+        """Find the program of a server that nothing contains, and its environment: no workspace may bring them. Blocking.
+
+        Raises:
+            ServerFailed: It is not to be found outside of the workspace.
+        """
+        path, roots = self.env.get("PATH", defpath), tuple(self.roots())
+        env = {**self.env, "PATH": outside_path(path, roots=roots)}
+        name = way.argv[0]
+        if "/" in name:
+            return way, env
+        program = find_outside_program(name, env_path=path, roots=roots)
+        if program is None:
+            why = f"its program {name!r} was not found on the PATH outside of the workspace, and nothing contains it: name it by its whole path"
+            raise ServerFailed(why)
+        return replace(way, argv=(program, *way.argv[1:])), env
 
     def held(self, server: Server) -> str:
         """Say how a server is held in."""
@@ -170,6 +194,7 @@ class _Reaching:
         if containing.level == "none":
             return f"not contained: {containing.why_not_full}"
         reach = "with the network" if "network" in way.needs else "without the network"
+        reach += " and with unix sockets" if "sockets" in way.needs else ""
         partly = "" if containing.level == "full" else "partly "
         return f"{partly}contained like commands, {reach}"
 

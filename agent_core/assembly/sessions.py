@@ -1,10 +1,11 @@
 """Opens sessions from settings and files."""
 
+import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from dataclasses import replace
-from os import defpath
 from pathlib import Path
+from typing import Final
 
 import anyio
 
@@ -32,6 +33,11 @@ from agent_core.transcript.entries import Header
 from agent_core.workspace import Workspace
 from agent_core.workspace.sandbox import Sandbox
 
+ONLY_READ: Final = (
+    "the workspace is not trusted: nothing is changed or run in it, and its own instructions and settings are not used. "
+    "To vouch for it: create_session(trusted=True)"
+)
+
 
 @asynccontextmanager
 async def open_session(request: SessionRequest) -> AsyncGenerator[AgentSession, None]:
@@ -44,21 +50,22 @@ async def open_session(request: SessionRequest) -> AsyncGenerator[AgentSession, 
         ModelUnknown: The model asked for cannot be used.
         SessionNotFound: No session of that id.
         SessionLocked: Another process has it.
-        ToolSetInvalid: No or unknown tools.
+        ToolSetInvalid, ExtensionBroken: Tools or extensions that are asked for are not there or cannot be loaded.
     """
     ground = await lay_ground(request)
     root, paths, values = ground.root, ground.paths, ground.settings.values
     extending = Extending(request, ground, values)
     await extending.load()
-    own = HttpPool(clock=request.clock)
-    cleaning = ExitStack()
+    own, cleaning = HttpPool(clock=request.clock), ExitStack()
     pool = (request.pool or own).sharing(_limits(values))
     try:
+        extending.check_named()
         models = await load_models(
             paths=paths,
             env=request.env,
             clock=request.clock,
             pool=pool,
+            roots=(root, *request.added.trusted),
             block_images=values.images.block_images,
             redactor=request.redactor,
             brought=extending.models,
@@ -80,12 +87,11 @@ async def open_session(request: SessionRequest) -> AsyncGenerator[AgentSession, 
                 sandbox=sandbox,
                 extensions=extending,
             )
-            ingredients = replace(ingredients, pool=pool)
         except BaseException:
             await opened.log.close()
             raise
         try:
-            async with build_session(ingredients) as session:
+            async with build_session(replace(ingredients, pool=pool)) as session:
                 yield session
         finally:
             await models.local.aclose()
@@ -107,10 +113,12 @@ async def _contained(request: SessionRequest, ground: Ground, opened: Opened) ->
         ground.root,
         request.added,
         setting=ground.settings.values.sandbox,
+        more=ground.settings.values.containment,
         prober=request.prober,
         env=request.env,
         paths=ground.paths,
         outputs=outputs_of(ground.paths.outputs, opened.log.header.id),
+        secrets=ground.secrets,
     )
 
 
@@ -137,7 +145,7 @@ def create_session(
     settings: JsonObject | None = None,
     hooks: HookTable | None = None,
     extensions: Sequence[str | Path | Callable[[ExtensionApi], object]] = (),
-    trusted: bool = True,
+    trusted: bool = False,
     env: Mapping[str, str] | None = None,
     clock: Clock | None = None,
 ) -> AbstractAsyncContextManager[AgentSession]:
@@ -156,9 +164,9 @@ def create_session(
         settings: Settings above the user's settings.json, with its keys.
         hooks: Functions that look in on what happens.
         extensions: Extensions besides those that the user has: files, folders, or functions that take an `ExtensionApi`.
-        trusted: Whether you vouch for the workspace: its instructions and settings are used and it may be changed. Say
-            False for a folder that strangers write.
-        env: The environment for keys and processes; None: only a PATH, no keys.
+        trusted: Whether you vouch for the workspace: only then it may be changed, commands run in it, and its own
+            instructions and settings are used. A notice tells it of a session that may only read.
+        env: The environment for keys, folders and processes; None: that of this process.
         clock: Time; None: the machine's.
 
     Raises:
@@ -169,7 +177,7 @@ def create_session(
             workspace=workspace.root if isinstance(workspace, Workspace) else Path(workspace),
             ports=workspace if isinstance(workspace, Workspace) else None,
             session=session,
-            env={"PATH": defpath} if env is None else dict(env),
+            env=dict(os.environ if env is None else env),  # noqa: TID251 - the one place of the library
             settings={} if settings is None else {"request": settings},
             model=model,
             thinking=thinking,
@@ -180,6 +188,7 @@ def create_session(
             extensions=[Path(one) for one in extensions if isinstance(one, str | Path)],
             own_extensions=[one for one in extensions if not isinstance(one, str | Path)],
             trusted=trusted,
+            notices=() if trusted else (ONLY_READ,),
             clock=clock or SystemClock(),
         )
     )

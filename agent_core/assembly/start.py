@@ -1,7 +1,6 @@
 """Decides which model a session begins with, and how hard it thinks."""
 
 from collections.abc import Callable
-from functools import partial
 
 from agent_core.events import ThinkingLevel
 from agent_core.kernel.errors import ModelUnknown
@@ -39,22 +38,36 @@ class Start:
 
 
 def choose_start(
-    wishes: Wishes, *, values: SettingsValues, registry: ModelRegistry, context: Context
+    wishes: Wishes,
+    *,
+    values: SettingsValues,
+    registry: ModelRegistry,
+    context: Context,
+    now: Callable[[], SettingsValues] | None = None,
 ) -> Start:
     """Choose: what is asked for, else what the session had, else what the settings say.
+
+    Args:
+        wishes: What is asked for.
+        values: The settings.
+        registry: The models.
+        context: What the session had.
+        now: Gives the settings when it is looked again; None: they stay.
 
     Raises:
         ModelUnknown: The model asked for cannot be used.
     """
-    provider, name = values.default_provider, values.default_model
-    choose = partial(
-        registry.choose,
-        request=wishes.model,
-        session=context.model,
-        settings=f"{provider}/{name}" if provider and name else name or None,
-        provider=provider or None,
-    )
-    choice = choose()
+
+    def choose(said: SettingsValues) -> Choice:
+        provider, name = said.default_provider, said.default_model
+        return registry.choose(
+            request=wishes.model,
+            session=context.model,
+            settings=f"{provider}/{name}" if provider and name else name or None,
+            provider=provider or None,
+        )
+
+    choice = choose(values)
     model, trouble = _opened(registry, choice)
     thinking = wishes.thinking or choice.thinking
     # Without patterns there is nothing that could be wrong with them.
@@ -62,7 +75,7 @@ def choose_start(
     return Start(
         model=model,
         why_no_model="" if model else trouble,
-        look_again=lambda: _opened(registry, choose())[0],
+        look_again=lambda: _opened(registry, choose(values if now is None else now()))[0],
         thinking=thinking or _known(context.thinking) or values.default_thinking_level,
         asked_for=_asked_for(wishes, model=model, thinking=thinking, context=context),
         notices=(*((trouble,) if model and trouble else ()), *problems),

@@ -12,6 +12,7 @@ def encode_checkpoint(one: Checkpoint) -> dict[str, JsonValue]:
         "at": one.at_ms,
         "changes": one.changes,
         "leaf": one.leaf,
+        "restores": one.restores,
     }
     return {name: value for name, value in told.items() if value is not None}
 
@@ -25,6 +26,7 @@ def decode_checkpoint(data: JsonObject, *, changes: int) -> Checkpoint | None:
             two differ, and what cannot be read cannot be taken back.
     """
     checkpoint, run, at_ms, leaf = (data.get(name) for name in ("checkpoint", "run", "at", "leaf"))
+    restores = data.get("restores")
     if not isinstance(checkpoint, str):
         return None
     return Checkpoint(
@@ -33,4 +35,5 @@ def decode_checkpoint(data: JsonObject, *, changes: int) -> Checkpoint | None:
         at_ms=at_ms if isinstance(at_ms, int) else 0,
         changes=changes,
         leaf=EntryId(leaf) if isinstance(leaf, str) else None,
+        restores=restores if isinstance(restores, str) else None,
     )

@@ -36,6 +36,7 @@ def encode_change(change: Change) -> dict[str, JsonValue]:
         "after": None if change.after is None else _version(change.after),
         "at": change.at_ms,
         "doubtful": change.doubtful or None,
+        "ignored": change.ignored or None,
     }
     return {name: value for name, value in told.items() if value is not None}
 
@@ -59,6 +60,7 @@ def decode_change(data: JsonObject) -> Change | None:
         after=_read_version(data.get("after")),
         at_ms=at_ms if isinstance(at_ms, int) else 0,
         doubtful=data.get("doubtful") is True,
+        ignored=data.get("ignored") is True,
     )
 
 

@@ -11,16 +11,9 @@ from anyio import to_thread
 
 from agent_core.kernel.errors import WorkspaceError
 from agent_core.workspace import Processes
+from agent_core.workspace.git.command import GitCommand
+from agent_core.workspace.git.contained import object_command
 
-GIT: Final = (
-    "git",
-    "--no-replace-objects",
-    "--no-optional-locks",
-    *("-c", "core.fsmonitor=false"),
-    *("-c", "core.hooksPath=/dev/null"),
-    *("-c", "protocol.allow=never"),
-)
-"""Git as it reads and starts nothing, whatever the repository says: no monitor, no hook, no fetching of what is missing."""
 GIT_S: Final = 5.0
 """How long git may take."""
 MOST_BYTES: Final = 4_194_304
@@ -32,6 +25,7 @@ async def committed(
     files: Mapping[Path, Callable[[], bytes]],
     *,
     root: Path,
+    roots: Sequence[Path],
     since_ms: int,
     processes: Processes,
     env: Mapping[str, str],
@@ -41,6 +35,7 @@ async def committed(
     Args:
         files: Absolute paths, each with what gives its bytes.
         root: The folder of the repository.
+        roots: The folders of the workspace; no program of these is started.
         since_ms: An older commit counts for nothing, in Unix milliseconds.
         processes: Starts git, which only reads.
         env: The environment of processes.
@@ -48,18 +43,18 @@ async def committed(
     names = {path.relative_to(root).as_posix(): path for path in files if path.is_relative_to(root)}
     if not names:
         return frozenset()
-    git = (*GIT, "-C", str(root))
+
+    async def said(*arguments: str) -> bytes:
+        command = await object_command(root, *arguments, env=env, roots=roots)
+        return b"" if command is None else await _output(command, root, processes)
+
     with anyio.move_on_after(GIT_S):
         # Not `git log`: the repository's own configuration could let that start programs.
-        said = await _output((*git, "rev-list", "--timestamp", "-1", "HEAD"), root, processes, env)
-        when = said.partition(b" ")[0]
+        when = (await said("rev-list", "--timestamp", "-1", "HEAD")).partition(b" ")[0]
         if not when.isdigit() or (int(when) + 1) * 1000 < since_ms:
             return frozenset()
-        listed = await _output(
-            (*git, "--literal-pathspecs", "ls-tree", "-z", "--full-name", "HEAD", "--", *names),
-            root, processes, env,
-        )  # fmt: skip
-        prefix = await _output((*git, "rev-parse", "--show-prefix"), root, processes, env)
+        listed = await said("ls-tree", "-z", "--full-name", "HEAD", "--", *names)
+        prefix = await said("rev-parse", "--show-prefix")
         objects = _objects(listed, prefix.removesuffix(b"\n"))
         return await to_thread.run_sync(_alike, files, names, objects)
     return frozenset()
@@ -93,12 +88,10 @@ def _blob_id(data: bytes, like: str) -> str:
     return made(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
-async def _output(
-    argv: Sequence[str], cwd: Path, processes: Processes, env: Mapping[str, str]
-) -> bytes:
+async def _output(command: GitCommand, cwd: Path, processes: Processes) -> bytes:
     """Run a program; nothing when it cannot be started, fails or says too much."""
     try:
-        process = await processes.start(tuple(argv), cwd=cwd, env=env)
+        process = await processes.start(command.argv, cwd=cwd, env=command.env)
     except WorkspaceError:
         return b""
     said = bytearray()

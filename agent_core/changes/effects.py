@@ -25,6 +25,8 @@ class Effects:
     """What was different after a command, as far as it could be seen."""
 
     files: Sequence[Effect] = ()
+    lost: Sequence[Effect] = ()
+    """Files and whole folders that git ignores and that were deleted; nobody knows what they held."""
     unseen: str | None = None
     """What could not be seen or was left out, in a sentence; None: nothing."""
 

@@ -1,6 +1,6 @@
 """One file through all that a session and its user did to it: which hunks stand, wait and are gone; pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Final
@@ -24,6 +24,14 @@ from agent_core.kernel.records import dataclass
 
 GONE: Final[frozenset[State]] = frozenset({"rejected", "orphaned"})
 """States of hunks of which nothing is in the text."""
+_UNDONE: Final[Mapping[State, State]] = {
+    "pending": "rejected",
+    "rejected": "rejected",
+    "accepted": "orphaned",
+    "userEdited": "orphaned",
+    "orphaned": "orphaned",
+}
+"""What a hunk is when a text from before it is back."""
 REMEMBERED: Final = 32
 """How many edits back it is seen at once that the user undid them."""
 
@@ -50,6 +58,8 @@ class FileNow:
     text: str | None
     """None: it is no text, or nobody knows it."""
     hunks: Hunks = ()
+    run_hunks: Hunks = ()
+    """What the last run that changed it did to the text that this run found, whatever waited there before."""
     whole: State | None = None
     """Of what hunks do not say: that it came, went or moved, or was changed and is no text. None: there is no such."""
     maker: Maker | None = None
@@ -74,7 +84,11 @@ class FileNow:
     @property
     def waits_whole(self) -> bool:
         """Whether the file itself waits, for there are no hunks to speak of."""
-        return self.whole == "pending" and not self.hunks
+        return self.whole == "pending" and not self.hunks and not self._came_and_went
+
+    @property
+    def _came_and_went(self) -> bool:
+        return self.first is None and self.last is None
 
     def pending(self) -> LineCounts:
         """Count what waits for the user's word."""
@@ -91,9 +105,10 @@ class FileNow:
         if run not in {one for one, _ in self.runs}:
             return LineCounts()
         own = [one for one in self.hunks if one.maker.run == run]
-        stands = [one for one in own if one.state not in GONE]
+        is_last = self.maker is not None and self.maker.run == run
+        stands = [one for one in (self.run_hunks if is_last else own) if one.state not in GONE]
         has_whole = self.whole is not None and self.whole != "rejected" and not self.hunks
-        has_whole = has_whole and self.maker is not None and self.maker.run == run
+        has_whole = has_whole and is_last and not self._came_and_went
         return LineCounts(
             files=int(bool(stands) or has_whole),
             additions=sum(line_count(one.new) for one in stands),
@@ -104,10 +119,11 @@ class FileNow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Mark:
-    """The text right before an edit of the agent, and its hunks."""
+    """The text right before a change by this session, and its hunks then; rejections and restores included."""
 
     key: tuple[int, int]
     hunks: Hunks
+    whole: State | None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -135,12 +151,6 @@ class Following:
             texts: What it held.
             index: How many changes of the session came before.
         """
-        is_first = not self.now.runs
-        hunks = self.now.hunks
-        if is_first or texts.before is None or self.now.text is None:
-            hunks = hunks if is_first else orphaned(hunks)
-        else:
-            hunks = self._moved_to(texts.before)
         maker = Maker(
             change=f"{change.id}\0{change.path}\0{index}",
             edit=change.id,
@@ -149,13 +159,23 @@ class Following:
             index=index,
         )
         is_agent = change.by in {"tool", "process"}
-        made = self._changed(change, texts, hunks, maker if is_agent else None)
+        run_hunks = self._run_hunks(change, texts, maker if is_agent else None)
+        is_first = not self.now.runs
+        if not is_first and (texts.before is None or self.now.text is None):
+            self.now = replace(self.now, hunks=orphaned(self.now.hunks))
+        elif not is_first and texts.before is not None:
+            self.now = self._moved_to(texts.before)
+        if texts.before is not None and texts.before != texts.after:
+            mark = _Mark(key=_key(texts.before), hunks=self.now.hunks, whole=self.now.whole)
+            self._marks = [*self._marks, mark][-REMEMBERED:]
+        made = self._changed(change, texts, maker if is_agent else None)
         self.now = replace(
             self.now,
             path=change.path,
             last=change.after,
             text=texts.after,
             hunks=made,
+            run_hunks=run_hunks,
             whole=self._whole(change, texts),
             maker=maker if is_agent else self.now.maker,
             runs=(*self.now.runs, (change.run, index)),
@@ -168,6 +188,16 @@ class Following:
                 self._rejected[verdict.edit] = verdict
             return
         self.now = accepted(self.now, verdict.hunks, whole=verdict.whole)
+        # An undo in the editor brings a former text back, but not the time before the verdict.
+        ids = frozenset(verdict.hunks)
+        self._marks = [
+            replace(
+                one,
+                hunks=settled(one.hunks, ids),
+                whole="accepted" if verdict.whole and one.whole == "pending" else one.whole,
+            )
+            for one in self._marks
+        ]
 
     def at(self, text: str | None, *, is_there: bool) -> FileNow:
         """Give the file as it is while it holds another text; nothing of that is remembered.
@@ -182,46 +212,62 @@ class Following:
             return replace(self.now, text=text, hunks=orphaned(self.now.hunks))
         if self.now.text is None:
             return replace(self.now, text=text)
-        return replace(self.now, text=text, hunks=self._moved_to(text))
+        return self._moved_to(text)
 
-    def _moved_to(self, text: str) -> Hunks:
-        """Follow what others did. Where a text comes back that was there before, edits since then were undone."""
+    def _moved_to(self, text: str) -> FileNow:
+        """Follow what others did. Where a text comes back that was there before, changes since then were undone."""
         known = self.now.text
         if known is None or text == known:
-            return self.now.hunks
+            return replace(self.now, text=text)
         moved = edited_by_user(self.now.hunks, known, text)
         key = _key(text)
         mark = next((one for one in reversed(self._marks) if one.key == key), None)
         if mark is None:
-            return moved
+            return replace(self.now, text=text, hunks=moved)
         then = {one.id for one in mark.hunks}
-        waited = {one.id for one in self.now.hunks if one.is_pending}
+        states: Mapping[str, State] = {one.id: one.state for one in self.now.hunks}
         undone = [
-            replace(one, state="rejected") if one.id in waited else one
-            for one in moved
-            if one.id not in then
+            replace(one, state=_UNDONE[states[one.id]]) for one in moved if one.id not in then
         ]
-        return tuple(sorted([*mark.hunks, *undone], key=lambda one: (one.start, one.end)))
+        hunks = sorted([*mark.hunks, *undone], key=lambda one: (one.start, one.end))
+        is_back = mark.whole == "pending" and self.now.whole == "rejected"
+        whole = "pending" if is_back else self.now.whole
+        return replace(self.now, text=text, hunks=tuple(hunks), whole=whole)
 
-    def _changed(self, change: Change, texts: Texts, hunks: Hunks, maker: Maker | None) -> Hunks:
-        before, after = texts.before, texts.after
+    def _changed(self, change: Change, texts: Texts, maker: Maker | None) -> Hunks:
+        before, after, hunks = texts.before, texts.after, self.now.hunks
         if before is None or after is None:
             return orphaned(hunks)
         if maker is not None:
-            if before != after:
-                self._marks = [*self._marks, _Mark(key=_key(before), hunks=hunks)][-REMEMBERED:]
             return edited_by_agent(hunks, before, after, maker)
         rejected = self._rejected.pop(change.id, None)
         if rejected is not None:
             text, made = taken_back(before, hunks, rejected.hunks)
             if text == after:
                 return made
-        return edited_by_user(hunks, before, after)
+        # A restore may bring a former text back, and what waited in it.
+        return self._moved_to(after).hunks
+
+    def _run_hunks(self, change: Change, texts: Texts, maker: Maker | None) -> Hunks:
+        """Return the hunks of the last run that changed the file; the first change of another run begins anew."""
+        last = self.now.maker
+        hunks = self.now.run_hunks
+        if maker is not None and (last is None or last.run != change.run):
+            hunks = ()
+        if texts.before is None or texts.after is None:
+            return ()
+        if hunks and self.now.text is not None:
+            hunks = edited_by_user(hunks, self.now.text, texts.before)
+        if maker is not None:
+            return edited_by_agent(hunks, texts.before, texts.after, maker)
+        return edited_by_user(hunks, texts.before, texts.after)
 
     def _whole(self, change: Change, texts: Texts) -> State | None:
         if change.by in {"restore", "reject"}:
             back = change.after is None and self.now.first is None
             back = back or (change.path == self.now.origin and change.after is not None)
+            if not back and change.after is not None and texts.after is not None:
+                return self._moved_to(texts.after).whole
             return "rejected" if back and self.now.whole is not None else self.now.whole
         if change.op != "modify" or texts.before is None or texts.after is None:
             return "pending"

@@ -245,7 +245,10 @@ def _met(hunk: Hunk, edits: _Edits, after: str) -> Hunk:
     end = max(hunk.end, last.end) + edits.grown[numbers[-1] + 1]
     is_own = hunk.start <= first.start and last.end <= hunk.end
     state = hunk.state
-    if hunk.is_pending:
+    if state == "rejected" and is_own and hunk.new and after[start:end] == hunk.new:
+        # Its text is back, as by an undo among other changes: it waits again.
+        state = "pending"
+    elif hunk.is_pending:
         state = "userEdited"
         if is_own and after[start:end] == hunk.old:
             state = "rejected"

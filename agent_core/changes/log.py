@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from agent_core.changes.values import Change
+from agent_core.changes.values import Change, Doer
 
 
 class ChangeLog:
@@ -37,6 +37,11 @@ class ChangeLog:
     def of(self, path: Path) -> Sequence[Change]:
         """Give those of the file at a path, moves to it and away from it included, oldest first."""
         return tuple(self._paths.get(path, ()))
+
+    def doer_of(self, edit: str) -> Doer:
+        """Return who made an edit; "tool" for one that is not in the log."""
+        found = next((one for one in reversed(self._all) if one.id == edit), None)
+        return "tool" if found is None else found.by
 
     def since(self, n: int) -> Sequence[Change]:
         """Give those behind the first `n`."""

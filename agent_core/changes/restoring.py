@@ -2,15 +2,18 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set as AbstractSet
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from agent_core.changes.values import Change, FileVersion
-from agent_core.changes.versions import same_version
+from agent_core.changes.versions import MOST_BYTES, same_version
 from agent_core.kernel.records import dataclass
 
 Status = Literal["same", "agentOnly", "userEdited", "missing"]
 """`same`: it is as it was. `agentOnly`: only this session changed it since. `userEdited`: somebody else did too.
 `missing`: it was deleted since."""
+GIT_FOLDER: Final = ".git"
+SHORT: Final = 12
+"""Digits of an object's name that people need."""
 Now = Mapping[Path, FileVersion | None]
 """The files as they are; None: nothing is there."""
 
@@ -54,9 +57,13 @@ def _group(changes: Sequence[Change], now: Now, blind: AbstractSet[str]) -> Grou
     paths = changed_paths(changes)
     wanted = before_all(changes)
     unread = [path for path in paths if path not in now]
-    if unread:
+    lost = next((one for one in changes if one.ignored and wanted[one.path] == one.before), None)
+    if lost is not None:
+        # Perhaps a folder, and made again since then.
+        why: str | None = f"{lost.path.name} cannot be taken back: {why_lost(changes)}"
+    elif unread:
         names = ", ".join(path.name for path in unread)
-        why: str | None = f"{names} cannot be read as a file now"
+        why = f"{names} cannot be read as a file now"
     else:
         why = _not_kept(wanted, now, changes) or _may_be_elsewhere(wanted, now, changes, blind)
     return Group(
@@ -85,7 +92,7 @@ def _status(changes: Sequence[Change], wanted: Now, now: Now) -> Status:
 def _is_ours_alone(changes: Sequence[Change], now: Now) -> bool:
     """Walk back from what is there now: each change must have left just what the next one found."""
     state: dict[Path, FileVersion | None] = dict(now)
-    for change in reversed(changes):
+    for change in reversed(not_undone(changes, now)):
         if change.doubtful:
             return False
         for path, version in ends_of(change).items():
@@ -95,14 +102,49 @@ def _is_ours_alone(changes: Sequence[Change], now: Now) -> bool:
     return True
 
 
+def not_undone(changes: Sequence[Change], now: Now) -> Sequence[Change]:
+    """Return the changes of one group without the newest ones that are gone from the file.
+
+    An editor's undo takes back a rejection or an edit without a change of this session: the file then holds exactly what
+    it held before that change, and nothing of anybody else. Files that were moved are left to the ordinary comparison.
+    """
+    path = changes[-1].path
+    if path not in now or any(one.path != path or one.source is not None for one in changes):
+        return changes
+    if same_version(now[path], changes[-1].after):
+        return changes
+    for at in range(len(changes) - 1, 0, -1):
+        if changes[at].doubtful:
+            break
+        if same_version(now[path], changes[at].before):
+            return changes[:at]
+    return changes
+
+
 def _not_kept(wanted: Now, now: Now, changes: Sequence[Change]) -> str | None:
     for path, version in wanted.items():
         if version is None or version.content is not None or same_version(now[path], version):
             continue
-        by_process = any(one.by == "process" and path in _paths_of(one) for one in changes)
-        how = "a command changed it, and " if by_process else ""
-        return f"{path.name} cannot be taken back: {how}what it held before was not kept"
+        own = [one for one in changes if path in _paths_of(one)]
+        return f"{path.name} cannot be taken back: {why_lost(own)}"
     return None
+
+
+def why_lost(changes: Iterable[Change]) -> str:
+    """Return why what a file held before its changes cannot be brought back."""
+    own = [one for one in changes if one.is_lost]
+    in_git = next((one for one in own if one.ignored and GIT_FOLDER in one.path.parts), None)
+    if in_git is not None:
+        named = in_git.before.sha256.removeprefix("ref: ") if in_git.before else ""
+        was = f"; it was {named[:SHORT]}" if named else ""
+        return f"a command removed it, and undo changes nothing in repositories{was}"
+    if any(one.ignored for one in own):
+        return "a command deleted it, and no copy is kept of what git ignores"
+    large = [one.before.size for one in own if one.before and one.before.size > MOST_BYTES]
+    if large:
+        return f"no copy is kept of files of more than {MOST_BYTES // 1_048_576} MiB"
+    how = "a command changed it, and " if any(one.by == "process" for one in own) else ""
+    return f"{how}what it held before was not kept"
 
 
 def _may_be_elsewhere(

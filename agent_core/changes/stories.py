@@ -63,7 +63,10 @@ class Stories:
         for is_change, data in told:
             story = None
             if is_change:
-                if (change := decode_change(data)) is not None:
+                change = decode_change(data)
+                if change is not None and change.ignored:
+                    self.log.add(change)
+                elif change is not None:
                     story = self.add(change)
             elif (verdict := decode_verdict(data)) is not None:
                 story = self.judge(verdict)

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from anyio import to_thread
 
-from agent_core.changes.restoring import Group, Now, begins_of, ends_of
+from agent_core.changes.restoring import Group, Now, begins_of, ends_of, not_undone
 from agent_core.changes.values import Change, FileVersion
 from agent_core.changes.versions import same_version
 from agent_core.kernel.records import dataclass
@@ -33,7 +33,7 @@ async def merged_goals(group: Group, now: Now, text_of: TextOf) -> Mapping[Path,
     merged into what is there.
     """
     state: dict[Path, Goal] = dict(now)
-    for change in reversed(group.changes):
+    for change in reversed(not_undone(group.changes, now)):
         if not change.doubtful and _is_exact(change, state):
             state |= begins_of(change)
             continue

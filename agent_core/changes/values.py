@@ -1,5 +1,6 @@
 """One verified change of one file, and the points to which files can be taken back; pure."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -51,17 +52,46 @@ class Change:
     at_ms: int
     doubtful: bool = False
     """It happened while a command ran, and an editor had the file open: it may be the user's own."""
+    ignored: bool = False
+    """A command deleted a file, or a folder with all that was in it, that git ignores: nothing to review, and no copy."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether what was there before cannot be brought back."""
+        return self.before is not None and self.before.content is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """A moment to which files and conversation can be taken back: just before the first change of a run."""
+    """A moment to which files and conversation can be taken back: before a run's first change, a restore, a rejection."""
 
     id: str
     run: RunId | None
-    """The run whose first change follows; None: a restore follows, which this one takes back."""
+    """The run whose first change follows; None: a restore or a rejection follows, which this one takes back."""
     at_ms: int
     changes: int
     """How many changes of this session came before it."""
     leaf: EntryId | None
     """The last entry of the conversation before the run's words."""
+    restores: str | None = None
+    """The checkpoint to which the restore that follows takes all files back; None: no restore follows, or one of some
+    files only."""
+
+
+def runs_to_undo(checkpoints: Iterable[Checkpoint]) -> tuple[Checkpoint, ...]:
+    """Return the checkpoints of runs that no restore has gone back over, oldest first.
+
+    A restore to the checkpoint of an earlier restore brings the runs back that the earlier one went over.
+
+    Args:
+        checkpoints: All of a session, oldest first.
+    """
+    left: tuple[Checkpoint, ...] = ()
+    left_before: dict[str, tuple[Checkpoint, ...]] = {}
+    for checkpoint in checkpoints:
+        left_before[checkpoint.id] = left
+        if checkpoint.run is not None:
+            left = (*left, checkpoint)
+        elif checkpoint.restores is not None:
+            left = left_before.get(checkpoint.restores, left)
+    return left

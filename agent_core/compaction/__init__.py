@@ -5,6 +5,7 @@ from agent_core.compaction.compactor import (
     Compacted,
     Compactor,
     Patience,
+    Spending,
 )
 from agent_core.compaction.estimate import (
     context_tokens,
@@ -25,6 +26,7 @@ __all__ = [
     "ModelFigures",
     "NothingToCompact",
     "Patience",
+    "Spending",
     "context_tokens",
     "cut_outputs",
     "estimate_message",

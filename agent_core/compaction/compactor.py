@@ -1,7 +1,11 @@
 """Has the older part of a conversation summarised by a model."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from dataclasses import field
+from functools import partial
+from typing import Protocol, TypeVar
+
+from anyio import to_thread
 
 from agent_core.compaction.estimate import estimate_text
 from agent_core.compaction.files import TouchedFiles
@@ -24,9 +28,10 @@ from agent_core.kernel import EntryId, JsonValue
 from agent_core.kernel.errors import ProviderError
 from agent_core.kernel.records import dataclass
 from agent_core.messages import AssistantMessage, Message, Text, Usage, UserMessage
-from agent_core.providers import Answer, Model, ModelFacts, ModelRequest
+from agent_core.providers import Answer, Model, ModelFacts, ModelRequest, UsageUpdate
 from agent_core.transcript import CompactionPreparation
 
+Made = TypeVar("Made")
 PROMPT_TOKENS = 2_000
 """What the instructions around a conversation take, with room to spare."""
 
@@ -67,6 +72,13 @@ class Compacted:
     from_hook: bool = False
 
 
+@dataclass(slots=True)
+class Spending:
+    """Counts what the requests for one summary used; holds as well when it fails or is cancelled."""
+
+    usage: Usage = field(default_factory=Usage)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancelled:
     """A hook did not want it."""
@@ -85,6 +97,7 @@ class Compactor:
         hooks: Hooks,
         thinking: ThinkingLevel = "off",
         patience: Patience | None = None,
+        spending: Spending | None = None,
     ) -> Compacted | Cancelled:
         """Summarise what was prepared.
 
@@ -99,6 +112,7 @@ class Compactor:
             hooks: Asked first.
             thinking: The session's level; used only if the model reasons.
             patience: Asked after each request that failed; None: no request is made again.
+            spending: Counts what is used, for a caller who has to know when nothing is returned.
 
         Raises:
             ProviderError: The model cannot be reached, or gave no summary that can be relied on: an empty one,
@@ -120,6 +134,7 @@ class Compactor:
             model,
             thinking=thinking if model.facts.reasoning else "off",
             patience=patience or NoPatience(),
+            spending=spending or Spending(),
         )
         summary = await scribe.summary(preparation, instructions=instructions)
         files = TouchedFiles(read=preparation.read_files, modified=preparation.modified_files)
@@ -135,11 +150,18 @@ class Compactor:
 class Scribe:
     """Asks one model for one summary, in one or two calls, and counts what they used."""
 
-    def __init__(self, model: Model, *, thinking: ThinkingLevel, patience: Patience) -> None:
+    def __init__(
+        self, model: Model, *, thinking: ThinkingLevel, patience: Patience, spending: Spending
+    ) -> None:
         self._model = model
         self._thinking: ThinkingLevel = thinking
         self._patience = patience
-        self.usage = Usage()
+        self._spending = spending
+
+    @property
+    def usage(self) -> Usage:
+        """What was used so far."""
+        return self._spending.usage
 
     async def summary(self, preparation: CompactionPreparation, *, instructions: str | None) -> str:
         """Summarise the history, then the beginning of a split turn."""
@@ -164,15 +186,17 @@ class Scribe:
         facts = self._model.facts
         around = estimate_text(prompt("")) + PROMPT_TOKENS
         room = _room(facts, around=around)
-        text = serialise_within(messages, tokens=room)
+        text = await _on_thread(partial(serialise_within, messages, tokens=room))
         try:
             return await self._ask(prompt(text))
         except ProviderError as error:
             if error.reason != "context_overflow":
                 raise
         # Our estimate was too low. Once more with half of it; a second refusal goes up.
-        half = estimate_text(text) // 2
-        text = serialise_within(messages, tokens=half, limits=TIGHTER_RESULT_CHARS[-1:])
+        half = await _on_thread(partial(estimate_text, text)) // 2
+        text = await _on_thread(
+            partial(serialise_within, messages, tokens=half, limits=TIGHTER_RESULT_CHARS[-1:])
+        )
         return await self._ask(prompt(text))
 
     async def _ask(self, prompt: str) -> str:
@@ -185,7 +209,6 @@ class Scribe:
             cache="none",
         )
         answer = await self._patiently(request)
-        self.usage = self.usage.plus(answer.usage)
         fault = _fault(answer)
         if fault is not None:
             raise self._failed(fault)
@@ -202,10 +225,18 @@ class Scribe:
             tries += 1
 
     async def _answer(self, request: ModelRequest) -> AssistantMessage:
-        async with self._model.stream(request) as parts:
-            async for part in parts:
-                if isinstance(part, Answer):
-                    return part.message
+        used = Usage()
+        try:
+            async with self._model.stream(request) as parts:
+                async for part in parts:
+                    if isinstance(part, UsageUpdate):
+                        used = part.usage
+                    if isinstance(part, Answer):
+                        used = part.message.usage
+                        return part.message
+        finally:
+            # A try that broke off is paid for too.
+            self._spending.usage = self.usage.plus(used)
         raise self._failed("the stream ended before the answer did")
 
     def _failed(self, why: str) -> ProviderError:
@@ -213,6 +244,11 @@ class Scribe:
         return ProviderError(
             f"Summarization failed: {why}", reason="protocol", provider=facts.provider
         )
+
+
+async def _on_thread(work: Callable[[], Made]) -> Made:
+    """Run pure work on a thread: on a conversation of 100 MB it takes seconds, and others wait for the loop."""
+    return await to_thread.run_sync(work, abandon_on_cancel=True)
 
 
 def _announced(

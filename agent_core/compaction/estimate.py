@@ -45,6 +45,7 @@ WIDE = 3
 EMOJI = 4
 IMAGE_UNITS = 4_800
 
+_SLICE_CHARS = 1_000_000
 _LETTERS = string.ascii_letters.encode()
 _DIGITS = string.digits.encode()
 _LINE_ENDS = b"\n\r\t"
@@ -124,6 +125,15 @@ def _part_units(part: UserContent | AssistantContent) -> int:
 
 
 def _units(text: str) -> int:
+    # In slices: one step on a text of 100 MB would hold up all other threads for as long as it takes.
+    if len(text) <= _SLICE_CHARS:
+        return _slice_units(text)
+    return sum(
+        _slice_units(text[at : at + _SLICE_CHARS]) for at in range(0, len(text), _SLICE_CHARS)
+    )
+
+
+def _slice_units(text: str) -> int:
     # Counting by deletion runs at the speed of memory; a loop over characters would hold up the event loop.
     # Most of a text is letters: each step has only what the one before it left.
     plain = text.encode("ascii", "ignore")

@@ -50,16 +50,19 @@ def serialise_within(
         limits: How much of each tool output is shown, tried in turn. When none fits, the middle of the
             conversation is left out and the text says so.
     """
-    text = ""
+    text, estimated = "", 0
     for limit in limits:
         text = serialise(messages, result_chars=limit)
-        if tokens is None or estimate_text(text) <= tokens:
+        if tokens is None:
             return text
-    return text if tokens is None else _without_middle(text, tokens=tokens)
+        estimated = estimate_text(text)
+        if estimated <= tokens:
+            return text
+    return text if tokens is None else _without_middle(text, tokens=tokens, estimated=estimated)
 
 
-def _without_middle(text: str, *, tokens: int) -> str:
-    fits = len(text) * max(tokens, 0) // max(estimate_text(text), 1)
+def _without_middle(text: str, *, tokens: int, estimated: int) -> str:
+    fits = len(text) * max(tokens, 0) // max(estimated, 1)
     head = fits // HEAD_SHARE
     tail = fits - head
     left_out = len(text) - fits

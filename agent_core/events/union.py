@@ -76,6 +76,12 @@ class RunEnded:
     """Why a run was interrupted."""
     resumable: bool | None = None
     """Whether an interrupted run can be retried."""
+    duration_ms: int | None = None
+    """From its first event, permissions and retries included; None, as the counts: its process died."""
+    turns: int | None = None
+    """Answers of the model, those that failed included."""
+    tool_calls: int | None = None
+    """Calls that have a result, those that were not run included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +102,8 @@ class TurnEnded:
     index: int
     stop_reason: str
     usage: UsageReport
+    duration_ms: int | None = None
+    """From its first event, permissions included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +168,7 @@ class ThoughtDelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThoughtEnded:
-    """A thought as a whole."""
+    """A thought as a whole, when the answer that it is part of is in the session."""
 
     run: RunId
     turn: TurnId | None

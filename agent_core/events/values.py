@@ -12,6 +12,8 @@ RunStatus = Literal["completed", "cancelled", "failed", "interrupted", "budget",
 ToolStatus = Literal["ok", "error", "skipped", "blocked", "cancelled"]
 Delivery = Literal["prompt", "steer", "followUp", "nextTurn"]
 """How words reach the model: at the start of a run, inside it, after it, or beside the user's next words."""
+InputSource = Literal["person", "program"]
+"""Who says words to the model: somebody in front of a client, or a program such as an extension in their place."""
 CompactionReason = Literal["manual", "threshold", "overflow", "length"]
 QueueMode = Literal["one-at-a-time", "all"]
 ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
@@ -39,7 +41,8 @@ class QueueItem:
     content: tuple[UserContent, ...]
     at_ms: int
     custom: CustomMark | None = None
-    """Set when a program said them."""
+    """Set when a program said them in its own name."""
+    source: InputSource = "person"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,12 +102,14 @@ class Acting(Choosing):
     async def send_user_message(
         self, content: Content, *, delivery: Literal["auto", "steer", "followUp"] = "auto"
     ) -> None:
-        """Say something as if the user had; a run begins when nothing goes on.
+        """Say something to the model in the user's place; a run begins when nothing goes on.
+
+        Hooks see it with `source` `program`. It runs no command, and no skill or template is written out for it.
 
         Raises:
             QueueFull, ModelUnknown, StorageError: As `AgentSession.prompt`.
         """
-        _ = await self._footing.session.prompt(content, delivery=delivery)
+        _ = await self._footing.session.prompt(content, delivery=delivery, source="program")
 
     async def append_entry(self, custom_type: str, data: JsonValue = None) -> EntryId:
         """Keep data in the session's file, in this branch; no model sees it.

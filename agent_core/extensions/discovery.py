@@ -92,8 +92,8 @@ def discover(places: Places) -> Discovered:
     looking = _Looking(places)
     if places.with_installed:
         looking.installed()
-    looking.folder(places.user, "user")
-    looking.folder(places.project, "project")
+    _ = looking.folder(places.user, "user")
+    _ = looking.folder(places.project, "project")
     for entry in places.settings:
         if not entry.startswith(("+", "-", "!")):
             looking.named(_absolute(entry, places.home), "settings")
@@ -119,32 +119,35 @@ class _Looking:
                 entry = Installed(value=one.value, load=one.load)
                 self._add(Found(name=one.name, origin="installed", entry=entry))
 
-    def folder(self, folder: Path | None, origin: Origin) -> None:
-        """Take what lies in a folder of extensions, one level deep."""
+    def folder(self, folder: Path | None, origin: Origin) -> bool:
+        """Take what lies in a folder of extensions, one level deep; returns whether something does, usable or not."""
         if folder is None:
-            return
+            return False
         try:
             inside = sorted(folder.iterdir(), key=lambda path: path.name)
         except FileNotFoundError:
-            return
+            return False
         except OSError as error:
             self._problem(
                 f"cannot be listed ({error.strerror}); no extension in it is used", folder
             )
-            return
+            return True
+        taken = False
         for path in inside:
             if path.name.startswith((".", "_")):
                 continue
             if path.is_dir():
-                _ = self._of_folder(path, origin)
+                taken |= self._of_folder(path, origin)
             elif path.suffix == ".py":
                 self._file(path, origin)
+                taken = True
+        return taken
 
     def named(self, path: Path, origin: Origin) -> None:
         """Take what somebody named: a file, an extension's folder, or a folder of extensions."""
         if path.is_dir():
-            if not self._of_folder(path, origin):
-                self.folder(path, origin)
+            if not self._of_folder(path, origin) and not self.folder(path, origin):
+                self._problem("is named as an extension and holds none", path)
         elif path.is_file():
             self._file(path, origin)
         else:

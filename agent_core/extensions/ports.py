@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, Protocol
 
-from agent_core.events import Answers, Event, QuestionLine, ThinkingLevel
+from agent_core.events import Answers, Event, InputSource, QuestionLine, ThinkingLevel
 from agent_core.extensions.showing import Shown
 from agent_core.extensions.threads import LoopThread
 from agent_core.kernel import Clock, EntryId, JsonValue, SessionId
@@ -256,6 +256,7 @@ class Session(Protocol):
         content: str | Sequence[UserContent],
         *,
         delivery: Literal["auto", "steer", "followUp"] | None = None,
+        source: InputSource = "person",
     ) -> object:
         """Say something as the user."""
         ...

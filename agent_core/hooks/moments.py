@@ -35,6 +35,12 @@ class RunOver(Input[GoOn]):
     run: RunId
     messages: tuple[Message, ...]
     """The model's context at that moment."""
+    duration_ms: int
+    """Since the run began, permissions and retries included."""
+    turns: int
+    """Answers of the model so far, those that failed included."""
+    tool_calls: int
+    """Calls that have a result."""
 
     @override
     def own(self) -> "RunOver":
@@ -48,6 +54,9 @@ class RunSettled(Input[GoOn]):
 
     run: RunId
     status: RunStatus
+    duration_ms: int
+    turns: int
+    tool_calls: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +78,7 @@ class TurnOver(Input[GoOn]):
     index: int
     message: AssistantMessage
     results: tuple[ToolResultMessage, ...]
+    duration_ms: int
 
     @override
     def own(self) -> "TurnOver":

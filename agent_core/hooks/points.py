@@ -2,18 +2,16 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from typing_extensions import override
 
+from agent_core.events import InputSource
 from agent_core.hooks.copies import copied, copied_object, own_messages
 from agent_core.hooks.kinds import Chains, Composition, Decides, GoOn, Input, Stops
 from agent_core.kernel import JsonObject, JsonValue, ToolCallId
 from agent_core.kernel.records import dataclass
 from agent_core.messages import CustomMessage, Message, UserContent
-
-InputSource = Literal["person", "program"]
-"""Who says the words: somebody in front of a client, or a program such as an extension."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

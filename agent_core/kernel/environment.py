@@ -41,6 +41,22 @@ class CurrentEnvironment(Mapping[str, str]):
         return f"<{type(self).__name__} of {len(self)} variables>"
 
 
+class EnvironmentWith(CurrentEnvironment):
+    """An environment with another value for one name, which is looked up and changed anew each time."""
+
+    def __init__(
+        self, variables: Mapping[str, str], *, name: str, changed: Callable[[str], str]
+    ) -> None:
+        super().__init__(variables)
+        self._name = name
+        self._changed = changed
+
+    @override
+    def __getitem__(self, name: str) -> str:
+        value = self.variables[name]
+        return self._changed(value) if name == self._name else value
+
+
 class EnvironmentWithout(CurrentEnvironment):
     """An environment less some names; both are looked up anew each time."""
 

@@ -6,6 +6,7 @@ Anything else that goes up is a bug: it is logged with its run and ends that run
     ├── UsageError                what the caller gave is wrong
     │   ├── ConfigError           a settings or models file cannot be read (path, line, column)
     │   ├── ModelUnknown          no model of that name
+    │   ├── ImagesUnsupported     the model in force is sent no images
     │   ├── WorkspaceMissing      the workspace is no folder
     │   ├── ToolSetInvalid        an empty or unknown set of tools
     │   ├── BudgetRefused         a budget is wider than the settings give
@@ -21,6 +22,7 @@ Anything else that goes up is a bug: it is logged with its run and ends that run
     │   │   └── QueueStale        the caller expected other words to wait
     │   ├── RunNotActive          nothing is running
     │   ├── TooManyDenials        the run was refused so often that it ends
+    │   ├── CallsRepeated         the model repeated the same calls until the run was ended
     │   ├── BudgetExceeded        the run used up what it was given
     │   ├── QueueFull             too many prompts wait
     │   ├── EntryUnknown          the session has no such entry
@@ -87,6 +89,21 @@ class TillerError(Exception):
     retryable: ClassVar[bool] = False
     """Whether the same call may succeed later without anything being changed."""
 
+    def __init__(self, message: str = "", *, advice: str = "") -> None:
+        """Create an error.
+
+        Args:
+            message: What happened, and what to do next where that holds for everybody.
+            advice: Ends the text: what a model is to do next.
+        """
+        super().__init__(f"{message}{advice}")
+        self.advice = advice
+
+    @property
+    def happened(self) -> str | None:
+        """The text without its advice, for people; None: it is for them as it is."""
+        return str(self).removesuffix(self.advice) if self.advice else None
+
 
 class UsageError(TillerError):
     """What the caller gave cannot be used."""
@@ -112,6 +129,12 @@ class ModelUnknown(UsageError):
     """No model of that name, or none usable at all."""
 
     kind = "AuthRequired"
+
+
+class ImagesUnsupported(UsageError):
+    """A prompt has images, and the model in force is sent none; nothing was kept."""
+
+    kind = "UnsupportedCapability"
 
 
 class WorkspaceMissing(UsageError):
@@ -211,6 +234,12 @@ class TooManyDenials(SessionError):
     """People or rules refused the run so often that going on makes no sense."""
 
     kind = "TooManyDenials"
+
+
+class CallsRepeated(SessionError):
+    """The run was ended because the model repeated the same tool calls with the same results."""
+
+    kind = "CallsRepeated"
 
 
 class BudgetExceeded(SessionError):

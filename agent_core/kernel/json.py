@@ -13,6 +13,15 @@ JsonValue = JsonScalar | Sequence["JsonValue"] | Mapping[str, "JsonValue"]
 JsonObject = Mapping[str, JsonValue]
 
 
+class LoneSurrogate(ValueError):
+    """A text holds half of a character: one of U+D800 to U+DFFF without its other half."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a text in them holds half of a character (a lone surrogate, \\ud800 to \\udfff): write the whole character or leave it out"
+        )
+
+
 def encode(value: JsonValue) -> bytes:
     """Write JSON on one line.
 
@@ -38,14 +47,25 @@ def decode(text: bytes | str) -> JsonValue:
 
     try:
         return _typed(pydantic_core.from_json(text, allow_inf_nan=False))  # pyright: ignore[reportAny] - a parser gives Any
-    except ValueError:
-        # A lone surrogate escape is refused there, yet other programs write them: read it, replaced.
-        try:
-            value: object = json.loads(text, parse_constant=_refuse_constant)  # pyright: ignore[reportAny] - a parser gives Any
-            return _typed(_scrub(value))
-        except RecursionError as error:
-            message = "the JSON is nested too deeply; nothing of it was read"
-            raise ValueError(message) from error
+    except (ValueError, TypeError):
+        # A lone surrogate is refused there, yet other programs write them: read it, replaced.
+        return _typed(_read_slowly(text)[1])
+
+
+def decode_exact(text: bytes | str) -> JsonValue:
+    """Read one JSON value as `decode` does, without replacing anything: for what names files and commands.
+
+    Raises:
+        ValueError: The text is not JSON.
+        LoneSurrogate: A text in it holds half of a character.
+    """
+    try:
+        return decode_sound(text)
+    except (ValueError, TypeError):
+        value, scrubbed = _read_slowly(text)
+        if has_lone_surrogate(_typed(value)):
+            raise LoneSurrogate from None
+        return _typed(scrubbed)
 
 
 def decode_sound(text: bytes | str) -> JsonValue:
@@ -88,6 +108,33 @@ def scrub(text: str) -> str:
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def has_lone_surrogate(value: JsonValue) -> bool:
+    """Return whether a text somewhere in a JSON value holds half of a character."""
+    match value:
+        case str():
+            try:
+                _ = value.encode()
+            except UnicodeEncodeError:
+                return True
+            return False
+        case Mapping():
+            return any(has_lone_surrogate(key) or has_lone_surrogate(value[key]) for key in value)
+        case Sequence():
+            return any(map(has_lone_surrogate, value))
+        case _:
+            return False
+
+
+def _read_slowly(text: bytes | str) -> tuple[object, object]:
+    """Read JSON that the fast parser refuses: as it is, and with what no encoder takes replaced."""
+    try:
+        value: object = json.loads(text, parse_constant=_refuse_constant)  # pyright: ignore[reportAny] - a parser gives Any
+        return value, _scrub(value)
+    except RecursionError as error:
+        message = "the JSON is nested too deeply; nothing of it was read"
+        raise ValueError(message) from error
 
 
 def _scrub(value: object) -> object:

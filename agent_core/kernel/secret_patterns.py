@@ -6,10 +6,17 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
+from agent_core.kernel.secret_escapes import (
+    BEHIND_ESCAPE,
+    escape_end,
+    unescaped,
+    unescaped_beginning,
+)
 from agent_core.kernel.secret_shapes import SHAPES, STARTS, Shape
 from agent_core.kernel.secret_values import (
     aws_like,
     ends_as_secret,
+    is_cookie,
     is_drawn,
     is_placeholder,
     is_secret_name,
@@ -36,9 +43,16 @@ LONGEST_CHARS: Final = 16_384
 _REST: Final = r"""[^\s"'`,;<>|\\]*"""
 _JUDGED_CHARS: Final = 1_024
 """So much of a value says whether it is a secret; repeated names would make longer ones slow."""
+_LOOKED_AT_CHARS: Final = 192
+"""So much of a value is given to its judge: a text of names alone is judged again at every name."""
 _BEFORE: Final = 64
-_AWS_LIKE: Final = r"(?<![A-Za-z0-9+/=_.\-])[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=_.\-])"
-_BOT_LIKE: Final = r"(?<![A-Za-z0-9_.\-])[MNO][A-Za-z0-9_\-]{23,27}\.[A-Za-z0-9_\-]{6}\.[A-Za-z0-9_\-]{27,38}(?![A-Za-z0-9_.\-])"
+_AWS_LIKE: Final = (
+    rf"(?:(?<![A-Za-z0-9+/=_.\-])|{BEHIND_ESCAPE})" + r"[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=_.\-])"
+)
+_BOT_LIKE: Final = (
+    rf"(?=[MNO])(?:(?<![A-Za-z0-9_.\-])|{BEHIND_ESCAPE})"
+    r"[MNO][A-Za-z0-9_\-]{23,27}\.[A-Za-z0-9_\-]{6}\.[A-Za-z0-9_\-]{27,38}(?![A-Za-z0-9_.\-])"
+)
 _KEY_BEGIN: Final = "-----BEGIN "
 _KEY_HEAD: Final = (
     r"-----BEGIN (?:(?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V1)-----"
@@ -68,6 +82,14 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 def secret_spans(text: str) -> Iterator[Span]:
     """Find what looks like a secret; spans may overlap and come in no order."""
+    yield from _spans(text)
+    plain = unescaped(text)
+    if plain is not None:
+        for begin, end, kind in _spans(plain.text):
+            yield plain.place_before(begin), plain.place_before(end), kind
+
+
+def _spans(text: str) -> Iterator[Span]:
     small = _folded(text)
     yield from _private_keys(text)
     for shape, start in _standing_in(text, small):
@@ -131,10 +153,15 @@ def _judged(shape: Shape, found: re.Match[str] | None) -> tuple[int, int] | None
         return found.span("q") if quoted_secret(found["q"]) else None
     group = "v" if "v" in groups else 0
     value: str | None = found[group]
-    if value is None or (shape.judge is not None and not shape.judge(value)):
+    if value is None or (shape.judge is not None and not shape.judge(_beginning(shape, value))):
         return None
     begin, end = found.span(group)
     return _with_before(shape, found.string, begin), end
+
+
+def _beginning(shape: Shape, value: str) -> str:
+    """Return what is judged of a value; of a cookie all of it, for each pair may be the key."""
+    return value if shape.judge is is_cookie else value[:_LOOKED_AT_CHARS]
 
 
 def _with_before(shape: Shape, text: str, begin: int) -> int:
@@ -143,7 +170,9 @@ def _with_before(shape: Shape, text: str, begin: int) -> int:
         return begin
     signs = shape.before.replace("alnum", string.ascii_letters + string.digits)
     head = text[max(0, begin - _BEFORE) : begin]
-    return begin - len(head) + len(head.rstrip(signs))
+    first = begin - len(head) + len(head.rstrip(signs))
+    # The digits of an escape are none of its own: `\u000a`, `\x0a`, `\f`.
+    return min(begin, escape_end(text, first - (text[first - 1 : first] in {"u", "U", "x"})))
 
 
 def _to_its_end(text: str, span: tuple[int, int]) -> tuple[int, int]:
@@ -190,19 +219,19 @@ _ENDS: Final = " \t\r\n\"'`,;<>|\\()"
 """No secret that has no frame of its own goes beyond these."""
 _NAMED: Final = (
     r"(?i:(?:pass|passw(?:or)?d|passphrase|passcode|secret|credential|token|key|pwd|pat|auth|jwt|sig|code|psk|appid|sess(?:ion)?(?:id)?|sid)[\w\-]{0,32}"
-    r"(?:[\"'\]]{0,2}|\\{1,3}\"|%22|&quot;|\x1b\[[0-9;]{0,9}m|</key>\s{0,8}<string)[ \t]{0,8}"
+    r"(?:[\"'\]]{0,2}|\\{1,15}[\"']|%22|&quot;|\x1b\[[0-9;]{0,9}m|</key>\s{0,8}<string)[ \t]{0,8}"
     r"(?::=|=>|==?(?:3D)?|:|>|%3A|[\"'],[ \t]{0,4}(?:[\"']?value[\"']?[ \t]{0,4}:)?|[\"'][ \t]value=)[ \t]{0,8}"
-    r"(?:[rbuf]{0,2}[\"'`]|\\{1,3}\"|%22|&quot;|\x1b\[[0-9;]{0,9}m)?)"
+    r"(?:[rbuf]{0,2}[\"'`]|\\{1,15}[\"']|%22|&quot;|\x1b\[[0-9;]{0,9}m)?)"
 )
 _OTHERWISE: Final = (
-    r"(?i:(?:password|passwd|passphrase|secret|token|key)[ \t](?:(?:is|was|provided|used|to|of|set|by):?[ \t])?[ \t]{0,3}[\"'`]?|\bidentified[ \t]{1,4}(?:by|as)[ \t]{1,4}'|"
-    r"\b(?:bearer|basic|token|digest|ssws)[ \t]{1,4}|://[^\s:/@]{0,128}:|://|[ \t](?:-[pawPk]|-u|--user)[ =\"']{0,2}(?:[^\s:\"']{1,100}:)?|\"d\"\s?:\s?\"|"
-    r"hooks\.slack\.com/[a-z]{1,12}/|/api/webhooks/|webhook\.office\.com/|hooks\.zapier\.com/)"
+    r"(?i:(?:password|passwd|passphrase|secret|token|key)[ \t](?:(?:is|was|provided|used|to|of|set|by):?[ \t])?[ \t]{0,3}[\"'`]?|\bidentified[ \t]{1,4}(?:by|as)[ \t]{1,4}\\{0,4}'|"
+    r"\b(?:bearer|basic|token|digest|ssws)[ \t]{1,4}|://[^\s:/@]{0,128}:|://|[ \t](?:-[pawPk]|-u|--user)[ =\"']{0,2}(?:[^\s:\"']{1,100}:)?|\"d\\{0,15}\"\s?:\s?\\{0,15}\"|"
+    r"hooks\.slack\.com/[a-z]{1,12}/|/api/(?:v\d{1,2}/)?webhooks/|webhook\.office\.com/|office\.com/webhook/|hooks\.zapier\.com/|/open-apis/bot/(?:v\d/)?hook/|/api/trigger-webhook/)"
 )
 _HINTS: Final = (
     *("pass", "secret", "credential", "token", "key", "pwd", "pat", "auth", "jwt", "sig", "code", "psk", "appid", "sess"),
     *("sid", "identified", "bearer", "basic", "digest", "ssws", "://", " -p", " -a", " -w", " -k", " -u", " --user"),
-    *("\t-p", "\t-a", "\t-w", "\t-k", "\t-u", "\t--user", '"d"', "hooks", "/api/webhooks/"),
+    *("\t-p", "\t-a", "\t-w", "\t-k", "\t-u", "\t--user", '"d', "hook"),
 )  # fmt: skip
 """One of these stands in whatever the two above find."""
 _COOKIE: Final = r"(?i:cookie[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?)(?=[\w.\-]{1,64}(?:$|=))"
@@ -214,8 +243,13 @@ _QUOTED_CHARS: Final = 1_024
 def secret_begins_at(text: str) -> int:
     """Say where the end of a text may be the beginning of a secret; the text's length: nowhere."""
     tail = text[-LONGEST_CHARS:]
-    gone = len(text) - len(tail)
-    return gone + min(_open_key(tail), _open_word(tail))
+    nearest = min(_open_key(tail), _open_word(tail))
+    plain = unescaped_beginning(tail)
+    if plain is not None:
+        nearest_plain = min(_open_key(plain.text), _open_word(plain.text))
+        if nearest_plain < len(plain.text):
+            nearest = min(nearest, plain.place_before(nearest_plain))
+    return len(text) - len(tail) + nearest
 
 
 def _open_key(text: str) -> int:
@@ -248,8 +282,11 @@ def _open_word(text: str) -> int:
     nearest = min(quoted, begin if _compiled(_MAY_BE_DRAWN).search(word) else len(text))
     last = 1 + max(word.rfind(sign) for sign in "=:/@")
     beginnings = _beginnings()
+    behind = escape_end(text, begin)
     if word in beginnings:
         nearest = min(nearest, begin)
+    elif text[behind:] in beginnings:
+        nearest = min(nearest, behind)
     elif last and word[last:] in beginnings:
         nearest = min(nearest, begin + last)
     places = [begin + word.find(start) for start in STARTS if start in word]

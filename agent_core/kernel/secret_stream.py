@@ -9,6 +9,10 @@ CONTEXT_CHARS: Final = 160
 """What has left is remembered so far: what stands before a value says that it is a secret."""
 KEPT_BACK_CHARS: Final = 2 * LONGEST_CHARS
 """More is never kept back, so that a text without end needs no memory without end."""
+UNTROUBLED_CHARS: Final = 2_048
+"""So much may be kept back and still be looked at with every piece."""
+_GROWTH: Final = 4
+"""Of more, the next look comes when a quarter has been added: else a word without end takes a square of its length."""
 _WORD_ENDS: Final = " \t\r\n\"'`,;<>|\\"
 
 
@@ -32,13 +36,15 @@ class SecretStream:
         self._left = ""
         """The end of what has left, as it was."""
         self._kept = ""
+        self._looked_at_chars = 0
+        """How much was kept back after the last look."""
         self._inside = False
         """A secret was longer than what may be kept back: the rest of its word goes too."""
 
     def push(self, text: str) -> str:
         """Take more; gives what may leave."""
         self._kept += self._beyond(text)
-        if not self._kept:
+        if not self._kept or self._can_wait(text):
             return ""
         known = self._left + self._kept
         spans = joined(self._finder.spans(known))
@@ -63,7 +69,15 @@ class SecretStream:
         text = cut_out(known[:cut], [span for span in spans if first < span[1] <= cut], first=first)
         self._left = known[max(0, cut - CONTEXT_CHARS) : cut]
         self._kept = known[cut:]
+        self._looked_at_chars = len(self._kept)
         return text
+
+    def _can_wait(self, text: str) -> bool:
+        """Return whether a long word only goes on, so that a look would let nothing leave."""
+        before = self._looked_at_chars
+        if before < UNTROUBLED_CHARS or any(sign in text for sign in _WORD_ENDS):
+            return False
+        return len(self._kept) < before + before // _GROWTH
 
     def _beyond(self, text: str) -> str:
         if not self._inside:

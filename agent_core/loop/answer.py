@@ -29,7 +29,7 @@ from agent_core.hooks import (
     RequestBuilt,
     RequestReplaced,
 )
-from agent_core.kernel import ItemId, ToolCallId, TurnId
+from agent_core.kernel import EntryId, ItemId, RunId, ToolCallId, TurnId
 from agent_core.kernel.errors import ProviderError
 from agent_core.kernel.records import dataclass
 from agent_core.kernel.shield import uncancelled
@@ -43,6 +43,7 @@ from agent_core.messages import (
     StopReason,
     Text,
     ToolCall,
+    Usage,
 )
 from agent_core.providers import (
     Answer,
@@ -52,6 +53,7 @@ from agent_core.providers import (
     ThinkingDelta,
     ToolCallDelta,
     ToolCallStart,
+    UsageUpdate,
 )
 
 PARTS_AT_ONCE = 32
@@ -70,23 +72,36 @@ class Answered:
 
 
 @dataclass(slots=True)
-class _Stream:
+class Thought:
+    """One thought of an answer, told as it comes and ended when it is in the transcript."""
+
+    item: ItemId
+    pieces: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class AnswerStream:
     """What has come of an answer."""
 
     item: ItemId
     draft: Draft = field(default_factory=Draft)
     announced: bool = False
-    thought: ItemId | None = None
-    thought_text: list[str] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    """What it has used so far, also when it fails or is cancelled."""
+    thinking: bool = False
+    """The newest of the thoughts still grows."""
+    thoughts: list[Thought] = field(default_factory=list)
+    """Those that were announced and not ended."""
     calls: dict[int, tuple[ItemId, str, ToolCallId]] = field(default_factory=dict)
     """By index: item, name and id of the calls announced."""
 
 
-async def ask(loop: Loop, demand: Demand, *, turn: TurnId) -> Answered:
+async def ask(loop: Loop, demand: Demand, stream: AnswerStream, *, turn: TurnId) -> Answered:
     """Ask the model and keep its answer.
 
     When the call fails, what has come is kept as an answer of stop reason `error`, also when that is nothing; when
-    it is cancelled, words that have come are kept as one of stop reason `aborted`.
+    it is cancelled, what has come is kept as one of stop reason `aborted`, unless nothing came and nothing was used. `stream` is of a new item, and
+    holds what came, however the call ends.
 
     Raises:
         ProviderError: The call failed.
@@ -101,7 +116,6 @@ async def ask(loop: Loop, demand: Demand, *, turn: TurnId) -> Answered:
         cache=demand.cache,
         without_thoughts=demand.without_thoughts,
     )
-    stream = _Stream(ItemId(loop.new_id()))
     grown = partial(MessageGrown, run=loop.run, item=stream.item)
     try:
         async with (
@@ -110,12 +124,16 @@ async def ask(loop: Loop, demand: Demand, *, turn: TurnId) -> Answered:
         ):
             count = 0
             async for part in parts:
+                if isinstance(part, UsageUpdate):
+                    stream.usage = part.usage
+                    continue
                 if not stream.announced:
                     _ = await loop.hooks.ask(
                         MessageBegun(run=loop.run, item=stream.item, role="assistant")
                     )
                 if isinstance(part, Answer):
                     await growth.finish()
+                    stream.usage = part.message.usage
                     message = await _replaced(loop, stream, part.message)
                     return await _keep(loop, demand, stream, message, turn=turn)
                 _announce(loop, demand, stream, part, turn=turn)
@@ -153,7 +171,9 @@ async def _asked(loop: Loop, demand: Demand) -> tuple[str, tuple[Message, ...]]:
     return system, messages
 
 
-async def _replaced(loop: Loop, stream: _Stream, message: AssistantMessage) -> AssistantMessage:
+async def _replaced(
+    loop: Loop, stream: AnswerStream, message: AssistantMessage
+) -> AssistantMessage:
     """Give a whole answer with the words that hooks want to be kept."""
     match await loop.hooks.ask(MessageOver(run=loop.run, item=stream.item, message=message)):
         case AnswerReplaced() as other:
@@ -162,7 +182,9 @@ async def _replaced(loop: Loop, stream: _Stream, message: AssistantMessage) -> A
             return message
 
 
-def _announce(loop: Loop, demand: Demand, stream: _Stream, part: Part, *, turn: TurnId) -> None:
+def _announce(
+    loop: Loop, demand: Demand, stream: AnswerStream, part: Part, *, turn: TurnId
+) -> None:
     """Turn a part into events."""
     if not stream.announced:
         stream.announced = True
@@ -175,8 +197,7 @@ def _announce(loop: Loop, demand: Demand, stream: _Stream, part: Part, *, turn: 
                 model=demand.model.facts.ref,
             )
         )
-    if not isinstance(part, ThinkingDelta):
-        _end_thought(loop, stream, turn=turn)
+    stream.thinking = stream.thinking and isinstance(part, ThinkingDelta)
     match part:
         case TextDelta(text=text):
             stream.draft.text(text)
@@ -195,59 +216,71 @@ def _announce(loop: Loop, demand: Demand, stream: _Stream, part: Part, *, turn: 
             if index in stream.calls:
                 item, _, _ = stream.calls[index]
                 loop.emit(ToolInputDelta(run=loop.run, turn=turn, item=item, text=text))
-        case Answer():
+        case Answer() | UsageUpdate():
             pass
 
 
-def _think(loop: Loop, stream: _Stream, text: str, *, turn: TurnId) -> None:
+def _think(loop: Loop, stream: AnswerStream, text: str, *, turn: TurnId) -> None:
     stream.draft.thinking(text)
-    if stream.thought is None:
-        stream.thought = ItemId(loop.new_id())
-        loop.emit(ThoughtStarted(run=loop.run, turn=turn, item=stream.thought))
-    stream.thought_text.append(text)
-    loop.emit(ThoughtDelta(run=loop.run, turn=turn, item=stream.thought, text=text))
+    if not stream.thinking:
+        stream.thinking = True
+        stream.thoughts.append(Thought(ItemId(loop.new_id())))
+        loop.emit(ThoughtStarted(run=loop.run, turn=turn, item=stream.thoughts[-1].item))
+    thought = stream.thoughts[-1]
+    thought.pieces.append(text)
+    loop.emit(ThoughtDelta(run=loop.run, turn=turn, item=thought.item, text=text))
 
 
-def _end_thought(loop: Loop, stream: _Stream, *, turn: TurnId) -> None:
-    if stream.thought is None:
-        return
-    whole = "".join(stream.thought_text)
-    loop.emit(ThoughtEnded(run=loop.run, turn=turn, item=stream.thought, text=whole))
-    stream.thought = None
-    stream.thought_text.clear()
+def _end_thoughts(loop: Loop, stream: AnswerStream, *, turn: TurnId) -> None:
+    """End the thoughts of an answer that is in the transcript: what was reported as whole survives a crash."""
+    for thought in stream.thoughts:
+        whole = "".join(thought.pieces)
+        loop.emit(ThoughtEnded(run=loop.run, turn=turn, item=thought.item, text=whole))
+    stream.thoughts.clear()
 
 
 async def _keep(
-    loop: Loop, demand: Demand, stream: _Stream, message: AssistantMessage, *, turn: TurnId
+    loop: Loop, demand: Demand, stream: AnswerStream, message: AssistantMessage, *, turn: TurnId
 ) -> Answered:
     """Keep a whole answer and say so; cancellation waits until both are done."""
     entry = await uncancelled(loop.recording.answered(message))
     if not stream.announced:
         _announce(loop, demand, stream, TextDelta(text=message.text), turn=turn)
-    _end_thought(loop, stream, turn=turn)
-    facts = demand.model.facts
-    loop.emit(
-        MessageEnded(
-            run=loop.run,
-            turn=turn,
-            item=stream.item,
-            role="assistant",
-            content=tuple(part for part in message.content if isinstance(part, Text | Image)),
-            model=facts.ref,
-            usage=UsageReport(
-                tokens=message.usage,
-                context_used=message.usage.total or None,
-                context_size=facts.context_window,
-            ),
-            stop_reason=message.stop_reason,
-            entry=entry,
-        )
-    )
+    _end_thoughts(loop, stream, turn=turn)
+    loop.emit(_message_ended(demand, stream, message, run=loop.run, turn=turn, entry=entry))
     return Answered(message=message, call_items=_call_items(loop, stream, message, turn=turn))
 
 
+def _message_ended(
+    demand: Demand,
+    stream: AnswerStream,
+    message: AssistantMessage,
+    *,
+    run: RunId,
+    turn: TurnId,
+    entry: EntryId | None,
+) -> MessageEnded:
+    facts = demand.model.facts
+    usage = UsageReport(
+        tokens=message.usage,
+        context_used=message.usage.total or None,
+        context_size=facts.context_window,
+    )
+    return MessageEnded(
+        run=run,
+        turn=turn,
+        item=stream.item,
+        role="assistant",
+        content=tuple(part for part in message.content if isinstance(part, Text | Image)),
+        model=facts.ref,
+        usage=usage if message.content or message.usage.total else None,
+        stop_reason=message.stop_reason,
+        entry=entry,
+    )
+
+
 def _call_items(
-    loop: Loop, stream: _Stream, message: AssistantMessage, *, turn: TurnId
+    loop: Loop, stream: AnswerStream, message: AssistantMessage, *, turn: TurnId
 ) -> tuple[ItemId, ...]:
     """Match calls with the items that announced them, announcing those that were not streamed."""
     announced = [announced for _, (announced, _, _) in sorted(stream.calls.items())]
@@ -270,16 +303,23 @@ def _tool_started(loop: Loop, item: ItemId, call: ToolCall, *, turn: TurnId) -> 
 
 
 async def _keep_partial(
-    loop: Loop, demand: Demand, stream: _Stream, *, turn: TurnId, stop: StopReason, why: str | None
+    loop: Loop,
+    demand: Demand,
+    stream: AnswerStream,
+    *,
+    turn: TurnId,
+    stop: StopReason,
+    why: str | None,
 ) -> None:
-    """Keep what came, and end everything that was announced."""
+    """Keep what came and what it used, and end everything that was announced."""
     facts = demand.model.facts
     message = AssistantMessage(
-        content=stream.draft.content() if stream.draft.says_something() else (),
+        content=stream.draft.content(),
         api=facts.api,
         provider=facts.provider,
         model=facts.id,
         stop_reason=stop,
+        usage=stream.usage,
         error=why,
         at_ms=loop.clock.now_ms(),
     )
@@ -287,26 +327,16 @@ async def _keep_partial(
         _ = await _keep(loop, demand, stream, message, turn=turn)
         _end_calls(loop, stream, turn=turn)
         return
-    # A failure is a fact of the session even without words; a cancel before the first word is none.
-    entry = await uncancelled(loop.recording.answered(message)) if stop == "error" else None
-    _end_thought(loop, stream, turn=turn)
+    # A failure is a fact of the session even without words, and so is what was paid for; a cancel before is none.
+    told = stop == "error" or message.usage.total
+    entry = await uncancelled(loop.recording.answered(message)) if told else None
+    _end_thoughts(loop, stream, turn=turn)
     if stream.announced:
-        loop.emit(
-            MessageEnded(
-                run=loop.run,
-                turn=turn,
-                item=stream.item,
-                role="assistant",
-                content=(),
-                model=facts.ref,
-                stop_reason=stop,
-                entry=entry,
-            )
-        )
+        loop.emit(_message_ended(demand, stream, message, run=loop.run, turn=turn, entry=entry))
     _end_calls(loop, stream, turn=turn)
 
 
-def _end_calls(loop: Loop, stream: _Stream, *, turn: TurnId) -> None:
+def _end_calls(loop: Loop, stream: AnswerStream, *, turn: TurnId) -> None:
     """End the calls of an answer that never became whole: they are in no transcript and never run."""
     for item, name, call in stream.calls.values():
         loop.emit(

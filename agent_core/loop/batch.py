@@ -57,6 +57,7 @@ async def run_batch(
         _Slot(call=call, item=item)
         for call, item in zip(answered.message.tool_calls, answered.call_items, strict=True)
     ]
+    loop.repetition.begin(answered.message.tool_calls)
     try:
         if answered.message.stop_reason == "length":
             await _refuse_all(loop, slots, turn=turn)
@@ -132,6 +133,9 @@ async def _run(loop: Loop, demand: Demand, slot: _Slot, turn: TurnId) -> None:
         slot.stop_text = STOPPED_BY_USER
         slot.scope.cancel()
 
+    if (refusal := loop.repetition.refusal(slot.call)) is not None:
+        slot.outcome = ToolOutcome.without_run("error", refusal)
+        return
     # A call may end as if nothing had happened although it was cancelled; the next one must not start then.
     await checkpoint()
     if loop.tools.runs_processes(slot.call.name):
@@ -150,6 +154,10 @@ async def _run(loop: Loop, demand: Demand, slot: _Slot, turn: TurnId) -> None:
             group.cancel_scope.cancel()
     finally:
         loop.items.ended(slot.item)
+    if slot.outcome is not None:
+        loop.repetition.ran(
+            slot.call, slot.outcome.result.content, duration_ms=slot.outcome.duration_ms
+        )
     if slot.outcome is None:
         took_ms = round((loop.clock.monotonic_s() - begun_s) * 1000)
         slot.outcome = _stopped(slot, took_ms)

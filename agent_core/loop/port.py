@@ -1,12 +1,14 @@
 """What the loop needs from those above it, as small ports."""
 
 from collections.abc import Callable
+from dataclasses import field
 from typing import Protocol
 
-from agent_core.events import CustomMark, Delivery, Event, ThinkingLevel
+from agent_core.events import CustomMark, Delivery, Event, InputSource, ThinkingLevel
 from agent_core.hooks import Hooks
 from agent_core.kernel import Clock, EntryId, ItemId, MessageId, QueueId, RunId
 from agent_core.kernel.records import dataclass
+from agent_core.loop.repetition import Repetition
 from agent_core.messages import (
     AssistantMessage,
     Message,
@@ -26,7 +28,8 @@ class Words:
     message_id: MessageId | None = None
     queue_id: QueueId | None = None
     custom: CustomMark | None = None
-    """Set when a program said them."""
+    """Set when a program said them in its own name."""
+    source: InputSource = "person"
 
 
 class Inbox(Protocol):
@@ -150,3 +153,4 @@ class Loop:
     new_id: Callable[[], str]
     items: Items
     turns: TurnCount
+    repetition: Repetition = field(default_factory=Repetition)

@@ -12,7 +12,8 @@ from agent_core.events import MessageEnded, MessageStarted, TurnEnded, TurnStart
 from agent_core.hooks import MessageBegun, MessageOver, TurnBegun, TurnOver
 from agent_core.kernel import EntryId, ItemId, TurnId
 from agent_core.kernel.errors import ProviderError
-from agent_core.loop.answer import Answered, ask
+from agent_core.kernel.records import dataclass
+from agent_core.loop.answer import Answered, AnswerStream, ask
 from agent_core.loop.batch import run_batch
 from agent_core.loop.port import Demand, Loop, Words
 from agent_core.messages import (
@@ -23,6 +24,15 @@ from agent_core.messages import (
     Usage,
     UserMessage,
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Turn:
+    """A turn that has begun."""
+
+    id: TurnId
+    index: int
+    begun_s: float
 
 
 async def run_turns(
@@ -40,10 +50,13 @@ async def run_turns(
     Raises:
         ProviderError: A model call failed; everything before it is in the transcript, and `run_turns` may
             be called again to go on from there.
+        CallsRepeated: The model does nothing but repeat calls whose results it has.
     """
     take = first or loop.inbox.take_steering
     while True:
         if loop.turns.count:
+            if not loop.inbox.has_steering():
+                loop.repetition.check()
             await loop.before_turn.before_turn()
         answered = await _turn(loop, take)
         take = loop.inbox.take_steering
@@ -56,8 +69,8 @@ async def run_turns(
 
 async def _turn(loop: Loop, take: Callable[[], tuple[Words, ...]]) -> Answered:
     """Say what waits, ask the model, run its calls."""
-    turn = TurnId(loop.new_id())
-    index = loop.turns.next()
+    turn, index = TurnId(loop.new_id()), loop.turns.next()
+    begun = _Turn(id=turn, index=index, begun_s=loop.clock.monotonic_s())
     loop.emit(TurnStarted(run=loop.run, turn=turn, index=index))
     said: list[tuple[Words, EntryId]] = []
     # What is taken from the queue must land in the transcript, whatever is cancelled meanwhile.
@@ -66,7 +79,10 @@ async def _turn(loop: Loop, take: Callable[[], tuple[Words, ...]]) -> Answered:
             entry = await loop.recording.said(words)
             say(loop, words, entry, turn=turn)
             said.append((words, entry))
+    if said:
+        loop.repetition.reset()
     demand = loop.demand()
+    stream = AnswerStream(ItemId(loop.new_id()))
     results: tuple[ToolResultMessage, ...] = ()
     try:
         now_ms = loop.clock.now_ms()
@@ -74,19 +90,26 @@ async def _turn(loop: Loop, take: Callable[[], tuple[Words, ...]]) -> Answered:
         for words, entry in said:
             await loop.intake.taken_in(words, entry)
             await tell_words(loop, words)
-        answered = await ask(loop, demand, turn=turn)
+        answered = await ask(loop, demand, stream, turn=turn)
         if answered.message.tool_calls:
             results = await run_batch(loop, demand, answered, turn=turn)
     except ProviderError:
-        _end(loop, demand, turn=turn, index=index, stop="error", tokens=Usage())
+        _ = _end(loop, demand, begun, stop="error", tokens=stream.usage)
         raise
     except anyio.get_cancelled_exc_class():
-        _end(loop, demand, turn=turn, index=index, stop="aborted", tokens=Usage())
+        _ = _end(loop, demand, begun, stop="aborted", tokens=stream.usage)
         raise
     message = answered.message
-    _end(loop, demand, turn=turn, index=index, stop=message.stop_reason, tokens=message.usage)
+    took_ms = _end(loop, demand, begun, stop=message.stop_reason, tokens=message.usage)
     _ = await loop.hooks.ask(
-        TurnOver(run=loop.run, turn=turn, index=index, message=message, results=results)
+        TurnOver(
+            run=loop.run,
+            turn=turn,
+            index=index,
+            message=message,
+            results=results,
+            duration_ms=took_ms,
+        )
     )
     return answered
 
@@ -133,9 +156,18 @@ async def tell_words(loop: Loop, words: Words) -> None:
     _ = await loop.hooks.ask(MessageOver(run=loop.run, item=item, message=message))
 
 
-def _end(
-    loop: Loop, demand: Demand, *, turn: TurnId, index: int, stop: StopReason, tokens: Usage
-) -> None:
+def _end(loop: Loop, demand: Demand, turn: _Turn, *, stop: StopReason, tokens: Usage) -> int:
+    """Report the end of a turn; returns how long it took, in milliseconds."""
+    took_ms = round((loop.clock.monotonic_s() - turn.begun_s) * 1000)
     size = demand.model.facts.context_window
-    usage = UsageReport(tokens=tokens, context_used=tokens.total or None, context_size=size)
-    loop.emit(TurnEnded(run=loop.run, turn=turn, index=index, stop_reason=stop, usage=usage))
+    loop.emit(
+        TurnEnded(
+            run=loop.run,
+            turn=turn.id,
+            index=turn.index,
+            stop_reason=stop,
+            usage=UsageReport(tokens=tokens, context_used=tokens.total or None, context_size=size),
+            duration_ms=took_ms,
+        )
+    )
+    return took_ms

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import is_object
 from agent_core.kernel.records import dataclass
+from agent_core.kernel.unknown_keys import NOTES, did_you_mean
 from agent_core.mcp.expanding import Unfit, expanded
 from agent_core.workspace.permission import Needs
 from agent_core.workspace.sandbox.environment import is_secret, steers_programs
@@ -21,9 +22,10 @@ MOST_SERVERS: Final = 50
 LONGEST_S: Final = 86_400.0
 STDIO_KEYS: Final = frozenset({"type", "command", "args", "env", "cwd", "needs", "sandbox"})
 HTTP_KEYS: Final = frozenset({"type", "url", "headers"})
+OUTERMOST: Final = ("mcpServers",)
 COMMON_KEYS: Final = frozenset({"disabled", "enabled", "timeoutS", "startTimeoutS"})
 HTTP_TYPES: Final = frozenset({"http", "streamable-http", "streamableHttp"})
-WORD_OF_NEED: Final[Mapping[str, Needs]] = {"network": "network"}
+WORD_OF_NEED: Final[Mapping[str, Needs]] = {"network": "network", "sockets": "sockets"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +87,11 @@ def read_definitions(
     if not is_object(named):
         return Defined(problems=(f'{at}: "mcpServers" is to be an object of servers by name',))
     reading = _Reading(at=at, origin=origin, root=root, env=env)
+    reading.problems.extend(
+        f'{at}: "{unknown}" is no key of mcp.json, so it has no effect{did_you_mean(unknown, OUTERMOST)}'
+        for unknown in document
+        if unknown not in OUTERMOST and not unknown.startswith(NOTES)
+    )
     found = [reading.server(name, entry) for name, entry in named.items()]
     servers = tuple(one for one in found if one is not None)
     if len(servers) > MOST_SERVERS:
@@ -145,8 +152,13 @@ class _Reading:
             self._tell(name, "it has a server inside of it, which is not used")
         way = self._http(name, entry) if "url" in entry else self._stdio(name, entry)
         keys = HTTP_KEYS if isinstance(way, Http) else STDIO_KEYS
-        if unknown := sorted(entry.keys() - keys - COMMON_KEYS):
-            self._tell(name, f"nobody knows {', '.join(unknown)} here, so it has no effect")
+        known = sorted(keys | COMMON_KEYS)
+        for unknown in entry:
+            if unknown not in known and not unknown.startswith(NOTES):
+                hint = did_you_mean(unknown, known)
+                self._tell(
+                    name, f'"{unknown}" is no key of a server here, so it has no effect{hint}'
+                )
         return Server(
             name=name,
             origin=self.origin,
@@ -249,7 +261,7 @@ def _list(value: JsonValue, key: str) -> Iterator[JsonValue]:
 def _need(value: JsonValue) -> Needs:
     need = WORD_OF_NEED.get(value) if isinstance(value, str) else None
     if need is None:
-        message = f'"needs" knows "network", not {value!r}'
+        message = f'"needs" knows "network" and "sockets", not {value!r}'
         raise Unfit(message)
     return need
 

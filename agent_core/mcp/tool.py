@@ -76,8 +76,10 @@ class McpTool:
         try:
             _ = await server.ready()
             if not self.is_offered or self.declared.hash != declared.hash:
+                changed = f"{self._spec.name} was not run: what the server says of it has changed since it was approved."
                 return error_result(
-                    f"{self._spec.name} was not run: what the server says of it has changed since a person approved it. They are asked when the next run begins; go on without it."
+                    f"{changed} The user is asked when the next run begins; go on without it.",
+                    happened=f"{changed} You are asked when the next run begins.",
                 )
             answer = await server.call(declared.name, arguments, progress=_Told(context.output))
         except ServerFailed as error:

@@ -29,10 +29,6 @@ class Draft:
         )
         return tuple(kind(text=text) for kind, text in whole if text.strip())
 
-    def says_something(self) -> bool:
-        """Tell whether there are words worth keeping; a thought alone is not."""
-        return any(isinstance(part, Text) for part in self.content())
-
     def _append(self, kind: type[Text] | type[Thinking], piece: str) -> None:
         if not self._kinds or self._kinds[-1] is not kind:
             self._kinds.append(kind)

@@ -14,6 +14,7 @@ from agent_core.providers.port import (
     ToolCallDelta,
     ToolCallStart,
     ToolDeclaration,
+    UsageUpdate,
 )
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
     "ToolCallDelta",
     "ToolCallStart",
     "ToolDeclaration",
+    "UsageUpdate",
 ]

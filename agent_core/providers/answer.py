@@ -1,6 +1,6 @@
 """An answer as it is put together from a stream: parts on the way, one message at the end."""
 
-from dataclasses import field
+from dataclasses import field, replace
 from secrets import token_hex
 
 from agent_core.kernel import JsonObject, ToolCallId, json
@@ -24,7 +24,6 @@ from agent_core.providers.port import (
     ToolCallDelta,
     ToolCallStart,
 )
-from agent_core.providers.pricing import priced
 
 RAW_SHOWN = 4_000
 """Characters of malformed arguments that the model is shown again."""
@@ -147,10 +146,8 @@ class AnswerBuilder:
         usage: Usage,
         response_id: str | None,
         at_ms: int,
-        long_writes: int = 0,
-        billed: float | None = None,
     ) -> Answer:
-        """Give the whole answer; `long_writes` and `billed` are as for `priced`.
+        """Return the whole answer; the usage has its cost.
 
         Raises:
             ProviderError: A tool call came without a name.
@@ -162,7 +159,7 @@ class AnswerBuilder:
             provider=facts.provider,
             model=facts.id,
             stop_reason=stop_reason,
-            usage=priced(usage, facts.prices, long_writes=long_writes, billed=billed),
+            usage=usage,
             raw_stop_reason=raw_stop_reason,
             response_id=response_id,
             at_ms=at_ms,
@@ -221,12 +218,15 @@ class AnswerBuilder:
 def read_arguments(text: str) -> tuple[JsonObject, str | None]:
     """Read the arguments of a whole tool call: the object, or an empty one and what was wrong.
 
-    No text and `null` mean no arguments. A text that breaks off is never read as what it began to be.
+    No text and `null` mean no arguments. A text that breaks off is never read as what it began to be, and half of a
+    character never as another one: the name of a file would be another name.
     """
     if not text.strip():
         return {}, None
     try:
-        value = json.decode(text)
+        value = json.decode_exact(text)
+    except json.LoneSurrogate as error:
+        return {}, f"{error}: {_shown(text)}"
     except (ValueError, RecursionError) as error:
         return {}, f"the arguments are not valid JSON ({error}): {_shown(text)}"
     if value is None:
@@ -236,7 +236,27 @@ def read_arguments(text: str) -> tuple[JsonObject, str | None]:
     return value, None
 
 
+def without_replaced(answer: Answer) -> Answer:
+    """Return an answer whose events held halves of characters, with the calls refused in which one was replaced."""
+    content = tuple(
+        replace(part, arguments={}, arguments_error=str(json.LoneSurrogate()))
+        if isinstance(part, ToolCall) and "\ufffd" in json.encode(part.arguments).decode()
+        else part
+        for part in answer.message.content
+    )
+    return replace(answer, message=replace(answer.message, content=content))
+
+
+def is_whole_object(text: str) -> bool:
+    """Return whether a text is a whole JSON object."""
+    try:
+        return json.is_object(json.decode(text))
+    except (ValueError, RecursionError):
+        return False
+
+
 def _shown(text: str) -> str:
+    text = text.encode(errors="backslashreplace").decode()
     if len(text) <= RAW_SHOWN:
         return text
     return f"{text[:RAW_SHOWN]}… ({len(text)} characters in all)"

@@ -15,7 +15,6 @@ from agent_core.messages import (
     ToolResultMessage,
     UserContent,
     UserMessage,
-    text_of,
 )
 from agent_core.providers.cache_retention import (
     cache_control,
@@ -26,11 +25,10 @@ from agent_core.providers.cache_retention import (
 from agent_core.providers.output_limit import output_limit
 from agent_core.providers.port import ModelFacts, ModelRequest, ToolDeclaration
 from agent_core.providers.thinking import budget, clamp, effort
-from agent_core.providers.transform import Turn, acceptable
+from agent_core.providers.transform import Turn, acceptable, result_text
 
 ID_LIMIT = 64
 INTERLEAVED = "interleaved-thinking-2025-05-14"
-NO_OUTPUT = "(no tool output)"
 IMAGES_LEAD = "Attached image(s) from tool result:"
 SCHEMA_KEYS = ("type", "properties", "required", "$defs")
 
@@ -144,14 +142,14 @@ def _result(turn: ToolResultMessage) -> tuple[JsonObject, list[JsonValue]]:
     pictures = [part for part in turn.content if isinstance(part, Image)]
     result: _Json = {"type": "tool_result", "tool_use_id": turn.call_id}
     if turn.is_error:
-        result["content"] = text_of(turn.content) or NO_OUTPUT
+        result["content"] = result_text(turn.content)
         result["is_error"] = True
         lead: list[JsonValue] = [{"type": "text", "text": IMAGES_LEAD}] if pictures else []
         return result, [*lead, *map(_part, pictures)]
     if pictures:
         result["content"] = _user_parts(turn.content)
     else:
-        result["content"] = text_of(turn.content) or NO_OUTPUT
+        result["content"] = result_text(turn.content)
     return result, []
 
 

@@ -9,6 +9,7 @@ from agent_core.providers.answer import AnswerBuilder, OpenBlock, OpenText, Open
 from agent_core.providers.counts import count
 from agent_core.providers.failures import failure_from_event
 from agent_core.providers.port import Answer, ModelFacts, Part
+from agent_core.providers.pricing import priced
 from agent_core.providers.streaming import NOTHING_FOLLOWS_S
 
 STOPS: Mapping[str, StopReason] = {
@@ -97,6 +98,18 @@ class EventReader:
         self._end({"delta": body})
         self._over = True
 
+    @property
+    def usage(self) -> Usage:
+        """Tokens counted so far; the input is counted in the first event."""
+        counts = self._counts
+        usage = Usage(
+            input=counts.get("input_tokens", 0),
+            output=counts.get("output_tokens", 0),
+            cache_read=counts.get("cache_read_input_tokens", 0),
+            cache_write=counts.get("cache_creation_input_tokens", 0),
+        )
+        return priced(usage, self._facts.prices, long_writes=counts.get(LONG_WRITES, 0))
+
     def take(self) -> list[Part]:
         """Give the parts since the last time."""
         return self._builder.take()
@@ -110,10 +123,9 @@ class EventReader:
         return self._builder.finish(
             stop_reason=self._stop_reason(),
             raw_stop_reason=self._stop,
-            usage=self._usage(),
+            usage=self.usage,
             response_id=self._response_id,
             at_ms=self._clock.now_ms(),
-            long_writes=self._counts.get(LONG_WRITES, 0),
         )
 
     def _start(self, message: JsonObject) -> None:
@@ -178,15 +190,6 @@ class EventReader:
         for key, value in (*told.items(), *by_age.items()):
             if key in COUNTS and isinstance(value, int | float):
                 self._counts[key] = count(value)
-
-    def _usage(self) -> Usage:
-        counts = self._counts
-        return Usage(
-            input=counts.get("input_tokens", 0),
-            output=counts.get("output_tokens", 0),
-            cache_read=counts.get("cache_read_input_tokens", 0),
-            cache_write=counts.get("cache_creation_input_tokens", 0),
-        )
 
     def _stop_reason(self) -> StopReason:
         raw = self._stop

@@ -96,9 +96,7 @@ def read_auth(text: str, *, path: Path) -> AuthFile:
         found = _entry(given)
         if isinstance(found, str):
             line, column = place_of(text, (provider,))
-            message = (
-                f"{path}:{line}:{column}: {provider}: {found}; run: tiller auth login {provider}"
-            )
+            message = f"{path}:{line}:{column}: {provider}: {found}; sign in again (tiller auth login {provider})"
             problems.append(ConfigError(message, path=path, line=line, column=column))
         else:
             entries[provider] = found

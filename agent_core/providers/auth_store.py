@@ -96,7 +96,7 @@ class AuthStore:
         except (LoginFailed, LockTaken, OSError, TimeoutError) as error:
             if found.lives_until(self._clock.now_ms()):
                 return found
-            message = f"its login has ended and cannot be renewed ({_why(error)}); run: tiller auth login {provider}"
+            message = f"its login has ended and cannot be renewed ({_why(error)}); sign in again (tiller auth login {provider})"
             raise LoginFailed(message) from None
 
     async def put(self, provider: str, entry: Entry) -> None:

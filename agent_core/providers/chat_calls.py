@@ -1,7 +1,7 @@
 """The tool calls of Chat Completions, told apart though some servers number them badly."""
 
 from agent_core.kernel import JsonObject, JsonValue, json
-from agent_core.providers.answer import AnswerBuilder, OpenCall, read_arguments
+from agent_core.providers.answer import AnswerBuilder, OpenCall, is_whole_object
 
 
 class StreamedCalls:
@@ -64,4 +64,4 @@ def _is_new(known: OpenCall, arguments: JsonValue, *, call_id: str, name: str) -
     goes_on = isinstance(arguments, str) and arguments.lstrip()[:1] not in ("", "{")
     if goes_on or not known.pieces[-1].rstrip().endswith("}"):
         return False
-    return read_arguments("".join(known.pieces))[1] is None
+    return is_whole_object("".join(known.pieces))

@@ -11,6 +11,7 @@ from agent_core.providers.chat_thoughts import FIELDS, OPAQUE, ReasoningDetails
 from agent_core.providers.chat_usage import Counted, read_usage
 from agent_core.providers.failures import failure_from_event
 from agent_core.providers.port import Answer, ModelFacts, Part
+from agent_core.providers.pricing import priced
 from agent_core.providers.streaming import NOTHING_FOLLOWS_S, USAGE_FOLLOWS_S
 
 STOPS: Mapping[str, StopReason] = {
@@ -66,19 +67,23 @@ class ChunkReader:
 
     def read(self, event: JsonObject, *, name: bytes) -> None:
         """Take one chunk."""
+        usage = event.get("usage")
+        if usage:
+            self._read_usage(usage)
         # Some servers give the error itself instead of an object that has it.
         if event.get("error") or name == b"error" or event.get("object") == "error":
-            raise self._failure(event)
+            failure = self._failure(event)
+            if self._repeats_length(failure):
+                self._done = True
+                return
+            raise failure
         choices = event.get("choices")
         if isinstance(choices, list) and choices:
             choice = json.as_object(choices[0])
             # A chunk of a second choice; only the first is the answer.
             if not choice.get("index"):
                 self._read_choice(choice)
-        usage = event.get("usage")
-        if usage:
-            self._read_usage(usage)
-        elif "x_groq" in event:
+        if not usage and "x_groq" in event:
             self._read_usage(json.as_object(event["x_groq"]).get("usage"))
         if self._response_id is None:
             response_id = event.get("id")
@@ -111,6 +116,12 @@ class ChunkReader:
         response_id = body.get("id")
         self._response_id = response_id if isinstance(response_id, str) else None
 
+    @property
+    def usage(self) -> Usage:
+        """Tokens counted so far; most servers count in the last chunk."""
+        counted = self._counted or Counted(usage=Usage())
+        return priced(counted.usage, self._facts.prices, billed=counted.billed)
+
     def take(self) -> list[Part]:
         """Give the parts since the last time."""
         return self._builder.take()
@@ -126,12 +137,10 @@ class ChunkReader:
         if self._thought is not None:
             block, field = self._thought
             block.signature = self._details.signature(field) or block.signature
-        counted = self._counted or Counted(usage=Usage())
         return self._builder.finish(
             stop_reason=self._stop_reason(),
             raw_stop_reason=self._finish,
-            usage=counted.usage,
-            billed=counted.billed,
+            usage=self.usage,
             response_id=self._response_id or None,
             at_ms=self._clock.now_ms(),
         )
@@ -139,6 +148,14 @@ class ChunkReader:
     def _failure(self, told: JsonObject) -> ProviderError:
         return failure_from_event(
             told, provider=self._facts.provider, parts_came=not self._builder.is_empty
+        )
+
+    def _repeats_length(self, failure: ProviderError) -> bool:
+        """Check whether an error reports the output limit that the finish reason has reported, as OpenRouter's does."""
+        return (
+            STOPS.get(self._finish or "") == "length"
+            and failure.reason in {"invalid_request", "context_overflow"}
+            and not self._builder.is_empty
         )
 
     def _read_choice(self, choice: JsonObject) -> None:

@@ -170,7 +170,7 @@ class Credentials:
         provider = self._provider
         ambient = provider.ambient_variables[:AMBIENT_NAMED]
         names = (*provider.key_variables, *provider.bearer_variables, *ambient)
-        ways = [f"run: tiller auth login {provider.id}"]
+        ways = [f"sign in (tiller auth login {provider.id})"]
         if names:
             ways.insert(0, f"set the environment variable {' or '.join(names)}")
         return f"{', '.join(ways)}, or set apiKey of {provider.id!r} in models.json"

@@ -41,7 +41,7 @@ def with_advice(
     match reason:
         case "auth":
             place = f" (key: {key_source})" if key_source else ""
-            return f"{said}{place}; see: tiller auth status"
+            return f"{said}{place}; check the key, or sign in again (tiller auth status)"
         case "quota":
             return f"{said}; check the account's plan and balance, or choose another model"
         case "not_found" if status == HTTPStatus.NOT_FOUND:

@@ -15,20 +15,17 @@ from agent_core.messages import (
     ToolResultMessage,
     UserContent,
     UserMessage,
-    text_of,
 )
 from agent_core.providers.gemini_schema import gemini_schema
 from agent_core.providers.gemini_thinking import is_new_gemini, thinking_config
 from agent_core.providers.output_limit import output_limit
 from agent_core.providers.port import ModelFacts, ModelRequest, ToolDeclaration
 from agent_core.providers.thinking import clamp
-from agent_core.providers.transform import Turn, acceptable
+from agent_core.providers.transform import Turn, acceptable, result_text
 
 ID_LIMIT = 64
-NO_OUTPUT = "(no tool output)"
 EMPTY = "<empty>"
 """What is said when there is nothing to say: a request without any content is refused."""
-SEE_IMAGE = "(see attached image)"
 PICTURES = ("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif")
 IMAGES_LEAD = "Tool result image:"
 UNSIGNED = "skip_thought_signature_validator"
@@ -129,7 +126,7 @@ class _Contents:
     def _add_result(self, turn: ToolResultMessage) -> None:
         content = _visible(turn.content)
         pictures = [_part(part) for part in content if isinstance(part, Image)]
-        text = text_of(content) or (SEE_IMAGE if pictures else NO_OUTPUT)
+        text = result_text(content)
         response: _Json = {
             "name": self._named.get(turn.call_id, turn.tool_name),
             "response": {"error" if turn.is_error else "output": text},

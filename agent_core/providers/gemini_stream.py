@@ -8,6 +8,7 @@ from agent_core.providers.counts import count
 from agent_core.providers.failures import failure_from_event
 from agent_core.providers.gemini_calls import GeminiCalls
 from agent_core.providers.port import Answer, ModelFacts, Part
+from agent_core.providers.pricing import priced
 from agent_core.providers.streaming import USAGE_FOLLOWS_S
 
 REFUSALS = (
@@ -67,6 +68,7 @@ class GeminiReader:
             raise failure_from_event(
                 event, provider=self._facts.provider, parts_came=not self._builder.is_empty
             )
+        self._count(json.as_object(event.get("usageMetadata")))
         self._check_prompt(json.as_object(event.get("promptFeedback")))
         candidates = event.get("candidates")
         for value in candidates if isinstance(candidates, list) else ():
@@ -74,7 +76,6 @@ class GeminiReader:
             # Only the first is the answer.
             if not candidate.get("index"):
                 self._read_candidate(candidate)
-        self._count(json.as_object(event.get("usageMetadata")))
         response_id = event.get("responseId")
         if isinstance(response_id, str) and response_id:
             self._response_id = response_id
@@ -82,6 +83,11 @@ class GeminiReader:
     def read_whole(self, body: JsonObject) -> None:
         """Take an answer in one piece: it has the form of a chunk."""
         self.read(body, name=b"")
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens counted so far, by the newest chunk."""
+        return priced(self._usage, self._facts.prices)
 
     def take(self) -> list[Part]:
         """Give the parts since the last time."""
@@ -97,7 +103,7 @@ class GeminiReader:
         return self._builder.finish(
             stop_reason=self._stop_reason(),
             raw_stop_reason=self._finish,
-            usage=self._usage,
+            usage=self.usage,
             response_id=self._response_id,
             at_ms=self._clock.now_ms(),
         )

@@ -14,6 +14,11 @@ from agent_core.providers.port import ModelFacts
 
 LOOK_S = 0.7
 MODELS_SHOWN = 200
+MAX_TOKENS = 4_096
+"""For a server whose window is unknown: more is refused by some."""
+OLLAMA_WINDOW = 32_768
+"""Asked of Ollama, which otherwise loads a model with 4,096 tokens: full after the first tool calls. 32,000 is the least that it
+recommends for agents (docs.ollama.com/context-length); a model trained for less is loaded with what it was trained for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +30,7 @@ class FoundServer:
 
 
 async def local_servers(
-    providers: Sequence[ProviderFacts], *, max_tokens: int, limit_s: float = LOOK_S
+    providers: Sequence[ProviderFacts], *, limit_s: float = LOOK_S
 ) -> tuple[FoundServer, ...]:
     """Ask every provider that needs no key what it has, all at once; who does not answer is not there."""
     asked = [one for one in providers if one.keyless and one.base_url]
@@ -39,7 +44,7 @@ async def local_servers(
             return
         listed = reply.body.get("data")
         if reply.status == HTTPStatus.OK and isinstance(listed, list):
-            models = [_model(provider, one, max_tokens) for one in listed[:MODELS_SHOWN]]
+            models = [_listed(provider, one) for one in listed[:MODELS_SHOWN]]
             found[provider.id] = FoundServer(
                 provider=provider.id, models=tuple(one for one in models if one is not None)
             )
@@ -58,12 +63,19 @@ def _list_of(provider: ProviderFacts) -> str:
     return f"{base_url}/models"
 
 
-def _model(provider: ProviderFacts, given: JsonValue, max_tokens: int) -> ModelFacts | None:
+def local_model(provider: ProviderFacts, identity: str) -> ModelFacts | None:
+    """Return a model of a local server, of which only the name is known; the window is 0 where the server decides on it."""
+    window = OLLAMA_WINDOW if provider.api == "ollama-chat" else 0
+    return provider.unlisted(identity, context_window=window, max_tokens=MAX_TOKENS)
+
+
+def _listed(provider: ProviderFacts, given: JsonValue) -> ModelFacts | None:
     told = json.as_object(given)
     identity = told.get("id")
-    if not isinstance(identity, str) or not identity:
+    # Models that only embed text stand in the same list; LM Studio brings one, and nothing else tells them apart.
+    if not isinstance(identity, str) or not identity or "embed" in identity.lower():
         return None
-    model = provider.unlisted(identity, context_window=0, max_tokens=max_tokens)
+    model = local_model(provider, identity)
     # vLLM tells the window that it serves with; others tell none, or the one that the model was trained for.
     window = told.get("max_model_len")
     if model is None or not isinstance(window, int) or window <= 0:

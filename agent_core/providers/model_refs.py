@@ -64,9 +64,10 @@ def exactly(ref: str, models: Sequence[ModelFacts]) -> tuple[ModelFacts, ...]:
 
 
 def matching(pattern: str, models: Sequence[ModelFacts]) -> tuple[ModelFacts, ...]:
-    """Find by a pattern (`*`, `?`, `[…]`), or by a part of the name, such as `sonnet`.
+    """Find by a pattern (`*`, `?`, `[…]`), by a part of the id, such as `sonnet`, or by the name of a provider.
 
-    A part with a digit finds nothing: it names a version, and another version is never an answer to that.
+    A part with a digit names a version, and another version is never an answer to that: `opus-4` finds `opus-4` and
+    `opus-4-20250514`, but neither `opus-4-5` nor `opus-45`.
     """
     wanted = pattern.lower().strip()
     if not wanted:
@@ -77,16 +78,27 @@ def matching(pattern: str, models: Sequence[ModelFacts]) -> tuple[ModelFacts, ..
             for model in models
             if fnmatchcase(model.ref.lower(), wanted) or fnmatchcase(model.id.lower(), wanted)
         )
-    if any(letter.isdecimal() for letter in wanted):
-        return ()
     provider, slash, part = wanted.partition("/")
     if slash:
         return tuple(
             model
             for model in models
-            if model.provider.lower() == provider and part and part in model.id.lower()
+            if model.provider.lower() == provider and _has_part(model.id.lower(), part)
         )
-    return tuple(model for model in models if wanted in model.id.lower())
+    by_id = tuple(model for model in models if _has_part(model.id.lower(), wanted))
+    return by_id + tuple(model for model in models if model.provider.lower() == wanted)
+
+
+def _has_part(model: str, part: str) -> bool:
+    if not any(letter.isdecimal() for letter in part):
+        return bool(part) and part in model
+    part = part.strip("-.:@")
+    if not any(letter.isalpha() for letter in part):
+        return False  # a number alone says nothing
+    before = r"(?<![0-9a-z])(?<!\d[.-])" if part[0].isdecimal() else ""
+    # After a version neither more of its number nor a minor version; a date is none, and `-8b` is a size.
+    after = r"(?![0-9a-z])(?![.-]\d{1,2}(?![0-9a-z]))" if part[-1].isdecimal() else ""
+    return re.search(f"{before}{re.escape(part)}{after}", model) is not None
 
 
 def next_of(

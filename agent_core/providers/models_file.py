@@ -14,6 +14,7 @@ from pydantic.alias_generators import to_camel
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import ConfigError
 from agent_core.kernel.records import dataclass
+from agent_core.kernel.unknown_keys import NOTES, did_you_mean, unknown_keys
 from agent_core.providers.catalogue import ProviderFacts, builtin_providers
 from agent_core.providers.json_places import place_of
 from agent_core.providers.port import Api, ModelFacts, Prices, PriceTier
@@ -22,6 +23,7 @@ from agent_core.providers.thinking import LEVEL_MAP
 CONTEXT_WINDOW = 128_000
 MAX_TOKENS = 16_384
 PROBLEMS_SHOWN = 5
+OUTERMOST = ("providers",)
 
 Tokens = Annotated[int, Field(gt=0)]
 Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -29,7 +31,7 @@ Written = dict[str, str]
 
 
 class _Shape(BaseModel):
-    """Names as the file writes them; keys of other programs are passed over."""
+    """Names as the file writes them; keys that are not known are told by `read_models_file`."""
 
     model_config = ConfigDict(
         alias_generator=to_camel, extra="ignore", frozen=True, hide_input_in_errors=True
@@ -130,7 +132,7 @@ async def load_models_file(path: Path) -> ModelsFile:
 
 
 def read_models_file(text: str, *, path: Path) -> ModelsFile:
-    """Read the text of a file; a provider that is wrong is left out and the others stay."""
+    """Read the text of a file; a provider that is wrong is left out and the others stay, an unknown key is told."""
     try:
         value: object = stdlib_json.loads(text)  # pyright: ignore[reportAny] - a parser gives Any
     except stdlib_json.JSONDecodeError as error:
@@ -147,10 +149,20 @@ def read_models_file(text: str, *, path: Path) -> ModelsFile:
         problem = _problem(text, path, ("providers",), 'must be an object: {"providers": {…}}')
         return ModelsFile(path=path, problems=(problem,))
     providers: dict[str, ProviderShape] = {}
-    problems: list[ConfigError] = []
+    problems = [
+        _unknown(text, path, (str(key),), OUTERMOST)  # pyright: ignore[reportUnknownArgumentType] - JSON
+        for key in value  # pyright: ignore[reportUnknownVariableType, reportGeneralTypeIssues] - JSON
+        if key not in OUTERMOST and not str(key).startswith(NOTES)  # pyright: ignore[reportUnknownArgumentType] - JSON
+    ]
     for name, shape in given.items():  # pyright: ignore[reportUnknownVariableType] - JSON
         try:
-            providers[str(name)] = ProviderShape.model_validate(shape)  # pyright: ignore[reportUnknownArgumentType] - checked here
+            made = ProviderShape.model_validate(shape)
+            providers[str(name)] = made  # pyright: ignore[reportUnknownArgumentType] - JSON
+            problems.extend(
+                _unknown(text, path, ("providers", str(name), *keys), known)  # pyright: ignore[reportUnknownArgumentType] - JSON
+                for keys, known in unknown_keys(made, shape)  # pyright: ignore[reportUnknownArgumentType] - validated above
+                if not str(keys[-1]).startswith(NOTES)
+            )
         except ValidationError as error:
             problems.extend(
                 _problem(text, path, ("providers", str(name), *each["loc"]), each["msg"])  # pyright: ignore[reportUnknownArgumentType] - JSON
@@ -287,6 +299,13 @@ def _prices(cost: CostShape) -> Prices:
 
 def _laid_over(compat: JsonObject, changes: Mapping[str, AnyJson]) -> dict[str, JsonValue]:
     return {**compat, **changes}
+
+
+def _unknown(
+    text: str, path: Path, where: Sequence[str | int], known: Sequence[str]
+) -> ConfigError:
+    hint = did_you_mean(str(where[-1]), known)
+    return _problem(text, path, where, f"is no key of models.json, so it has no effect{hint}")
 
 
 def _problem(text: str, path: Path, where: Sequence[str | int], what: str) -> ConfigError:

@@ -1,16 +1,21 @@
 """Logs in with a browser on this machine: a secret that never leaves it, and a port to which the browser comes back."""
 
 import base64
+import errno
 import hashlib
 import html
 import secrets
+import socket
+import sys
 from collections.abc import Callable
 from dataclasses import field
 from http import HTTPStatus
+from typing import cast
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import anyio
 import anyio.abc
+from anyio.streams.stapled import MultiListener
 
 from agent_core.kernel import Clock
 from agent_core.kernel.records import dataclass
@@ -22,7 +27,10 @@ from agent_core.providers.oauth_tokens import LoginFailed, tokens_for_code
 LOGIN_S = 300.0
 REQUEST_S = 10.0
 REQUEST_BYTES = 16 * 1024
-HERE = "127.0.0.1"
+HERE = (("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6))
+"""What a browser may take `localhost` for: on one that is left free another user of the machine could wait for it."""
+PORT_ATTEMPTS = 8
+NO_IPV6 = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT})
 PAGE = "<!doctype html><meta charset=utf-8><title>Tiller</title><p>{}</p>"
 DONE = "You are logged in. This window can be closed."
 
@@ -36,6 +44,15 @@ class _Attempt:
     redirect: str
     state: str = field(repr=False)
     verifier: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    """What a browser asks for."""
+
+    target: str
+    hosts: tuple[str, ...]
+    """Each header `Host`, in lower case; an honest request has one."""
 
 
 async def log_in_with_browser(
@@ -59,14 +76,13 @@ async def log_in_with_browser(
         LoginFailed: The user or the provider refused, nobody came, or the port is taken.
     """
     try:
-        listener = await anyio.create_tcp_listener(
-            local_host=HERE, local_port=facts.callback_port, reuse_port=False
-        )
+        port, sockets = _listening(facts.callback_port)
     except OSError as error:
         message = f"port {facts.callback_port} of this machine is taken ({error.strerror}); free it and try again"
         raise LoginFailed(message) from None
-    async with listener:
-        attempt = _attempt(facts, _port_of(listener))
+    listeners = [await anyio.abc.SocketListener.from_socket(one) for one in sockets]
+    async with MultiListener(listeners) as listener:
+        attempt = _attempt(facts, port)
         show(authorize_url(facts, attempt))
         code = await _code(listener, facts, attempt, limit_s=limit_s)
     form = {"code": code, "code_verifier": attempt.verifier, "redirect_uri": attempt.redirect}
@@ -109,10 +125,53 @@ def _attempt(facts: PkceFacts, port: int) -> _Attempt:
     )
 
 
-def _port_of(
-    listener: anyio.abc.SocketListener | anyio.abc.Listener[anyio.abc.SocketStream],
-) -> int:
-    return int(listener.extra(anyio.abc.SocketAttribute.local_port))  # noqa: S610 - not Django
+def _listening(wanted: int, attempts: int = PORT_ATTEMPTS) -> tuple[int, list[socket.socket]]:
+    """Listen on both loopback addresses, on one port; on 127.0.0.1 alone where there is no `::1`.
+
+    Args:
+        wanted: The port; 0 for any that is free on both.
+        attempts: How many ports are tried when any will do.
+
+    Raises:
+        OSError: The port is taken on one of them.
+    """
+    port, sockets = wanted, list[socket.socket]()
+    try:
+        for host, family in HERE:
+            if made := _bound(host, family, port):
+                sockets.append(made)
+                port = cast("tuple[str, int]", made.getsockname())[1]
+    except OSError as error:
+        for made in sockets:
+            made.close()
+        # A port that is free on one address may be taken on the other.
+        if wanted == 0 and error.errno == errno.EADDRINUSE and attempts > 1:
+            return _listening(wanted, attempts - 1)
+        raise
+    return port, sockets
+
+
+def _bound(host: str, family: socket.AddressFamily, port: int) -> socket.socket | None:
+    """Return a socket that listens; None where the machine has no such address."""
+    made = None
+    try:
+        made = socket.socket(family, socket.SOCK_STREAM)
+        if family == socket.AF_INET6:
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        if sys.platform == "win32":
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
+        else:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host, port))
+        made.listen()
+        made.settimeout(0)
+    except OSError as error:
+        if made is not None:
+            made.close()
+        if family == socket.AF_INET6 and error.errno in NO_IPV6:
+            return None
+        raise
+    return made
 
 
 async def _code(
@@ -146,12 +205,16 @@ async def _code(
 async def _answer(
     stream: anyio.abc.SocketStream, facts: PkceFacts, attempt: _Attempt
 ) -> str | LoginFailed | None:
-    target = None
+    request = None
     with anyio.move_on_after(REQUEST_S):
-        target = await _target(stream)
-    if target is None:
+        request = await _request(stream)
+    if request is None:
         return None
-    outcome = _outcome(target, facts, attempt)
+    if request.hosts != (urlsplit(attempt.redirect).netloc,):
+        # A page elsewhere whose name was made to lead to this machine has another name.
+        await _say(stream, HTTPStatus.MISDIRECTED_REQUEST, "This address is not that of the login.")
+        return None
+    outcome = _outcome(request.target, facts, attempt)
     if outcome is None:
         await _say(stream, HTTPStatus.NOT_FOUND, "There is nothing here.")
     elif isinstance(outcome, LoginFailed):
@@ -176,16 +239,21 @@ def _outcome(target: str, facts: PkceFacts, attempt: _Attempt) -> str | LoginFai
     return query.get("code") or LoginFailed("the browser came back without a code")
 
 
-async def _target(stream: anyio.abc.SocketStream) -> str | None:
-    """Read a request's head and give what it asks for."""
+async def _request(stream: anyio.abc.SocketStream) -> _Request | None:
+    """Read the head of a request for a path; None: it is something else."""
     head = bytearray()
     try:
         while b"\r\n\r\n" not in head and len(head) < REQUEST_BYTES:
             head += await stream.receive()
     except (anyio.EndOfStream, anyio.BrokenResourceError):
         return None
-    words = head.partition(b"\r\n")[0].decode("ascii", "replace").split(" ")
-    return words[1] if len(words) == 3 and words[0] == "GET" else None  # noqa: PLR2004 - a request line
+    first, *lines = head.partition(b"\r\n\r\n")[0].decode("ascii", "replace").split("\r\n")
+    words = first.split(" ")
+    if len(words) != 3 or words[0] != "GET" or not words[1].startswith("/"):  # noqa: PLR2004 - a request line
+        return None
+    fields = [line.partition(":") for line in lines]
+    hosts = tuple(value.strip(" \t").lower() for name, _, value in fields if name.lower() == "host")
+    return _Request(target=words[1], hosts=hosts)
 
 
 async def _say(stream: anyio.abc.SocketStream, status: HTTPStatus, text: str) -> None:

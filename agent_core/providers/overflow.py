@@ -32,7 +32,8 @@ _PATTERNS = (
     r"prompt token count of \d+ exceeds the limit of",
     r"total length of all messages is too long",
     r"too many tokens",
-    r"token limit (?:exceeded|reached)",
+    # Not "token limit reached": OpenRouter says that of the output.
+    r"token limit exceeded",
     r"too_many_prompt_tokens",
     r"context_length_exceeded",
     r"exceed_context_size_error",

@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 from agent_core.events import ThinkingLevel
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.records import dataclass
-from agent_core.messages import AssistantMessage, Message
+from agent_core.messages import AssistantMessage, Message, Usage
 
 Api = Literal[
     "anthropic-messages",
@@ -138,13 +138,24 @@ class ToolCallDelta:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UsageUpdate:
+    """Tokens that the provider has counted for this answer so far; replaces what an earlier update reported.
+
+    An answer that is cancelled, breaks off or is refused has no `Answer`, but is paid for all the same.
+    """
+
+    usage: Usage
+    """With its cost, where the prices are known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The whole answer; always the last part of a stream that did not fail."""
 
     message: AssistantMessage
 
 
-Part = TextDelta | ThinkingDelta | ToolCallStart | ToolCallDelta | Answer
+Part = TextDelta | ThinkingDelta | ToolCallStart | ToolCallDelta | UsageUpdate | Answer
 """Adapters merge what arrives in one network chunk: adjacent deltas of one kind come as one part."""
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
+from pathlib import Path
 from typing import Literal
 
 from agent_core.events import ThinkingLevel
@@ -16,6 +17,7 @@ from agent_core.providers.brought import NOTHING, Adapter, Brought
 from agent_core.providers.catalogue import ProviderFacts
 from agent_core.providers.credentials import Credentials
 from agent_core.providers.known import Ground, known_with
+from agent_core.providers.local_servers import FoundServer, local_model, local_servers
 from agent_core.providers.model_refs import (
     Named,
     Scope,
@@ -28,20 +30,20 @@ from agent_core.providers.models_file import (
     CONTEXT_WINDOW,
     MAX_TOKENS,
     ModelsFile,
+    load_models_file,
 )
 from agent_core.providers.port import Api, Model, ModelFacts
 from agent_core.providers.provider_state import ProviderState, state_of
+from agent_core.providers.thinking import LEVELS
 
 Opener = Callable[[ModelFacts, Access], Model]
 """Makes a model of one API, ready to be asked."""
 
 NO_MODEL = (
-    "no model can be used: run: tiller auth login, set ANTHROPIC_API_KEY or OPENAI_API_KEY, or add a provider to "
-    "models.json and name it as defaultProvider and defaultModel in settings.json"
+    "no model can be used: sign in (tiller auth login), set ANTHROPIC_API_KEY or OPENAI_API_KEY, or choose a model of a "
+    "server on this machine (Ollama, LM Studio, llama.cpp, vLLM; tiller models use)"
 )
 SUGGESTIONS = 3
-LOCAL_MAX_TOKENS = 4_096
-"""For a server of the user's own whose window is unknown: more is refused by some."""
 NEVER_BY_CHANCE = ("embedded", "local")
 """Providers that are used only when they are named."""
 
@@ -61,7 +63,8 @@ class ModelRegistry:
     """The models that are known, and which of them can be used.
 
     `problems` are what was wrong in models.json and auth.json; what could be read of them counts. `secret_variables`
-    are those of the environment that may hold a key of some provider.
+    are those of the environment that may hold a key of some provider. `servers` are the model servers of this machine that
+    answered when they were looked for last.
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class ModelRegistry:
         openers: Mapping[Api, Opener],
         environment: Mapping[str, str],
         file: ModelsFile | None = None,
+        models_path: Path | None = None,
         extra: Sequence[ProviderFacts] = (),
         auth: AuthStore | None = None,
         keys: Mapping[str, str] | None = None,
@@ -82,6 +86,7 @@ class ModelRegistry:
             openers: The APIs that are spoken.
             environment: Where keys and addresses are looked up.
             file: The user's models.json.
+            models_path: Where it is read again by `refresh`; None: it is not.
             extra: Providers besides those of the catalogue.
             auth: The user's auth.json, loaded.
             keys: Keys for this process alone, by provider; they go before all others.
@@ -90,6 +95,9 @@ class ModelRegistry:
         """
         self._openers = openers
         self._ground = Ground(file or ModelsFile(), extra, auth, keys or {}, environment, redactor)
+        self._models_path = models_path
+        self._brought = brought
+        self.servers: tuple[FoundServer, ...] = ()
         self._adapters: Mapping[str, Adapter] = {}
         self._providers: dict[str, ProviderFacts] = {}
         self._credentials: Mapping[str, Credentials] = {}
@@ -99,17 +107,46 @@ class ModelRegistry:
 
     def bring(self, brought: Brought) -> None:
         """Have these models of extensions, and no others of theirs; what the user's own file says goes before them."""
+        self._brought = brought
         known = known_with(self._ground, brought)
         self._adapters = brought.adapters
         self._providers = {provider.id: provider for provider in known.providers}
         self._credentials = known.credentials
         self.secret_variables = known.secret_variables
         self.problems = known.problems
+        for server in self.servers:
+            self._add_models(server)
 
-    async def refresh(self) -> None:
-        """Read again what the user has stored: they may have logged in since."""
+    async def refresh(self, *, servers: Literal["keep", "find"] = "keep") -> bool:
+        """Read models.json and auth.json again; return whether models.json says something else now.
+
+        Args:
+            servers: `find` asks the model servers of this machine what they have; that can be chosen until the next time.
+        """
         if self._ground.auth is not None:
             await self._ground.auth.load()
+        changed = await self._read_models()
+        if servers == "find":
+            self.servers = await local_servers(self.providers())
+        if changed or servers == "find":
+            self.bring(self._brought)
+        return changed
+
+    async def _read_models(self) -> bool:
+        if self._models_path is None:
+            return False
+        file, known = await load_models_file(self._models_path), self._ground.file
+        same_problems = [*map(str, file.problems)] == [*map(str, known.problems)]
+        self._ground = replace(self._ground, file=file)
+        return not (same_problems and file.providers == known.providers)
+
+    def _add_models(self, server: FoundServer) -> None:
+        provider = self._providers.get(server.provider)
+        if provider is None:
+            return
+        listed = {one.id for one in provider.models}
+        more = tuple(one for one in server.models if one.id not in listed)
+        self._providers[provider.id] = replace(provider, models=(*provider.models, *more))
 
     def providers(self) -> tuple[ProviderFacts, ...]:
         """List the providers, the known ones first."""
@@ -153,7 +190,7 @@ class ModelRegistry:
         found = None if same else self._unlisted(ref)
         if found is not None:
             return found
-        raise _unknown(ref, everything, same)
+        raise _unknown(ref, everything, same, problems=self.problems)
 
     def resolve(self, ref: str) -> Named:
         """Find a model as people name one: a full name, an id, a pattern or part of it, and `:level` behind it.
@@ -283,8 +320,9 @@ class ModelRegistry:
             return replace(same[0], id=identity)
         if not provider.any_model:
             return None
-        window, limit = (0, LOCAL_MAX_TOKENS) if provider.keyless else (CONTEXT_WINDOW, MAX_TOKENS)
-        return provider.unlisted(identity, context_window=window, max_tokens=limit)
+        if provider.keyless:
+            return local_model(provider, identity)
+        return provider.unlisted(identity, context_window=CONTEXT_WINDOW, max_tokens=MAX_TOKENS)
 
     def _checked(self, model: ModelFacts) -> ModelFacts:
         if model.api not in self._openers:
@@ -308,15 +346,26 @@ class ModelRegistry:
 
 
 def _unknown(
-    ref: str, everything: Sequence[ModelFacts], same: Sequence[ModelFacts]
+    ref: str,
+    everything: Sequence[ModelFacts],
+    same: Sequence[ModelFacts],
+    *,
+    problems: Sequence[ConfigError],
 ) -> ModelUnknown:
+    what = "more than one provider has" if same else "no model is called"
+    bare, colon, word = ref.rpartition(":")
+    if colon and not same and (exactly(bare, everything) or matching(bare, everything)):
+        hint = f"{word!r} is no thinking level; there are {', '.join(LEVELS)}"
+        return ModelUnknown(f"{what} {ref!r}; {hint}")
     names = [model.ref for model in everything]
-    near = [model.ref for model in same][:SUGGESTIONS] or get_close_matches(
+    # Other versions of what was named come before names that are spelt alike.
+    alike = [name for name in names if ref and ref.lower() in name.lower()]
+    near = ([model.ref for model in same] or alike)[:SUGGESTIONS] or get_close_matches(
         ref, names, n=SUGGESTIONS, cutoff=0.5
     )
     hint = f"did you mean {' or '.join(near)}?" if near else "add it to models.json"
-    what = "more than one provider has" if same else "no model is called"
-    return ModelUnknown(f"{what} {ref!r}; {hint}")
+    left_out = f" (what could not be read may name it: {problems[0]})" if problems else ""
+    return ModelUnknown(f"{what} {ref!r}; {hint}{left_out}")
 
 
 def _first_of(

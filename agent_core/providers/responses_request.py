@@ -21,10 +21,8 @@ from agent_core.providers.port import ModelFacts, ModelRequest, ToolDeclaration
 from agent_core.providers.responses_compat import ResponsesCompat
 from agent_core.providers.responses_replay import answer_items, is_custom
 from agent_core.providers.thinking import LEVEL_MAP, clamp, effort
-from agent_core.providers.transform import Turn, acceptable
+from agent_core.providers.transform import Turn, acceptable, result_text
 
-NO_OUTPUT = "(no tool output)"
-SEE_IMAGE = "(see attached image)"
 IMAGES_LEAD = "Attached image(s) from tool result:"
 ENCRYPTED = "reasoning.encrypted_content"
 LEAST_OUTPUT = 16
@@ -138,7 +136,7 @@ def _result(turn: ToolResultMessage, compat: ResponsesCompat, *, custom: bool) -
     if pictured and compat.images_in_results:
         output = _user_content(turn.content)
     else:
-        output = text_of(turn.content) or (SEE_IMAGE if pictured else NO_OUTPUT)
+        output = result_text(turn.content)
     kind = "custom_tool_call_output" if custom else "function_call_output"
     return {"type": kind, "call_id": turn.call_id, "output": output}
 

@@ -1,11 +1,10 @@
 """The events of the Responses API, read into one answer."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from agent_core.kernel import Clock, JsonObject, json
 from agent_core.kernel.errors import ProviderError
-from agent_core.messages import StopReason
+from agent_core.messages import StopReason, Usage
 from agent_core.providers.answer import AnswerBuilder
 from agent_core.providers.failures import failure_from_event
 from agent_core.providers.port import Answer, ModelFacts, Part
@@ -38,6 +37,8 @@ class ResponseReader:
         self._builder = AnswerBuilder(facts)
         self._items = Items(self._builder)
         self._ended: JsonObject | None = None
+        self._counted: JsonObject = {}
+        """The response that came with counts."""
         self._status = ""
         self._done = False
         items = self._items
@@ -94,6 +95,12 @@ class ResponseReader:
             status = body.get("status")
             self._end(body, usual=status if isinstance(status, str) else "completed")
 
+    @property
+    def usage(self) -> Usage:
+        """Tokens counted so far; they come with the end, also with one that is a failure."""
+        usage = responses_usage(json.as_object(self._counted.get("usage")))
+        return responses_cost(usage, self._counted, self._facts)
+
     def take(self) -> list[Part]:
         """Give the parts since the last time."""
         return self._builder.take()
@@ -107,15 +114,13 @@ class ResponseReader:
         response = self._ended or {}
         response_id = response.get("id")
         stop, raw = self._stop(response)
-        usage = responses_usage(json.as_object(response.get("usage")))
-        message = self._builder.finish(
+        return self._builder.finish(
             stop_reason=stop,
             raw_stop_reason=raw,
-            usage=usage,
+            usage=self.usage,
             response_id=response_id if isinstance(response_id, str) else None,
             at_ms=self._clock.now_ms(),
-        ).message
-        return Answer(message=replace(message, usage=responses_cost(usage, response, self._facts)))
+        )
 
     def _begin(self, _event: JsonObject) -> None:
         """Begin a response; recordings hold several in one stream, as relays could."""
@@ -125,6 +130,7 @@ class ResponseReader:
     def _end(self, response: JsonObject, *, usual: str) -> None:
         status = response.get("status")
         self._status = status if isinstance(status, str) else usual
+        self._counted = response
         if self._status not in WHOLE:
             raise self._failure(response)
         self._items.complete(response.get("output"))

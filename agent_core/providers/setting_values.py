@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 import anyio
 import anyio.abc
+from anyio import to_thread
 
 COMMAND_S = 10.0
 CLOSE_S = 1.0
@@ -63,12 +64,14 @@ def _replaced(found: re.Match[str], environment: Mapping[str, str]) -> str:
 
 async def _output(command: str, environment: Mapping[str, str]) -> str:
     """Run a command; its text may hold a secret, so errors do not quote it."""
+    # Its folders of programs may be looked at on the disk.
+    env = await to_thread.run_sync(dict, environment)
     try:
         process = await anyio.open_process(
             command,
             stdin=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            env=dict(environment),
+            env=env,
             start_new_session=True,
         )
     except OSError as error:

@@ -6,14 +6,16 @@ from typing import Protocol
 import anyio
 from anyio.lowlevel import cancel_shielded_checkpoint
 
-from agent_core.kernel import JsonObject, json
+from agent_core.kernel import JsonObject, JsonValue, json
 from agent_core.kernel.errors import ProviderError
+from agent_core.messages import Usage
+from agent_core.providers.answer import without_replaced
 from agent_core.providers.base_resp import exposed
 from agent_core.providers.failure_words import PAGE_HEAD, web_page
 from agent_core.providers.failures import failure_from_response, masked
 from agent_core.providers.http import Body, HttpPool
 from agent_core.providers.ndjson import NdjsonDecoder
-from agent_core.providers.port import Answer, ModelFacts, Part
+from agent_core.providers.port import Answer, ModelFacts, Part, UsageUpdate
 from agent_core.providers.post import Post
 from agent_core.providers.sse import BOM, BadFraming, SseDecoder, SseEvent
 
@@ -91,6 +93,11 @@ class Dialect(Protocol):
         """Take the closing mark that some providers send."""
         ...
 
+    @property
+    def usage(self) -> Usage:
+        """Tokens that the provider has counted so far, with their cost; kept when the answer fails."""
+        ...
+
     def take(self) -> list[Part]:
         """Give the parts since the last time."""
         ...
@@ -127,10 +134,12 @@ async def read_parts(
         ProviderError: The stream broke, fell silent, told of an error, or ended before its end.
     """
     framing = decoder or SseDecoder()
+    events = _Events(facts)
     # Where each line is JSON, a body that begins like JSON is nothing special.
     heads = () if isinstance(framing, NdjsonDecoder) else JSON_HEAD
     begun = False
     came = False
+    news = _News(dialect)
     while not dialect.is_over:
         chunk = await _next(body, dialect)
         came = came or bool(chunk)
@@ -138,11 +147,11 @@ async def read_parts(
         if head == PAGE_HEAD:
             failure = _page(facts)
         elif head in heads:
-            failure = await _read_whole(body, chunk, dialect, facts=facts, pool=pool, post=post)
+            failure = await _read_whole(body, chunk, dialect, events=events, pool=pool, post=post)
         else:
-            failure = await _read_in_pieces(framing, chunk, dialect, facts)
+            failure = await _read_in_pieces(framing, chunk, dialect, events)
         begun = begun or bool(head)
-        for part in dialect.take():
+        for part in news.take():
             yield part
         if failure is not None:
             raise _masked(failure, post)
@@ -157,7 +166,23 @@ async def read_parts(
     for part in dialect.take():
         yield part
     body.whole = True
-    yield answer
+    yield without_replaced(answer) if events.has_replaced else answer
+
+
+class _News:
+    """What an answer has more than at the last look: its parts, and its usage when that has changed."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._reported = Usage()
+
+    def take(self) -> list[Part]:
+        """Return what came since the last time."""
+        parts, usage = self._dialect.take(), self._dialect.usage
+        if usage.total and usage != self._reported:
+            self._reported = usage
+            parts.append(UsageUpdate(usage=usage))
+        return parts
 
 
 async def _next(body: Body, dialect: Dialect) -> bytes:
@@ -173,11 +198,11 @@ async def _next(body: Body, dialect: Dialect) -> bytes:
 
 
 async def _read_in_pieces(
-    decoder: Decoder, chunk: bytes, dialect: Dialect, facts: ModelFacts
+    decoder: Decoder, chunk: bytes, dialect: Dialect, events: "_Events"
 ) -> ProviderError | None:
     """Read what a chunk completes; others get their turn before hundreds of events are read."""
     for start in range(0, max(1, len(chunk)), PIECE_BYTES):
-        failure = _read(decoder, chunk[start : start + PIECE_BYTES], dialect, facts)
+        failure = _read(decoder, chunk[start : start + PIECE_BYTES], dialect, events)
         if failure is not None:
             return failure
         # Not cancelled here: what was read has to be told first.
@@ -186,7 +211,7 @@ async def _read_in_pieces(
 
 
 def _read(
-    decoder: Decoder, chunk: bytes, dialect: Dialect, facts: ModelFacts
+    decoder: Decoder, chunk: bytes, dialect: Dialect, events: "_Events"
 ) -> ProviderError | None:
     """Read what a chunk completes; the failure is given back, so that what came before it is not lost."""
     try:
@@ -194,28 +219,53 @@ def _read(
             if event.data == DONE:
                 dialect.done()
             elif event.data:
-                dialect.read(_decoded(event, facts), name=event.name)
+                dialect.read(events.decoded(event), name=event.name)
     except ProviderError as error:
         return None if dialect.has_end and error.reason == "protocol" else error
     except BadFraming as error:
-        return None if dialect.has_end else _broken(facts, str(error))
+        return None if dialect.has_end else _broken(events.facts, str(error))
     return None
 
 
-def _decoded(event: SseEvent, facts: ModelFacts) -> JsonObject:
-    try:
-        value = json.decode(event.data)
-    except (ValueError, RecursionError) as error:
-        if event.name == b"error":
-            return {"error": event.data.decode("utf-8", "replace")}
-        raise _broken(facts, f"an event that is not JSON ({error})") from None
-    return exposed(json.as_object(value))
+class _Events:
+    """The events of one answer as JSON. Halves of characters are replaced in them, which is noted."""
+
+    def __init__(self, facts: ModelFacts) -> None:
+        self.facts = facts
+        self.has_replaced = False
+
+    def decoded(self, event: SseEvent) -> JsonObject:
+        """Decode one event.
+
+        Raises:
+            ProviderError: It is no JSON, and no error that came as plain text.
+        """
+        try:
+            value = self.value(event.data)
+        except (ValueError, RecursionError) as error:
+            if event.name == b"error":
+                return {"error": event.data.decode("utf-8", "replace")}
+            raise _broken(self.facts, f"an event that is not JSON ({error})") from None
+        return exposed(json.as_object(value))
+
+    def value(self, data: bytes) -> JsonValue:
+        """Decode JSON.
+
+        Raises:
+            ValueError: It is none.
+        """
+        try:
+            return json.decode_exact(data)
+        except json.LoneSurrogate:
+            self.has_replaced = True
+            return json.decode(data)
 
 
 async def _read_whole(
-    body: Body, head: bytes, dialect: Dialect, *, facts: ModelFacts, pool: HttpPool, post: Post
+    body: Body, head: bytes, dialect: Dialect, *, events: _Events, pool: HttpPool, post: Post
 ) -> ProviderError | None:
     """Read one JSON value: an answer, what went wrong, or all the events in a list."""
+    facts = events.facts
     whole = bytearray(head)
     while more := await body.take():
         whole += more
@@ -223,13 +273,11 @@ async def _read_whole(
             return _broken(facts, f"an answer of more than {WHOLE_BYTES} bytes")
     raw = bytes(whole).lstrip(BEFORE_JSON)
     try:
-        value = json.decode(raw)
+        value = events.value(raw)
     except (ValueError, RecursionError) as error:
         return _broken(facts, f"JSON that is not whole ({error})")
-    events = [
-        exposed(json.as_object(one)) for one in (value if isinstance(value, list) else [value])
-    ]
-    if events and events[0].get("error"):
+    told = [exposed(json.as_object(one)) for one in (value if isinstance(value, list) else [value])]
+    if told and told[0].get("error"):
         return failure_from_response(
             status=200,
             headers={},
@@ -240,7 +288,7 @@ async def _read_whole(
             key_source=post.key_source,
         )
     try:
-        for event in events:
+        for event in told:
             if isinstance(value, list):
                 dialect.read(event, name=b"")
             else:

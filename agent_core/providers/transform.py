@@ -21,6 +21,7 @@ from agent_core.messages import (
     ToolResultMessage,
     UserContent,
     UserMessage,
+    text_of,
 )
 from agent_core.providers.port import ModelFacts
 
@@ -30,6 +31,8 @@ Turn = UserMessage | AssistantMessage | ToolResultMessage
 NO_RESULT = "No result provided"
 IMAGE_OMITTED = "(image omitted: model does not support images)"
 TOOL_IMAGE_OMITTED = "(tool image omitted: model does not support images)"
+NO_OUTPUT = "(no tool output)"
+SEE_IMAGE = "(see attached image)"
 COMPACTION_LEAD = "The conversation before this point was compacted into this summary:"
 BRANCH_LEAD = "This conversation came back from another branch; in short, what happened there:"
 ID_TAIL = 8
@@ -115,6 +118,12 @@ def without_images(content: Sequence[UserContent], placeholder: str) -> tuple[Us
         elif not kept or kept[-1] != Text(text=placeholder):
             kept.append(Text(text=placeholder))
     return tuple(kept)
+
+
+def result_text(content: Sequence[UserContent]) -> str:
+    """Return the text of a tool's result, for servers that refuse an empty one or take no pictures there."""
+    pictured = any(isinstance(part, Image) for part in content)
+    return text_of(tuple(content)) or (SEE_IMAGE if pictured else NO_OUTPUT)
 
 
 class _CallIds:

@@ -8,10 +8,12 @@ import anyio.to_thread
 
 from agent_core.kernel.records import dataclass
 from agent_core.resources.reading import CONTEXT_BYTES, Instructions, Refused, read_instructions
-from agent_core.resources.worktree import project_folders, shadowed_folders
+from agent_core.resources.worktree import folders_above, project_folders
 
 NAMES = ("AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD")
 """Of one folder the first that exists counts."""
+SYSTEM_NAMES = ("SYSTEM.md", "APPEND_SYSTEM.md")
+"""Of `.tiller`, or else of the user's configuration folder."""
 TOTAL_BYTES = 4 * CONTEXT_BYTES
 """All context files together; the nearest to the workspace are the last to go."""
 Expected = Callable[[Path], str | None]
@@ -38,6 +40,7 @@ async def load_context_files(
     root: Path,
     project_trusted: bool,
     added: Sequence[Path] = (),
+    above: Collection[Path] = (),
     expected: Expected = lambda _: None,
 ) -> ContextFiles:
     """Read all instructions for a workspace. Never fails because of one of them.
@@ -48,9 +51,13 @@ async def load_context_files(
         project_trusted: Whether what the project brings counts: AGENTS.md and its kin, and `.tiller/SYSTEM.md` and
             `.tiller/APPEND_SYSTEM.md`, which win over the user's.
         added: More folders of the workspace that are trusted; each brings its own file.
-        expected: What was trusted of that; a file that is something else by now is left out.
+        above: Folders above the project that the user trusts by themselves; the files of others above it do not count.
+        expected: What was trusted of the project and of the folders above; a file that is something else by now is
+            left out.
     """
-    load = partial(_load, config, root, tuple(added), expected, project_trusted=project_trusted)
+    load = partial(
+        _load, config, root, tuple(added), tuple(above), expected, project_trusted=project_trusted
+    )
     return await anyio.to_thread.run_sync(load)
 
 
@@ -58,27 +65,34 @@ def _load(
     config: Path,
     root: Path,
     added: Sequence[Path],
+    above: Collection[Path],
     expected: Expected,
     *,
     project_trusted: bool,
 ) -> ContextFiles:
     problems: list[str] = []
     places = (root / ".tiller", config) if project_trusted else (config,)
+    project: tuple[Path, ...] = ()
+    if project_trusted:
+        outer = folders_above(root, NAMES)
+        project = (*project_folders(root), *(folder for folder in outer if folder in above))
+        problems += [
+            _untrusted_above(folder) for folder in outer if folder not in (config, *added, *above)
+        ]
     return ContextFiles(
         files=_bounded(
-            _context(
-                config,
-                root,
-                added,
-                problems,
-                expected=expected,
-                skipped=() if project_trusted else project_folders(root),
-            ),
-            problems,
+            _context(config, root, added, project, expected=expected, problems=problems), problems
         ),
-        system=_first(places, "SYSTEM.md", root=root, problems=problems, expected=expected),
-        append=_first(places, "APPEND_SYSTEM.md", root=root, problems=problems, expected=expected),
+        system=_first(places, SYSTEM_NAMES[0], root=root, problems=problems, expected=expected),
+        append=_first(places, SYSTEM_NAMES[1], root=root, problems=problems, expected=expected),
         problems=tuple(problems),
+    )
+
+
+def _untrusted_above(folder: Path) -> str:
+    return (
+        f"{_context_file(folder)} was not read: it lies above the workspace's repository, in a folder that is not trusted "
+        f"by itself. Trust that folder if it should count (tiller trust add {folder})."
     )
 
 
@@ -86,41 +100,42 @@ def _context(
     config: Path,
     root: Path,
     added: Sequence[Path],
-    problems: list[str],
+    project: Sequence[Path],
     *,
     expected: Expected,
-    skipped: Collection[Path],
+    problems: list[str],
 ) -> list[Instructions]:
-    shadowed = shadowed_folders(root, NAMES)
-    project = project_folders(root)
-    trusted = frozenset(_owners((root, config)))
-    found: list[Instructions] = []
+    owners = frozenset(_owners((root, config)))
+    read: list[Instructions] = []
     seen: set[Path] = set()
     # What is nearest to the workspace comes last, for it goes last when there is too much.
-    for folder in dict.fromkeys((config, *added, *reversed(root.parents), root)):
-        if folder in shadowed or folder in skipped:
-            continue
-        path = next((folder / name for name in NAMES if _exists(folder / name)), None)
+    for folder in dict.fromkeys((config, *added, *reversed(project))):
+        path = _context_file(folder)
         if path is None:
             continue
         own = folder == config
         outside = not own and folder != root and folder not in added
-        read = read_instructions(
+        file = read_instructions(
             path,
             within=None if own else folder,
             known_names=NAMES,
-            owners=trusted if outside else None,
+            owners=owners if outside else None,
             expected=expected(path) if folder in project and not own else None,
         )
-        match read:
+        match file:
             case Refused(why=why):
                 problems.append(why)
-            case Instructions() if read.real not in seen:
-                seen.add(read.real)
-                found.append(read)
+            case Instructions() if file.real not in seen:
+                seen.add(file.real)
+                read.append(file)
             case _:
                 continue
-    return [one for one in found if one.text.strip()]
+    return [file for file in read if file.text.strip()]
+
+
+def _context_file(folder: Path) -> Path | None:
+    """Return the context file of a folder; None where there is none."""
+    return next((folder / name for name in NAMES if _exists(folder / name)), None)
 
 
 def _bounded(found: list[Instructions], problems: list[str]) -> tuple[Instructions, ...]:

@@ -3,13 +3,14 @@
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from agent_core.kernel.records import dataclass
-from agent_core.resources.context_files import NAMES
+from agent_core.resources.context_files import NAMES, SYSTEM_NAMES
 from agent_core.resources.paths import project_folder
 from agent_core.resources.reading import WHOLE_BYTES
 from agent_core.resources.worktree import project_folders
@@ -24,7 +25,9 @@ PROGRAMS: Final = (".tiller", "extensions")
 OUR_OWN: Final = frozenset({"chat.md", "changes.diff"})
 """What we write into `.tiller` ourselves; nothing of it configures us."""
 
-
+Above = Mapping[Path, Mapping[str, str]]
+"""Folders above the project that the user trusts by themselves, each with the hashes of its files by name."""
+NO_ABOVE: Final[Above] = MappingProxyType({})
 Marks = tuple[tuple[str, int, int, int, int], ...]
 """Of each file: path, inode, size, time of its last change in ns, and 1 when a link leads there."""
 
@@ -50,6 +53,12 @@ def is_program(name: str) -> bool:
     return Path(name).parts[: len(PROGRAMS)] == PROGRAMS
 
 
+def is_instructions(name: str) -> bool:
+    """Return whether what lies there, by its path relative to the workspace, goes into the system prompt as it is."""
+    path = Path(name)
+    return path.name in NAMES or path.parts in {(".tiller", one) for one in SYSTEM_NAMES}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """Everything that was found, by its path relative to the workspace."""
@@ -57,6 +66,10 @@ class Evidence:
     files: Mapping[str, Seen] = field(default_factory=dict[str, Seen])
     contents: Mapping[Path, str] = field(default_factory=dict[Path, str])
     """The same by absolute path: SHA-256 of the bytes."""
+    above: Above = field(default_factory=lambda: NO_ABOVE)
+    """The folders above the project whose context files are among them."""
+    unchanged_above: frozenset[Path] = frozenset()
+    """Those of these files that are as they were when their folder was trusted."""
 
     @property
     def hashes(self) -> Mapping[str, str]:
@@ -68,15 +81,17 @@ class Evidence:
         return self.contents.get(path, "")
 
 
-def gather(root: Path) -> Evidence:
+def gather(root: Path, *, above: Above = NO_ABOVE) -> Evidence:
     """Look at everything that a trusted workspace may bring.
 
-    That is `.tiller/`, `.mcp.json`, and from the workspace up to the top of its repository `.agents/skills/` and the
-    context files. Links are not followed into folders; what a linked file holds counts. What lies out of the project is not
-    opened, but for instructions of a known name: nothing else of it would be used.
+    That is `.tiller/`, `.mcp.json`, from the workspace up to the top of its repository `.agents/skills/` and the
+    context files, and the context files of the folders above it that count. Links are not followed into folders; what
+    a linked file holds counts. What else lies out of the project is not opened, but for instructions of a known name:
+    nothing else of it would be used.
 
     Args:
         root: The workspace, absolute and real.
+        above: Folders above whose context files count, too.
 
     Raises:
         TooMuch: More than 2,000 files or 16 MiB.
@@ -84,22 +99,28 @@ def gather(root: Path) -> Evidence:
     """
     found: dict[str, Seen] = {}
     contents: dict[Path, str] = {}
+    unchanged: set[Path] = set()
     project = project_folders(root)[-1]
     room = MOST_BYTES
-    for path in _candidates(root):
+    for path in _candidates(root, above):
         if len(found) >= MOST_FILES:
             message = f"more than {MOST_FILES} files could configure Tiller here"
             raise TooMuch(message)
         name = os.path.relpath(path, root)
         shown = PROGRAM_BYTES if is_program(name) else SHOWN_BYTES
-        seen, size = _look(path, room, project, shown_bytes=shown)
+        inside = path.parent if path.parent in above else project
+        seen, size = _look(path, room, inside, shown_bytes=shown)
         room -= size
         found[name] = seen
         contents[path] = seen.content
-    return Evidence(files=found, contents=contents)
+        if path.parent in above and seen.hash == above[path.parent].get(path.name):
+            unchanged.add(path)
+    return Evidence(
+        files=found, contents=contents, above=above, unchanged_above=frozenset(unchanged)
+    )
 
 
-def marks(root: Path) -> Marks:
+def marks(root: Path, *, above: Collection[Path] = ()) -> Marks:
     """Give what changes cheaply and surely when a file of the evidence does: names, inodes, sizes, times.
 
     Raises:
@@ -107,7 +128,7 @@ def marks(root: Path) -> Marks:
         OSError: A folder cannot be listed.
     """
     made: list[tuple[str, int, int, int, int]] = []
-    for path in _candidates(root):
+    for path in _candidates(root, above):
         if len(made) >= MOST_FILES:
             message = f"more than {MOST_FILES} files could configure Tiller here"
             raise TooMuch(message)
@@ -122,14 +143,20 @@ def marks(root: Path) -> Marks:
     return tuple(made)
 
 
-def _candidates(root: Path) -> Iterator[Path]:
+def _candidates(root: Path, above: Collection[Path]) -> Iterator[Path]:
     own = project_folder(root)
     yield from (path for path in _below(own) if path.parent != own or path.name not in OUR_OWN)
     if _is_there(root / ".mcp.json"):
         yield root / ".mcp.json"
     for folder in project_folders(root):
         yield from _below(folder / ".agents" / "skills")
-        yield from (folder / name for name in NAMES if _is_there(folder / name))
+        yield from _context_files(folder)
+    for folder in above:
+        yield from _context_files(folder)
+
+
+def _context_files(folder: Path) -> Iterator[Path]:
+    return (folder / name for name in NAMES if _is_there(folder / name))
 
 
 def _below(folder: Path) -> Iterator[Path]:

@@ -17,9 +17,12 @@ CEILINGS = frozenset(("budgets", name) for name in ("usd", "tokens", "turns", "m
 """Keys that limit spending: null is no limit."""
 
 USER_ONLY = frozenset(
-    {("bash", "prefix"), ("bash", "shellPath"), ("extensions",), ("extensionConflicts",)}
+    {
+        *(("bash", "prefix"), ("bash", "shellPath"), ("extensions",), ("extensionConflicts",)),
+        *(("containment", "passVariables"), ("containment", "readPaths")),
+    }
 )
-"""Keys that name what is run: a command that the policy allows must stay that command."""
+"""Keys that name what is run (a command that the policy allows must stay that command), or what commands see of the user's."""
 
 NEVER_EDITOR = frozenset({("skills",), ("prompts",)})
 """Keys that name instructions: a trusted project's are pinned, what an editor finds in a folder is not."""

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from agent_core.kernel.records import dataclass
+from agent_core.workspace.protected import is_secret
 
 CONTEXT_BYTES = 64 * 1024
 """More of one file is not used: instructions that long are not followed anyway."""
@@ -44,15 +45,17 @@ def read_instructions(
 
     Args:
         path: The file.
-        within: A link may only lead to somewhere below, or to a file of a known name; None: anywhere.
+        within: A link may only lead to somewhere below, or to a file of a known name, and to no file of secrets; None:
+            anywhere.
         known_names: Names of files that are instructions wherever they lie.
         owners: Users whose file it may be; None: anybody's.
         expected: The SHA-256 of what it must hold; None: anything.
     """
     try:
         real = path.resolve(strict=True)
-        if within is not None and not _may_lead_to(real, within, known_names):
-            return Refused(why=f"{path} was not read: it is a link to {real}, outside of {within}")
+        why = None if within is None else _objection(real, within.resolve(), known_names)
+        if why is not None:
+            return Refused(why=f"{path} was not read: it is a link to {real}, {why}")
         raw = _read(real, owners, expected)
     except (OSError, RuntimeError) as error:
         # resolve() raises RuntimeError for a loop of links before Python 3.13.
@@ -70,9 +73,12 @@ def read_instructions(
     return Instructions(path=path, text=f"{whole_lines}\n{note}\n", real=real, truncated=True)
 
 
-def _may_lead_to(real: Path, within: Path, known_names: Collection[str]) -> bool:
+def _objection(real: Path, within: Path, known_names: Collection[str]) -> str | None:
+    """Return why a link must not lead there; None: it may."""
     # A repository may bring a link to any file of the user; its words would go to the provider.
-    return real.name in known_names or real.is_relative_to(within.resolve())
+    if real.name not in known_names and not real.is_relative_to(within):
+        return f"outside of {within}"
+    return is_secret(real, roots=(within,))
 
 
 def _read(real: Path, owners: Collection[int] | None, expected: str | None) -> bytes | str:

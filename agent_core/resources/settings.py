@@ -14,15 +14,20 @@ from pydantic import ValidationError
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import encode, is_object
 from agent_core.kernel.records import dataclass
+from agent_core.kernel.unknown_keys import NOTES, did_you_mean
 from agent_core.resources.guards import GUARDED, judge
 from agent_core.resources.json_text import JsonTextError, Place, find_key, read_object
-from agent_core.resources.settings_values import SettingsValues
+from agent_core.resources.settings_values import SettingsValues, known_keys
 
 LayerName = Literal["user", "project", "editor", "session", "request"]
 """From the weakest to the strongest; below all of them are the defaults."""
 ORDER: tuple[LayerName, ...] = get_args(LayerName)
+CLOSED = ("permission", "budgets")
+"""Objects in which an unknown key refuses a session: somebody believes in a limit that is not there."""
 LISTS_OF_PATHS = ("skills", "prompts", "extensions")
 """Keys to which each layer adds; what a file names is meant from where that file lies."""
+UNKNOWN = "extra_forbidden"
+"""pydantic's word for a key that a model does not have."""
 SIGNS = ("+", "-", "!")
 SETTINGS_BYTES = 1 << 20
 """A larger file is not read: it is not settings."""
@@ -50,6 +55,8 @@ class SettingsProblem:
     path: Path | None = None
     line: int | None = None
     column: int | None = None
+    refuses: bool = False
+    """No session may begin with it."""
 
     def __str__(self) -> str:  # pyright: ignore[reportImplicitOverride] - typing.override needs 3.12
         """Say it with its place, as compilers do."""
@@ -65,6 +72,11 @@ class Settings:
     sources: Mapping[str, str]
     """The layer of every key, dotted (`retry.maxRetries`); `default` where no layer has a say."""
     problems: tuple[SettingsProblem, ...] = ()
+
+    @property
+    def refusals(self) -> tuple[SettingsProblem, ...]:
+        """The problems with which no session may begin."""
+        return tuple(one for one in self.problems if one.refuses)
 
 
 async def load_settings(layers: Sequence[Layer], *, project_trusted: bool = False) -> Settings:
@@ -104,6 +116,7 @@ class _Merging:
     def add(self, layer: Layer) -> None:
         """Put a layer on top."""
         text, values = self._read(layer)
+        values = {key: value for key, value in values.items() if not key.startswith(NOTES)}
         values = self._without_ill_typed(layer, values, text)
         if layer.name in {"project", "editor"}:
             # Layers that a workspace can bring along: they never loosen a permission.
@@ -142,6 +155,10 @@ class _Merging:
                 SettingsValues.model_validate_json(encode(values))
             except ValidationError as error:
                 for keys, why in _in_order_of_text(_faults(error, values), text):
+                    if why == UNKNOWN:
+                        self._report_unknown(layer, keys, find_key(text, keys))
+                        values = _without(values, keys)
+                        continue
                     fallback = _at(self._merged, keys)
                     message = (
                         f'"{".".join(keys)}" is {_shown(_at(values, keys))}, but {why}; '
@@ -168,7 +185,24 @@ class _Merging:
             values = _without(values, keys)
         return values
 
-    def _report(self, layer: Layer, message: str, place: Place | None) -> None:
+    def _report_unknown(self, layer: Layer, keys: Keys, place: Place | None) -> None:
+        *above, name = keys
+        if name.startswith(NOTES):
+            return
+        prefix = "".join(f"{key}." for key in above)
+        hint = did_you_mean(name, known_keys(above), above=prefix)
+        refuses = keys[0] in CLOSED
+        effect = (
+            f'no session begins with an unknown key in "{keys[0]}"'
+            if refuses
+            else "it has no effect"
+        )
+        message = f'"{prefix}{name}" is no setting, so {effect}{hint}'
+        self._report(layer, message, place, refuses=refuses)
+
+    def _report(
+        self, layer: Layer, message: str, place: Place | None, *, refuses: bool = False
+    ) -> None:
         self._problems.append(
             SettingsProblem(
                 message=message,
@@ -176,6 +210,7 @@ class _Merging:
                 path=layer.content if isinstance(layer.content, Path) else None,
                 line=place.line if place else None,
                 column=place.column if place else None,
+                refuses=refuses,
             )
         )
 
@@ -206,6 +241,9 @@ def _faults(error: ValidationError, values: JsonObject) -> Mapping[Keys, str]:
     faults: dict[Keys, str] = {}
     for fault in error.errors(include_url=False, include_context=False, include_input=False):
         keys = _existing(values, fault["loc"])
+        if fault["type"] == UNKNOWN:
+            faults[keys] = UNKNOWN
+            continue
         said = fault["msg"].removeprefix("Input ")
         faults[keys] = f"{faults[keys]}, or it {said}" if keys in faults else f"it {said}"
     return faults

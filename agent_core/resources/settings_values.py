@@ -1,6 +1,6 @@
 """The keys of settings.json with their types and defaults."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -14,14 +14,16 @@ Count = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0)]
 Wait = Annotated[float, Field(gt=0)]
 Paths = tuple[str, ...]
+VariableName = Annotated[str, Field(pattern=r"^([A-Za-z_][A-Za-z0-9_]*\*?|\*)$")]
+FullPath = Annotated[str, Field(pattern=r"^(/|~$|~/)")]
 
 
 class Group(BaseModel):
-    """An object of settings: strict about types, tolerant of keys that it does not know."""
+    """An object of settings: strict about types and names."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
         alias_generator=to_camel,
-        extra="allow",
+        extra="forbid",
         frozen=True,
         strict=True,
     )
@@ -35,6 +37,19 @@ class PermissionSettings(Group):
         default="ask", description="What answers when nobody can be asked."
     )
     timeout_s: Seconds = Field(default=300, description="How long a question waits, in seconds.")
+
+
+class ContainmentSettings(Group):
+    """What commands get besides what tool chains need; only in the user's own settings."""
+
+    pass_variables: tuple[VariableName, ...] = Field(
+        default=(),
+        description="More variables of the environment for commands: names, or beginnings that end in *. A secret, and what makes programs run others, passes by its whole name only.",
+    )
+    read_paths: tuple[FullPath, ...] = Field(
+        default=(),
+        description="More folders and files of your home that contained commands may read, from / or ~; keys in them stay hidden.",
+    )
 
 
 class RetrySettings(Group):
@@ -163,6 +178,7 @@ class SettingsValues(Group):
     sandbox: Literal["auto", "off"] = Field(
         default="auto", description="Whether commands are contained."
     )
+    containment: ContainmentSettings = ContainmentSettings()
     retry: RetrySettings = RetrySettings()
     compaction: CompactionSettings = CompactionSettings()
     branch_summary: BranchSummarySettings = BranchSummarySettings()
@@ -217,8 +233,22 @@ class SettingsValues(Group):
     )
 
     def as_json(self) -> JsonObject:
-        """Give every key with its value, unknown keys included."""
+        """Return every key with its value."""
         return as_object(decode(self.model_dump_json(by_alias=True)))
+
+
+def known_keys(above: Sequence[str]) -> Sequence[str]:
+    """Return the keys that an object of settings can have.
+
+    Args:
+        above: The keys that lead to it; none: the outermost.
+    """
+    if tuple(above[:-1]) == ("compaction", "modelOverrides"):
+        return tuple(ModelCompactionSettings().model_dump(by_alias=True))
+    here = SettingsValues().as_json()
+    for key in above:
+        here = as_object(here.get(key))
+    return tuple(here)
 
 
 def settings_schema() -> JsonObject:

@@ -12,15 +12,19 @@ import anyio.to_thread
 from agent_core.kernel import Clock
 from agent_core.kernel.errors import ConfigError
 from agent_core.kernel.records import dataclass
+from agent_core.resources.context_files import NAMES
 from agent_core.resources.evidence import (
+    Above,
     Evidence,
     Marks,
     TooMuch,
     gather,
+    is_instructions,
     is_program,
     marks,
 )
 from agent_core.resources.trust_store import TrustStore, Word
+from agent_core.resources.worktree import folders_above
 
 Default = Literal["ask", "always", "never"]
 State = Literal["trusted", "refused", "undecided", "changed", "unknown"]
@@ -39,6 +43,10 @@ class Verdict:
     """What was found out about a workspace."""
 
     state: State
+    instructions: tuple[str, ...] = ()
+    """Where nothing was said yet: the files that would go into the system prompt, also those above the workspace."""
+    others: tuple[str, ...] = ()
+    """The other files that would configure us then."""
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
@@ -104,14 +112,25 @@ class WorkspaceTrust:
         say = partial(self.say_now, said, lasting=lasting)
         return await anyio.to_thread.run_sync(say)
 
+    @property
+    def above(self) -> frozenset[Path]:
+        """The folders above the project whose context files count: those that the user trusts by themselves."""
+        return frozenset() if self._held is None else frozenset(self._held.above)
+
     def content(self, path: Path) -> str | None:
         """Give the SHA-256 of what a file must hold to be what is trusted; None: the user trusts anything.
 
         For what was not there, or where nothing is trusted, it is empty, which no file has.
         """
-        if self._default == "always" and self._here is None:
+        held = self._held
+        if self._trusts_any() and (held is None or path.parent not in held.above):
             return None
-        return "" if self._held is None else self._held.content(path)
+        if held is None:
+            return ""
+        # Where nobody is asked about a change, what lies above counts only as it was when its folder was trusted.
+        if self._trusts_any() and path not in held.unchanged_above:
+            return ""
+        return held.content(path)
 
     def look_now(self) -> Verdict:
         """Do as `look` does, blocking."""
@@ -137,7 +156,7 @@ class WorkspaceTrust:
             seen = self._gathered()
             if self._here is not None:
                 return self._of_here(self._here, seen)
-            if self._default == "always":
+            if self._trusts_any():
                 return Verdict(state="trusted")
             word = self._store.word(self._root)
             return _unsaid(seen, self._default) if word is None else judged(word, seen)
@@ -159,12 +178,37 @@ class WorkspaceTrust:
 
     def _gathered(self) -> Evidence:
         """Read everything when something has changed, else give what was read."""
-        now = marks(self._root)
-        if self._seen is None or now != self._marks or self._is_fresh(now):
+        above = self._trusted_above()
+        now = marks(self._root, above=above)
+        if (
+            self._seen is None
+            or self._seen.above != above
+            or now != self._marks
+            or self._is_fresh(now)
+        ):
             self._seen = None
-            self._seen = gather(self._root)
+            self._seen = gather(self._root, above=above)
             self._marks = now
         return self._seen
+
+    def _trusted_above(self) -> Above:
+        """Return the folders above the project that hold a context file and are trusted by themselves, with the hashes."""
+        folders = folders_above(self._root, NAMES)
+        if not folders:
+            return {}
+        try:
+            words = self._store.words()
+        except ConfigError:
+            # What was said cannot be read: nothing above counts. Where the word of the workspace is needed, its look fails.
+            return {}
+        said = {folder: words.get(str(folder)) for folder in folders}
+        return {
+            folder: word.hashes for folder, word in said.items() if word and word.said == "trusted"
+        }
+
+    def _trusts_any(self) -> bool:
+        """Return whether the workspace counts whatever is in it, so that nobody is asked about a change."""
+        return self._default == "always" and self._here is None
 
     def _is_fresh(self, made: Marks) -> bool:
         """Tell whether something changed so lately that a second change may have the same time."""
@@ -176,10 +220,13 @@ def _unsaid(seen: Evidence, default: Default) -> Verdict:
     """Nobody said anything yet: the code that would run is shown whole, for it is what the word is about."""
     if default == "never":
         return Verdict(state="refused")
-    programs = tuple(name for name in sorted(seen.files) if is_program(name))
+    names = sorted(seen.files)
+    programs = tuple(name for name in names if is_program(name))
     nothing = Word(said="trusted", at="")
     return Verdict(
         state="undecided",
+        instructions=tuple(name for name in names if is_instructions(name)),
+        others=tuple(name for name in names if not is_instructions(name)),
         programs=programs,
         difference=_difference(nothing, seen, programs),
     )

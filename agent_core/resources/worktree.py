@@ -1,4 +1,4 @@
-"""Finds folders whose instructions a git worktree repeats: the main repository's, when the worktree lies inside it."""
+"""Finds the folders whose instructions may concern a workspace: those of its project, and those above it. Blocking."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 GITDIR_BYTES = 4096
 
 
-def shadowed_folders(root: Path, names: Collection[str]) -> frozenset[Path]:
+def _shadowed_folders(root: Path, names: Collection[str]) -> frozenset[Path]:
     """Give the folders above a worktree whose context file the worktree has itself, at the same place.
 
     Blocking.
@@ -43,6 +43,24 @@ def project_folders(root: Path) -> tuple[Path, ...]:
         if _is_there(folder / ".git"):
             return above[:count]
     return (root,)
+
+
+def folders_above(root: Path, names: Collection[str]) -> tuple[Path, ...]:
+    """Return the folders above a workspace's project that hold a context file, the nearest first.
+
+    Those whose file a worktree repeats are left out. Blocking.
+
+    Args:
+        root: The workspace.
+        names: The names that a context file can have.
+    """
+    project = project_folders(root)
+    shadowed = _shadowed_folders(root, names)
+    return tuple(
+        folder
+        for folder in project[-1].parents
+        if folder not in shadowed and any(_is_there(folder / name) for name in names)
+    )
 
 
 def _main_repository(marker: Path) -> Path | None:

@@ -71,6 +71,7 @@ def _files(parts: Parts, path: Path) -> RecordedFiles:
         place.workspace.files,
         situation=lambda: place.standing.situation(tuple(place.workspace.roots)),
         approved=lambda: (path,),
+        secrets=place.secrets,
     )
     return RecordedFiles(
         guarded,

@@ -31,6 +31,8 @@ TITLE_CHARS: Final = 120
 INPUT_CHARS: Final = 4_000
 """How much of a long argument a question carries; the tool call itself has all of it."""
 PARSED_KEPT: Final = 50
+LISTING_TOOLS: Final = frozenset({"find", "ls"})
+"""They tell the names of files and nothing of what is in them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +75,7 @@ def question(
         run=call.run,
         item=call.item,
         title=_title(subject),
-        description=ask.reason,
+        description=_description(ask, subject, call),
         risk=ask.risk,
         since_ms=now_ms,
         expires_ms=now_ms + round(timeout_s * 1000),
@@ -81,6 +83,11 @@ def question(
         options=tuple(_option(one) for one in ask.options),
         default=ask.default,
     )
+
+
+def shows_content(tool: str) -> bool:
+    """Return whether a reading tool shows what is in files, and not only which there are."""
+    return tool not in LISTING_TOOLS
 
 
 def shown_rule(rule: Rule) -> RuleShown:
@@ -106,6 +113,12 @@ def _option(option: Option) -> PermissionOption:
         label=option.label,
         rule=None if option.rule is None else shown_rule(option.rule),
     )
+
+
+def _description(ask: Ask, subject: Subject, call: Call) -> str:
+    if isinstance(subject, FileAsked) and _kind(subject) == "secret" and shows_content(call.tool):
+        return f"{ask.reason}; if you allow it, searches of this session show it too"
+    return ask.reason
 
 
 def _title(subject: Subject) -> str:

@@ -8,7 +8,7 @@ import anyio
 from agent_core.compaction import NothingToCompact
 from agent_core.events import Event, Failure, RetryEnded, RetryStarted
 from agent_core.kernel import RunId
-from agent_core.kernel.errors import ProviderError
+from agent_core.kernel.errors import BudgetExceeded, ProviderError
 from agent_core.loop import Loop, run_turns
 from agent_core.messages import AssistantMessage
 from agent_core.providers import ModelFacts
@@ -74,7 +74,11 @@ class Attempts:
         """Get ready for another try: at once without the thoughts that were refused, or after a wait.
 
         Cancelled in the wait, the retry is told to be over before the cancellation goes up.
+
+        Raises:
+            BudgetExceeded: What failed has used up the run's budget.
         """
+        self._check_budgets(step.error)
         await self._port.leave_out()
         if isinstance(step, PlainThenGoOn):
             self.plain = True
@@ -101,7 +105,12 @@ class Attempts:
         self._parts.voice.say_state("running")
 
     async def recover(self, step: CompactThenGoOn) -> bool:
-        """Leave the attempt out and make room, once; False when there is no sense in another try."""
+        """Leave the attempt out and make room, once; False when there is no sense in another try.
+
+        Raises:
+            BudgetExceeded: What failed has used up the run's budget.
+        """
+        self._check_budgets(step.error)
         port = self._port
         port.recovered = True
         if step.error is None and isinstance(
@@ -122,6 +131,18 @@ class Attempts:
         if error is not None and self._port.retries.going_on:
             self._say_failed(failure_of(error))
         return error
+
+    def _check_budgets(self, error: ProviderError | None) -> None:
+        """Check that the run may pay for another request; when it may not, the retry that goes on is over.
+
+        Raises:
+            BudgetExceeded: It may not.
+        """
+        try:
+            self._port.check_budgets()
+        except BudgetExceeded:
+            _ = self.give_up(error)
+            raise
 
     def _say_failed(self, failure: Failure) -> None:
         attempt = self._port.retries.going_on

@@ -21,14 +21,14 @@ from agent_core.events import (
     ThinkingLevel,
 )
 from agent_core.hooks import TreeNavigated
-from agent_core.kernel import EntryId, SessionId
+from agent_core.kernel import EntryId, SessionId, new_entry_id
 from agent_core.kernel.errors import EntryUnknown, ForkRefused, SessionBusy
 from agent_core.kernel.records import dataclass
 from agent_core.kernel.shield import uncancelled
 from agent_core.messages import UserMessage, text_of
 from agent_core.providers.thinking import LEVELS
 from agent_core.session.choice_hooks import Chosen
-from agent_core.session.compaction_told import AskedAgain
+from agent_core.session.compaction_told import AskedAgain, counted
 from agent_core.session.drafts import (
     LEAF,
     Draft,
@@ -36,6 +36,7 @@ from agent_core.session.drafts import (
     label_before_entry,
     label_entry,
     leaf_entry,
+    name_entry,
 )
 from agent_core.session.offspring import labels_of, offspring_entries
 from agent_core.session.parts import Parts
@@ -114,7 +115,7 @@ class Branches:
             raise EntryUnknown(message)
         return found
 
-    async def fork(self, target: EntryId) -> Forked:
+    async def fork(self, target: EntryId, *, title: str | None = None) -> Forked:
         """Make a session of everything before a message of the user."""
         self.check_idle("forked")
         entry = self.known(target)
@@ -128,9 +129,9 @@ class Branches:
         self.check_idle("forked")
         parent = self._parent_of(entry)
         path = () if parent is None else self._parts.recorder.transcript.path(parent)
-        return await self._offspring(path, text=await self._text_of(entry) or "")
+        return await self._offspring(path, text=await self._text_of(entry) or "", title=title)
 
-    async def clone(self) -> Forked:
+    async def clone(self, *, title: str | None = None) -> Forked:
         """Make a session of the present branch."""
         self.check_idle("cloned")
         path = self._parts.recorder.path()
@@ -139,7 +140,7 @@ class Branches:
             raise ForkRefused(message)
         await check_fork(self._parts.hooks, None)
         self.check_idle("cloned")
-        return await self._offspring(self._parts.recorder.path(), text="")
+        return await self._offspring(self._parts.recorder.path(), text="", title=title)
 
     async def navigate(
         self, target: EntryId, *, wish: SummaryWish | None, label: str | None
@@ -209,23 +210,25 @@ class Branches:
         if wish is None or prepared is None:
             return None
         model = parts.models.required()
-        scribe = Scribe(
-            model,
-            thinking=parts.models.thinking if model.facts.reasoning else "off",
-            patience=AskedAgain(parts, activity),
-        )
         parts.voice.say_state("compacting")
         try:
-            notes = await scribe.notes(
-                prepared.messages,
-                lambda text: branch_prompt(
-                    text, instructions=wish.instructions, replaces=wish.replaces
-                ),
-            )
+            async with counted(parts, "branchSummary") as spending:
+                scribe = Scribe(
+                    model,
+                    thinking=parts.models.thinking if model.facts.reasoning else "off",
+                    patience=AskedAgain(parts, activity),
+                    spending=spending,
+                )
+                notes = await scribe.notes(
+                    prepared.messages,
+                    lambda text: branch_prompt(
+                        text, instructions=wish.instructions, replaces=wish.replaces
+                    ),
+                )
         finally:
             if not activity.fenced:
                 parts.voice.say_state("idle")
-        return branch_summary(notes, prepared, usage=scribe.usage)
+        return branch_summary(notes, prepared, usage=spending.usage)
 
     async def _arrive(
         self,
@@ -286,7 +289,7 @@ class Branches:
         if (*before, tools) != (models.ref, models.thinking, parts.toolbox.active_names):
             _ = parts.voice.say(SessionConfigured(config=parts.config()))
 
-    async def _offspring(self, path: Sequence[AnyEntry], *, text: str) -> Forked:
+    async def _offspring(self, path: Sequence[AnyEntry], *, text: str, title: str | None) -> Forked:
         parts = self._parts
         whole = await parts.recorder.load(path)
         labels = labels_of(parts.recorder.transcript.entries)
@@ -300,6 +303,8 @@ class Branches:
             cwd=str(parts.place.workspace.root),
             parent_session=parts.recorder.location or parts.session,
         )
+        if title is not None:
+            entries = (*entries, _named(entries, title, at_ms=header.at_ms))
         location = await parts.offspring(header, entries)
         await tell_fork(parts.hooks, header.id, location)
         return Forked(session=header.id, text=text, location=location)
@@ -336,6 +341,12 @@ class Branches:
 
     def _stayed(self, *, cancelled: bool = False) -> Navigated:
         return Navigated(leaf=self.leaf, editor_text=None, summary=None, cancelled=cancelled)
+
+
+def _named(entries: Sequence[AnyEntry], title: str, *, at_ms: int) -> AnyEntry:
+    """Return the entry that names a new session, behind the others."""
+    entry = new_entry_id({one.id for one in entries}, at_ms=at_ms)
+    return name_entry(" ".join(title.split()))(entry, entries[-1].id, at_ms)
 
 
 def _known_level(level: str | None) -> ThinkingLevel | None:

@@ -40,6 +40,13 @@ class Used:
     tokens: Usage
     answers: int
     seconds: float
+    calls: int = 0
+    """Tool calls that have a result."""
+
+    @property
+    def duration_ms(self) -> int:
+        """How long the run has gone on, in milliseconds."""
+        return round(self.seconds * 1000)
 
 
 def reached(budgets: Budgets, used: Used) -> str | None:

@@ -208,6 +208,7 @@ async def _fence(parts: Parts, runs: Runs, activity: Activity) -> None:
     await parts.aside.take_up("turn", "run", run=activity.run, say=parts.voice.say)
     if activity.run is not None:
         usage = parts.tally.of_run(parts.models.context_window)
+        used = parts.tally.used(parts.clock.monotonic_s())
         counts = await parts.changes.counts_of(activity.run)
         failure = Failure(
             kind="CancelTimeout", message="the run did not stop in time and was cut off"
@@ -226,7 +227,14 @@ async def _fence(parts: Parts, runs: Runs, activity: Activity) -> None:
         )
         _ = parts.voice.say(
             RunEnded(
-                run=activity.run, status="cancelled", usage=usage, changes=counts, error=failure
+                run=activity.run,
+                status="cancelled",
+                usage=usage,
+                changes=counts,
+                error=failure,
+                duration_ms=used.duration_ms,
+                turns=used.answers,
+                tool_calls=used.calls,
             )
         )
     parts.voice.say_state("idle")

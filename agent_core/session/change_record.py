@@ -15,6 +15,7 @@ from agent_core.changes.verdicts import Verdict, encode_verdict
 from agent_core.events import ChangeCounts, ChangesUpdated, Event
 from agent_core.kernel import JsonObject, RunId
 from agent_core.kernel.json import as_object
+from agent_core.session.checkpoint_words import lost_words
 from agent_core.session.drafts import CHANGE, REVIEW, Draft, change_entry, review_entry
 from agent_core.session.recorder import Recorder
 from agent_core.transcript.entries import AnyEntry, CustomEntry
@@ -53,6 +54,8 @@ class ChangeRecord:
         self._stories = Stories(contents)
         self._stories.load(changes_told(recorder.transcript.entries))
         self._turn = Lock()
+        self._unseen: list[tuple[RunId, str]] = []
+        """Each sentence once, with the first run that it was said of."""
 
     @property
     def log(self) -> ChangeLog:
@@ -87,6 +90,9 @@ class ChangeRecord:
             verdict: What the change comes from, when a person rejected something.
             tell: Tells what is due between the entry and the counts.
         """
+        if change.ignored:
+            await self.finish(partial(self._record_ignored, change))
+            return
         known = texts or await self._stories.texts(change)
         await self.finish(partial(self._record, change, known, verdict, tell))
 
@@ -130,6 +136,23 @@ class ChangeRecord:
         """Tell whether a run has changed the file at a path."""
         return any(one.run == run for one in self.log.of(path))
 
+    def lost(self, run: RunId | None, root: Path) -> str | None:
+        """Name what a run, or the session, changed and no restore brings back; None: nothing of the kind.
+
+        Args:
+            run: None: all of the session.
+            root: Names are relative to it.
+        """
+        own = [one for one in self.log.all if run is None or one.run == run]
+        unseen = [text for told, text in self._unseen if run is None or told == run]
+        words = [lost_words(own, root), *dict.fromkeys(unseen)]
+        return " ".join(one for one in words if one) or None
+
+    def note_unseen(self, run: RunId, text: str) -> None:
+        """Remember what could not be seen of a command of a run, until the process ends."""
+        if all(text != known for _, known in self._unseen):
+            self._unseen.append((run, text))
+
     async def counts_of(self, run: RunId) -> ChangeCounts:
         """Count what a run changed and still stands."""
         numbers = {at for at, one in enumerate(self.log.all) if one.run == run}
@@ -163,6 +186,13 @@ class ChangeRecord:
             self._stories.trim(HELD_CHARS, but=story)
         _ = tell()
         self.tell(change.run)
+
+    async def _record_ignored(self, change: Change) -> None:
+        """Keep a deletion of what git ignores: it can be named, and there is nothing to review."""
+        async with self._turn:
+            await self.before_change(change.run)
+            self.log.add(change)
+            _ = await self._recorder.keep(change_entry(encode_change(change)))
 
     async def _judge(self, verdict: Verdict) -> None:
         async with self._turn:

@@ -124,6 +124,10 @@ class ChangesView:
         patches = [await file_patch(one, root=root, contents=contents) for one in files]
         return await to_thread.run_sync(git_patch, patches)
 
+    def lost(self) -> str | None:
+        """Name what commands of this session changed and no restore brings back, in a sentence; None: there is nothing."""
+        return self._parts.changes.lost(None, self._parts.place.workspace.root)
+
     def _extent(self, *, run: RunId | None, since: str | None) -> Extent:
         checkpoints = self._parts.checkpoints
         if since is not None:
@@ -190,6 +194,7 @@ class ChangesView:
         for path in await committed(
             bytes_of,
             root=parts.place.workspace.root,
+            roots=parts.place.workspace.roots,
             since_ms=since_ms,
             processes=parts.place.workspace.processes,
             env=parts.place.workspace.env,

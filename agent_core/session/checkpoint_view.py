@@ -7,6 +7,7 @@ from pathlib import Path
 import anyio
 
 from agent_core.changes import Change, Checkpoint, FileVersion
+from agent_core.changes.values import runs_to_undo
 from agent_core.events import CheckpointRestored, CheckpointShown, Notice
 from agent_core.kernel.errors import CheckpointConflict, SessionBusy, SessionClosed, TillerError
 from agent_core.kernel.records import dataclass
@@ -61,10 +62,10 @@ class CheckpointView:
 
     @property
     def latest_run(self) -> CheckpointShown | None:
-        """The checkpoint of the newest run that changed something; None: none did."""
+        """The checkpoint of the newest run that changed something and was not taken back yet; None: there is none."""
         checkpoints = self._parts.checkpoints
-        found = next((one for one in reversed(checkpoints.all) if one.run is not None), None)
-        return None if found is None else checkpoints.shown(found)
+        left = runs_to_undo(checkpoints.all)
+        return checkpoints.shown(left[-1]) if left else None
 
     async def preview(self, checkpoint: str) -> tuple[Preview, ...]:
         """Say what restoring the files would do, file by file; nothing changes.
@@ -167,7 +168,8 @@ class CheckpointView:
     ) -> Restored:
         parts = self._parts
         changes = self._since(one)
-        undo = await parts.checkpoints.before_restore()
+        goes_whole = scope != "conversation" and files is None
+        undo = await parts.checkpoints.before_reverting(restores=one.id if goes_whole else None)
         result = Restored(undo=undo.id)
         try:
             if scope != "conversation":

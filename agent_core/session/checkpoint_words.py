@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from agent_core.changes import Change
+from agent_core.changes.restoring import why_lost
 from agent_core.events import Answers, QuestionLine, QuestionOption
 from agent_core.session.restoring import Preview, Skipped
 
@@ -12,6 +13,8 @@ Scope: TypeAlias = Literal["files", "conversation", "both"]
 NAMES_SHOWN: Final = 40
 NAMES_ASKED: Final = 3
 """A dialog has room for so many."""
+NAMES_TOLD: Final = 10
+"""A line of a terminal or a panel has room for so many."""
 LINE: Final = "restore"
 BACK: Final = "back"
 KEEP: Final = "keep"
@@ -54,7 +57,7 @@ def done_words(restored: Collection[Path], skipped: Sequence[Skipped]) -> str:
 
 def nothing_words(skipped: Sequence[Skipped]) -> str:
     """Say why no file could be taken back."""
-    return f"nothing could be taken back: {'; '.join(_whys(skipped))}"
+    return f"no file was restored: {'; '.join(_whys(skipped))}"
 
 
 def model_words(
@@ -80,6 +83,25 @@ def model_words(
             f"later changes: {left}.]"
         )
     return None
+
+
+def lost_words(changes: Sequence[Change], root: Path) -> str | None:
+    """Name what commands deleted or overwrote and no restore brings back; None: there is nothing of the kind."""
+    by_why: dict[str, dict[str, None]] = {}
+    for change in changes:
+        if change.is_lost:
+            path = change.source or change.path
+            name = str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
+            _ = by_why.setdefault(why_lost((change,)), {}).setdefault(name)
+    if not by_why:
+        return None
+    told = [f"{_listed(list(names))} ({why})" for why, names in by_why.items()]
+    return f"Undo cannot bring back {'; '.join(told)}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - NAMES_TOLD
+    return ", ".join(names[:NAMES_TOLD]) + (f" and {more} more" if more > 0 else "")
 
 
 def _whys(skipped: Sequence[Skipped]) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""The moments to which a session's files can be taken back: one before the first change of each run."""
+"""The moments to which a session's files can be taken back: before each run's first change, rejection and restore."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -68,9 +68,13 @@ class Checkpoints:
         leaf = self._leaves.get(run, self._recorder.transcript.leaf)
         _ = await self._make(run, leaf)
 
-    async def before_restore(self) -> Checkpoint:
-        """Make the checkpoint that takes a restore back, and let it survive a power cut."""
-        made = await self._make(None, self._recorder.transcript.leaf)
+    async def before_reverting(self, *, restores: str | None = None) -> Checkpoint:
+        """Make the checkpoint that takes a restore or a rejection back, and let it survive a power cut.
+
+        Args:
+            restores: The checkpoint to which all files go back; None: only some do, or none.
+        """
+        made = await self._make(None, self._recorder.transcript.leaf, restores=restores)
         await self._recorder.sync()
         return made
 
@@ -95,13 +99,16 @@ class Checkpoints:
             checkpoint=one.id, run=one.run, at_ms=one.at_ms, files=len(changed_paths(until))
         )
 
-    async def _make(self, run: RunId | None, leaf: EntryId | None) -> Checkpoint:
+    async def _make(
+        self, run: RunId | None, leaf: EntryId | None, *, restores: str | None = None
+    ) -> Checkpoint:
         one = Checkpoint(
             id=self._new_id(),
             run=run,
             at_ms=self._clock.now_ms(),
             changes=len(self._changes),
             leaf=leaf,
+            restores=restores,
         )
         # Known before it is written, so that a second change of the same run does not make another meanwhile.
         self._all.append(one)

@@ -20,7 +20,7 @@ from agent_core.kernel import EntryId
 from agent_core.kernel.errors import ProviderError
 from agent_core.kernel.records import dataclass
 from agent_core.messages import AssistantMessage
-from agent_core.session.compaction_told import AskedAgain, Ending
+from agent_core.session.compaction_told import AskedAgain, Ending, counted
 from agent_core.session.drafts import compaction_entry, replaced_entry
 from agent_core.session.parts import Parts
 from agent_core.session.run_hooks import AFTER_CANCEL_S
@@ -159,15 +159,17 @@ class Compaction:
     ) -> Done:
         parts = self._parts
         try:
-            result = await parts.compactor.compact(
-                preparation,
-                model=parts.models.required(),
-                reason=ending.reason,
-                instructions=instructions,
-                hooks=parts.hooks,
-                thinking=parts.models.thinking,
-                patience=AskedAgain(parts, ending.activity),
-            )
+            async with counted(parts, "compaction") as spending:
+                result = await parts.compactor.compact(
+                    preparation,
+                    model=parts.models.required(),
+                    reason=ending.reason,
+                    instructions=instructions,
+                    hooks=parts.hooks,
+                    thinking=parts.models.thinking,
+                    patience=AskedAgain(parts, ending.activity),
+                    spending=spending,
+                )
         except ProviderError as error:
             if error.reason == "context_overflow" or ending.reason in {"overflow", "length"}:
                 return await self._without_summary(ending, error, str(error))

@@ -1,10 +1,18 @@
-"""What listeners hear of a compaction: how it ended, and that its request is made again."""
+"""What listeners hear of a compaction: how it ended, that its request is made again, and what a failed one cost."""
 
-from agent_core.events import CompactionEnded, CompactionReason, Failure, Notice
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import anyio
+
+from agent_core.compaction import Spending
+from agent_core.events import CompactionEnded, CompactionReason, Failure, Notice, SessionUsage
 from agent_core.kernel.errors import ProviderError
 from agent_core.kernel.records import dataclass
 from agent_core.session.aftercare import RetryAfter, after_failure, draw_jitter
+from agent_core.session.drafts import usage_entry
 from agent_core.session.parts import Parts, Voice, failure_of
+from agent_core.session.run_hooks import AFTER_CANCEL_S
 from agent_core.session.runs import Activity
 
 
@@ -87,6 +95,29 @@ class AskedAgain:
         parts.voice.say_of(self._activity, Notice(level="info", text=text))
         await parts.clock.sleep(step.delay_s)
         return True
+
+
+@asynccontextmanager
+async def counted(parts: Parts, kind: str) -> AsyncGenerator[Spending]:
+    """Count what a summary used that fails or is cancelled; one that is kept has its own usage.
+
+    Args:
+        parts: Of the session.
+        kind: What the summary is for, as the session file calls it.
+    """
+    spending = Spending()
+    model = parts.models.required().facts
+    try:
+        yield spending
+    except BaseException:
+        usage = spending.usage
+        if usage.total or usage.cost is not None:
+            with anyio.move_on_after(AFTER_CANCEL_S, shield=True):
+                _ = await parts.recorder.keep(usage_entry(kind, model=model, usage=usage))
+            parts.tally.spent(usage)
+            told = SessionUsage(usage=parts.tally.of_session(parts.models.context_window))
+            _ = parts.voice.say(told)
+        raise
 
 
 def _failure(error: ProviderError | None, why: str) -> Failure:

@@ -10,6 +10,7 @@ from agent_core.compaction import estimate_text
 from agent_core.events import (
     Event,
     Failure,
+    Notice,
     RunEnded,
     RunResult,
     RunStarted,
@@ -40,7 +41,7 @@ from agent_core.session.drafts import (
     run_ended_entry,
     run_started_entry,
 )
-from agent_core.session.parts import Parts, failure_of, status_of
+from agent_core.session.parts import Parts, failure_of, refresh_models, status_of
 from agent_core.session.prompting import Circumstances
 from agent_core.session.queue_told import pause_queue
 from agent_core.session.run_hooks import RunHooks
@@ -88,7 +89,7 @@ class Conductor:
         self._run = activity.run or RunId(parts.new_id())
         self._system = ""
         self._port = TurnPort(parts, activity, run=self._run, compaction=compaction, say=self._say)
-        self._hooks = RunHooks(parts.hooks, self._run, self._port)
+        self._hooks = RunHooks(parts, self._run)
         self._attempts = Attempts(
             parts,
             activity,
@@ -145,6 +146,7 @@ class Conductor:
             )
             return
         usage = parts.tally.of_run(parts.models.context_window)
+        used = parts.tally.used(parts.clock.monotonic_s())
         counts = await parts.changes.counts_of(self._run)
         parts.changes.settle()
         await parts.aside.take_up("turn", "run", run=self._run, say=self._say)
@@ -153,6 +155,8 @@ class Conductor:
         )
         _ = await parts.recorder.keep(*marks, run_ended_entry(self._run, status))
         await parts.checkpoints.settle_run(self._run)
+        if (lost := parts.changes.lost(self._run, parts.place.workspace.root)) is not None:
+            self._say(Notice(level="warning", text=lost))
         if status != "completed":
             pause_queue(parts)
         self._runs.finish(
@@ -166,12 +170,23 @@ class Conductor:
             )
         )
         self._say(
-            RunEnded(run=self._run, status=status, usage=usage, changes=counts, error=failure)
+            RunEnded(
+                run=self._run,
+                status=status,
+                usage=usage,
+                changes=counts,
+                error=failure,
+                duration_ms=used.duration_ms,
+                turns=used.answers,
+                tool_calls=used.calls,
+            )
         )
         parts.voice.say_state("idle")
 
     async def _work(self, openings: Sequence[Opening]) -> ProviderError | None:
         """Take the words in, then take turns until nothing follows; gives what the run ends by, if it fails."""
+        # An address or a key may have been corrected since the last run.
+        await refresh_models(self._parts)
         loop = self._loop()
         if not await self._open(loop, openings):
             return None

@@ -10,9 +10,17 @@ from agent_core.compaction.branch_summary import BranchSummary
 from agent_core.events import QueueItem
 from agent_core.kernel import EntryId, JsonValue, MessageId, QueueId, RunId
 from agent_core.loop import Words
-from agent_core.messages import BashMessage, CustomMessage, Text, UserContent, UserMessage
+from agent_core.messages import (
+    BashMessage,
+    CustomMessage,
+    Text,
+    Usage,
+    UserContent,
+    UserMessage,
+)
 from agent_core.messages.block_codec import encode_blocks
 from agent_core.messages.codec import encode_message
+from agent_core.providers import ModelFacts
 from agent_core.transcript.entries import (
     AnyEntry,
     BranchSummaryEntry,
@@ -26,6 +34,7 @@ from agent_core.transcript.entries import (
     SessionNameEntry,
     StoredMessage,
     ThinkingChange,
+    UsageEntry,
 )
 
 RUN = "tiller.run"
@@ -75,6 +84,8 @@ def queued_entry(item: QueueItem, message_id: MessageId | None, run: RunId | Non
     }
     if run is not None:
         data["run"] = run
+    if item.source != "person":
+        data["source"] = item.source
     if item.custom is not None:
         data["custom"] = {
             "customType": item.custom.custom_type,
@@ -213,6 +224,19 @@ def compaction_entry(result: Compacted) -> Draft:
         details=result.details,
         usage=result.usage,
         from_hook=result.from_hook,
+    )
+
+
+def usage_entry(kind: str, *, model: ModelFacts, usage: Usage) -> Draft:
+    """Write what was used beside the conversation."""
+    return lambda entry, parent, at_ms: UsageEntry(
+        id=entry,
+        parent=parent,
+        at_ms=at_ms,
+        kind=kind,
+        provider=model.provider,
+        model=model.id,
+        usage=usage,
     )
 
 

@@ -46,10 +46,15 @@ class EffectKeeper:
         effects = Effects(unseen=NOT_SEEN)
         with anyio.move_on_after(LOOK_S):
             effects = await fenced(self.lookout.after, effects)
+        if effects.unseen:
+            self.record.note_unseen(self.run, f"{effects.unseen} Undo does not bring that back.")
         edit, until = self.new_id(), anyio.current_time() + WRITE_S
+        for one in effects.lost:
+            await self.record.record(replace(await self._change(one, edit), ignored=True))
         for at, one in enumerate(effects.files):
             if anyio.current_time() > until:
                 left = f"{len(effects.files) - at} more files were changed and are not listed."
+                self.record.note_unseen(self.run, f"{left} Undo does not bring that back.")
                 return Effects(files=effects.files[:at], unseen=left)
             await self.record.record(await self._change(one, edit))
         return effects

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from agent_core.events import (
     CustomMark,
+    InputSource,
     Reader,
     RunResult,
 )
@@ -47,6 +48,7 @@ class AgentSession(Views):
         message_id: MessageId | None = None,
         if_idle: IfIdle = "start",
         expected_run: RunId | None = None,
+        source: InputSource = "person",
     ) -> Receipt:
         """Say something; returns when the words are safe, not when they are answered.
 
@@ -57,6 +59,8 @@ class AgentSession(Views):
             message_id: The caller's id: the same words sent again are recognised, also in another process.
             if_idle: What to do when nothing goes on: begin a run, let them wait until somebody sends them, or refuse.
             expected_run: Refuse unless this run is going on.
+            source: Whose words they are. Those of a program run no commands, and skills and templates that they name
+                are not written out.
 
         Raises:
             SessionBusy: A run is going on and `delivery` refuses.
@@ -64,6 +68,7 @@ class AgentSession(Views):
             RunNotActive: Nothing runs and `if_idle` is `reject`.
             QueueFull: Too many words wait.
             ModelUnknown: There is no usable model.
+            ImagesUnsupported: There are images, and the model is sent none; nothing is kept.
             StorageError: The words could not be written; nothing of them is kept.
         """
         return await self._intake.prompt(
@@ -72,6 +77,7 @@ class AgentSession(Views):
             message_id=message_id,
             if_idle=if_idle,
             expected_run=expected_run,
+            source=source,
         )
 
     async def steer(

@@ -13,13 +13,22 @@ from agent_core.events import ErrorRaised, Event, Failure, Notice, RuleShown
 from agent_core.kernel import Clock, ItemId, JsonObject, RunId, SessionId, ToolCallId
 from agent_core.kernel.errors import TillerError, WorkspaceError
 from agent_core.kernel.records import dataclass
-from agent_core.session.asking import Call, as_input, question, shown_rule
+from agent_core.session.asking import Call, as_input, question, shown_rule, shows_content
 from agent_core.session.desk import TIMEOUT, TOO_MANY, Answered, Desk
 from agent_core.session.standing import Standing
 from agent_core.tools.command import script_of
 from agent_core.workspace import Workspace
+from agent_core.workspace.lookalikes import name_warning
 from agent_core.workspace.paths import is_inside
-from agent_core.workspace.permission import Allowed, Needs, Refused, ToolKind, Verdict
+from agent_core.workspace.permission import (
+    LETS_IN,
+    Allowed,
+    Containment,
+    Needs,
+    Refused,
+    ToolKind,
+    Verdict,
+)
 from agent_core.workspace.policy import (
     Ask,
     CommandAsked,
@@ -31,10 +40,14 @@ from agent_core.workspace.policy import (
     Subject,
     decide,
     git_starts_programs,
+    git_use,
+    line_starts_programs,
 )
 from agent_core.workspace.protected import is_protected, is_secret
+from agent_core.workspace.protected_links import protected_by_link
+from agent_core.workspace.secret_access import SecretAccess
 
-NEEDS: Final[Mapping[str, Needs]] = {"network": "network", "gitConfig": "gitConfig"}
+NEEDS: Final[Mapping[str, Needs]] = {need: need for need in LETS_IN}
 ENOUGH: Final = "it was not run: this run was refused so often that it ends here"
 FAILED: Final = "the permission check failed ({error}), which means no"
 
@@ -65,8 +78,15 @@ class Gate:
     standing: Standing
     desk: Desk
     around: Surroundings
+    secrets: SecretAccess = field(default_factory=SecretAccess)
+    """Learns what a person lets the session read."""
     approved: dict[ToolCallId, frozenset[Path]] = field(default_factory=dict)
     """Protected files that a person let a call change; until the next call of that id, or the end of the run."""
+    levels: dict[ToolCallId, Containment] = field(default_factory=dict)
+    """How far commands were held in when a call was judged, or as its question said; as long as `approved`."""
+    warned: dict[ToolCallId, str] = field(default_factory=dict)
+    """What the model is told of the name of the file that a call changes; as long as `approved`."""
+    _told_of: set[Path] = field(default_factory=set[Path])
 
     async def judge(
         self,
@@ -79,6 +99,7 @@ class Gate:
     ) -> Verdict:
         """Judge one call after its arguments were checked; waits while a person is asked."""
         _ = self.approved.pop(call, None)
+        _ = self.levels.pop(call, None)
         if self.desk.is_over(run):
             return Refused(reason=ENOUGH)
         try:
@@ -93,11 +114,18 @@ class Gate:
         """Give the protected files that a person let a call change."""
         return self.approved.get(call, frozenset())
 
+    def needs_for(self, call: ToolCallId) -> frozenset[Needs]:
+        """Return what the processes of a call may do by its judgement: run uncontained only if it was judged so."""
+        contained = self.levels.get(call, "full") == "full"
+        return frozenset() if contained else frozenset({"uncontained"})
+
     def end_run(self, run: RunId) -> None:
         """Forget what was allowed and refused for a run that is over."""
         self.desk.end_run(run)
         self.standing.end_run()
         self.approved.clear()
+        self.levels.clear()
+        self.warned.clear()
 
     async def refresh(self) -> None:
         """Read the rules again that are kept outside of the session; what cannot be used is told."""
@@ -117,23 +145,43 @@ class Gate:
             subject = await self._subject(tool, kind, arguments)
         except WorkspaceError as error:
             # The tool would say the same; but what the path means may change until then.
-            return Refused(reason=str(error))
-        decision = await self._decide(subject)
+            return Refused(reason=str(error), happened=error.happened)
+        await self._warn_of_name(call, subject, asked=str(arguments.get("path")))
+        decision = await self._decide(subject, call)
         if isinstance(decision, Ask) and self.standing.fallback == "ask":
             # Before a person is bothered: another session may have been told already.
             await self.refresh()
-            decision = await self._decide(subject)
+            decision = await self._decide(subject, call)
         match decision:
             case Run():
                 return Allowed()
-            case Refuse(reason=reason):
-                return Refused(reason=reason)
+            case Refuse(reason=reason, happened=happened):
+                return Refused(reason=reason, happened=happened)
             case Ask() if self.standing.fallback != "ask":
                 self.desk.count_denial(run)
-                return Refused(reason=_unasked(decision, subject))
+                return _unasked(decision, subject)
             case Ask():
                 asked = self._call(call, run, tool, arguments)
                 return await self._ask(decision, subject, call, asked)
+
+    async def _warn_of_name(self, call: ToolCallId, subject: Subject, *, asked: str) -> None:
+        """Warn people, once for each file, of a name that looks like another; the call goes on."""
+        self.warned.pop(call, None)
+        if not isinstance(subject, FileAsked) or subject.operation == "read":
+            return
+        workspace = self.around.workspace
+        why = await name_warning(
+            subject.path, asked=asked, roots=workspace.roots, files=workspace.files
+        )
+        if why is None:
+            return
+        self.warned[call] = (
+            f"Warning: {why}. The user was told; check that this is the file you mean."
+        )
+        if subject.path not in self._told_of:
+            self._told_of.add(subject.path)
+            text = f"The agent changes a file whose name may mislead: {why}. Check that it is the file you mean."
+            _ = self.around.say(Notice(level="warning", text=text))
 
     async def _ask(self, ask: Ask, subject: Subject, call: ToolCallId, asked: Call) -> Verdict:
         """Ask a person; what they allow must still be allowed by then."""
@@ -145,24 +193,29 @@ class Gate:
                 subject,
                 asked,
                 request=around.new_id(),
-                containment=standing.containment(),
+                containment=self.levels[call],
                 now_ms=around.clock.now_ms(),
                 timeout_s=standing.timeout_s,
             )
         )
         answered = await self.desk.ask(request, remember=partial(self._remember, ask))
         if not answered.allows:
-            return Refused(reason=_refusal(answered, standing.timeout_s))
+            return _refusal(answered, standing.timeout_s)
         # The mode or a rule may have changed while somebody thought.
         again = await self._decide(subject)
         if isinstance(again, Refuse):
-            return Refused(reason=again.reason)
+            return Refused(reason=again.reason, happened=again.happened)
         if isinstance(subject, FileAsked):
             self.approved[call] = frozenset({subject.path})
+            if subject.operation == "read" and subject.protected and shows_content(asked.tool):
+                self.secrets.allow(subject.path)
         return Allowed()
 
-    async def _decide(self, subject: Subject) -> Decision:
+    async def _decide(self, subject: Subject, call: ToolCallId | None = None) -> Decision:
+        """Decide by what holds now; for a call it is kept how far commands are held in."""
         situation = self.standing.situation(tuple(self.around.workspace.roots))
+        if call is not None:
+            self.levels[call] = situation.containment
         if isinstance(subject, CommandAsked):
             # Reading a command loads a grammar once, and looks for programs on the disk.
             return await to_thread.run_sync(decide, subject, situation)
@@ -200,16 +253,24 @@ class Gate:
 
     async def _command(self, command: str, needs: object) -> CommandAsked:
         workspace = self.around.workspace
-        # Where commands are contained, what git starts is contained as well.
-        looks = "git" in command.casefold() and self.standing.containment() != "full"
         asked = cast("Sequence[object]", needs if isinstance(needs, list | tuple) else ())
         return CommandAsked(
             command=command,
             cwd=workspace.root,
             needs=frozenset(NEEDS[str(one)] for one in asked),
             env_path=workspace.env.get("PATH", ""),
-            git_starts_programs=not looks
-            or await to_thread.run_sync(git_starts_programs, workspace.root),
+            git_starts_programs="git" not in command.casefold()
+            or await to_thread.run_sync(self._git_starts_programs, command),
+        )
+
+    def _git_starts_programs(self, command: str) -> bool:
+        """Return whether git may start what a repository names; yes when that makes no difference. Blocking."""
+        workspace = self.around.workspace
+        if self.standing.containment() != "full":
+            return git_starts_programs(workspace.root)
+        # Where commands are contained, what git starts is contained as well, but for the repository's data.
+        return git_use(command) != "adds" or line_starts_programs(
+            command, cwd=workspace.root, roots=tuple(workspace.roots)
         )
 
     async def _read(self, path: str) -> FileAsked:
@@ -225,11 +286,13 @@ class Gate:
     async def _edit(self, path: str) -> FileAsked:
         workspace = self.around.workspace
         target = await workspace.files.resolve(path, "write")
+        look = partial(protected_by_link, target, roots=tuple(workspace.roots))
         return FileAsked(
             path=target,
             operation="edit",
             inside=is_inside(target, tuple(workspace.roots)),
-            protected=is_protected(target, roots=workspace.roots) is not None,
+            protected=is_protected(target, roots=workspace.roots) is not None
+            or await to_thread.run_sync(look) is not None,
         )
 
     def _call(
@@ -248,22 +311,28 @@ class Gate:
         )
 
 
-def _refusal(answered: Answered, timeout_s: float) -> str:
-    """Tell the model why not, and what to do about it."""
+def _refusal(answered: Answered, timeout_s: float) -> Refused:
+    """Return why not, and what the model is to do about it."""
     if answered.by == TIMEOUT:
-        return (
-            f"no answer: the user was asked and said nothing for {timeout_s:g} s, which means no. "
-            "Go on without it, or say what you need and stop."
+        why = f"no answer: the user was asked and said nothing for {timeout_s:g} s, which means no."
+        return Refused(
+            reason=f"{why} Go on without it, or say what you need and stop.",
+            happened=f"Not run: the question had no answer for {timeout_s:g} s.",
         )
     if answered.by == TOO_MANY or answered.option is None:
-        return ENOUGH
+        return Refused(reason=ENOUGH)
     always = " and will not be asked again" if answered.option.kind == "rejectAlways" else ""
-    said = f" They said: {answered.note}" if answered.note else ""
-    return f"the user refused this{always}.{said} Do not try it in another way; go on without it, or ask them."
+    note = answered.note.rstrip() if answered.note else ""
+    end = "" if note.endswith((".", "!", "?")) else "."
+    said = f" They said: {note}{end}" if note else ""
+    reason = f"the user refused this{always}.{said} Do not try it in another way; go on without it, or ask them."
+    return Refused(
+        reason=reason, happened=f"You rejected this: {note}" if note else "You rejected this."
+    )
 
 
-def _unasked(ask: Ask, subject: Subject) -> str:
-    """Tell the model that nobody can be asked, and what would allow it."""
+def _unasked(ask: Ask, subject: Subject) -> Refused:
+    """Return that nobody can be asked, and what would allow it."""
     rule = next((one.rule for one in ask.options if one.rule and one.rule.verdict == "allow"), None)
     ways: list[str] = []
     if rule is not None:
@@ -273,8 +342,10 @@ def _unasked(ask: Ask, subject: Subject) -> str:
         ways.append(
             '`--permission yolo`, or "permission": {"mode": "yolo"} in their own settings.json'
         )
+    why = f"{ask.reason}, and nobody can be asked here."
     allowed = f" The user can allow it with {', or '.join(ways)}." if ways else ""
-    return (
-        f"refused: {ask.reason}, and nobody can be asked here.{allowed} "
-        "Go on without it, or tell the user what to run."
+    advised = f" To allow it: {', or '.join(ways)}." if ways else ""
+    return Refused(
+        reason=f"refused: {why}{allowed} Go on without it, or tell the user what to run.",
+        happened=f"Refused: {why}{advised}",
     )

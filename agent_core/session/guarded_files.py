@@ -1,7 +1,12 @@
 """The files of a workspace as one tool call may change them: the last check, whatever the call said it would do."""
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
+
+from anyio import to_thread
+from typing_extensions import override
 
 from agent_core.kernel.errors import PathRefused
 from agent_core.workspace import (
@@ -13,12 +18,17 @@ from agent_core.workspace import (
     Written,
 )
 from agent_core.workspace.policy import Situation
+from agent_core.workspace.port import READ_LIMIT_BYTES, FileReader
 from agent_core.workspace.protected import is_protected
+from agent_core.workspace.protected_links import protected_by_link
 from agent_core.workspace.reading import ReadsPass
+from agent_core.workspace.secret_access import SecretAccess
 
 
 class GuardedFiles(ReadsPass):
     """Refuses changes of protected files that nobody agreed to, and all changes while only reading is allowed.
+
+    The contents of secret files are refused too, until a person let the session read them.
 
     The gate judges what a call says before it runs. Between that and the write a link may come to mean another file,
     and a tool of somebody else may write where its arguments do not say.
@@ -30,10 +40,30 @@ class GuardedFiles(ReadsPass):
         *,
         situation: Callable[[], Situation],
         approved: Callable[[], Collection[Path]],
+        secrets: SecretAccess,
     ) -> None:
         super().__init__(files)
+        self._secrets = secrets
         self._situation = situation
         self._approved = approved
+
+    @override
+    async def read(
+        self, path: Path, *, limit_bytes: int = READ_LIMIT_BYTES
+    ) -> FileText | FileBytes:
+        self._check_content(path)
+        return await self._files.read(path, limit_bytes=limit_bytes)
+
+    @override
+    def open(self, path: Path) -> AbstractAsyncContextManager[FileReader]:
+        self._check_content(path)
+        return self._files.open(path)
+
+    @override
+    async def buffers(self, folder: Path) -> tuple[FileText, ...]:
+        return tuple(
+            text for text in await self._files.buffers(folder) if self._withheld(text.path) is None
+        )
 
     async def write(self, path: Path, text: str, *, base: FileText | None) -> Written:
         """Write, if that may be changed.
@@ -41,7 +71,7 @@ class GuardedFiles(ReadsPass):
         Raises:
             PathRefused: It may not; nothing was written.
         """
-        self._check(path)
+        await self._check(path)
         return await self._files.write(path, text, base=base)
 
     async def write_all(self, writes: Sequence[Write], *, heard: Heard) -> None:
@@ -49,7 +79,7 @@ class GuardedFiles(ReadsPass):
         agreed: list[Write] = []
         for one in writes:
             try:
-                self._check(one.path)
+                await self._check(one.path)
             except PathRefused as error:
                 await heard(one, error)
             else:
@@ -62,7 +92,7 @@ class GuardedFiles(ReadsPass):
         Raises:
             PathRefused: It may not; the file is there.
         """
-        self._check(path)
+        await self._check(path)
         await self._files.delete(path, base=base)
 
     async def move(self, source: Path, target: Path) -> None:
@@ -71,18 +101,32 @@ class GuardedFiles(ReadsPass):
         Raises:
             PathRefused: One of them may not; nothing was moved.
         """
-        self._check(source)
-        self._check(target)
+        await self._check(source)
+        await self._check(target)
         await self._files.move(source, target)
 
-    def _check(self, path: Path) -> None:
+    def _withheld(self, path: Path) -> str | None:
+        if path in self._approved():
+            return None
+        return self._secrets.withholds(path, roots=self._situation().roots)
+
+    def _check_content(self, path: Path) -> None:
+        why = self._withheld(path)
+        if why is not None:
+            message = f"{path} was not read: {why}, so the user must agree first. Use the tool `read` on it, which asks."
+            raise PathRefused(message)
+
+    async def _check(self, path: Path) -> None:
         situation = self._situation()
         if not situation.trusted or situation.mode == "plan":
             why = "in plan mode" if situation.trusted else "before the workspace is trusted"
             message = f"{path} was not changed: {why} nothing may be. Describe the change instead."
             raise PathRefused(message)
-        why = is_protected(path, roots=situation.roots)
-        if why is not None and path not in self._approved():
+        if path in self._approved():
+            return
+        look = partial(protected_by_link, path, roots=situation.roots)
+        why = is_protected(path, roots=situation.roots) or await to_thread.run_sync(look)
+        if why is not None:
             message = (
                 f"{path} was not changed: {why}, so the user must agree first, and was not asked about this file. "
                 "Use the tool `write` or `edit` on it, which asks."

@@ -1,7 +1,8 @@
 """Words that wait: steering for the middle of a run, follow-ups for its end."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import takewhile
 
 import anyio
 
@@ -18,7 +19,21 @@ QUEUE_LIMIT = 32
 class Inbox:  # noqa: PLR0904 - both ends of two queues
     """Both queues. The face puts, the loop takes; both on the loop's thread, without waiting."""
 
-    def __init__(self, *, steering: QueueMode, follow_up: QueueMode) -> None:
+    def __init__(
+        self,
+        *,
+        steering: QueueMode,
+        follow_up: QueueMode,
+        may_go: Callable[[QueueItem], bool] = lambda _: True,
+    ) -> None:
+        """Create two empty queues.
+
+        Args:
+            steering: How many steering words are taken at a time.
+            follow_up: How many follow-ups are.
+            may_go: Whether an item can be sent now; one that cannot stays, and those behind it wait.
+        """
+        self._may_go = may_go
         self.steering_mode: QueueMode = steering
         self.follow_up_mode: QueueMode = follow_up
         self.paused = False
@@ -81,19 +96,24 @@ class Inbox:  # noqa: PLR0904 - both ends of two queues
 
     def take_next(self) -> tuple[Words, ...]:
         """Take what a new run begins with: steering before follow-ups."""
-        return self.take_steering() or self.take_follow_ups()
+        return self.take_steering() if self._steering else self.take_follow_ups()
 
     def has_steering(self) -> bool:
-        """Tell whether steering words wait."""
-        return bool(self._steering)
+        """Tell whether steering words wait that can be sent."""
+        return bool(self._steering) and self._may_go(self._steering[0])
 
     def has_follow_ups(self) -> bool:
-        """Tell whether follow-ups wait."""
-        return bool(self._follow_ups)
+        """Tell whether follow-ups wait that can be sent."""
+        return bool(self._follow_ups) and self._may_go(self._follow_ups[0])
+
+    def held_back(self) -> tuple[QueueItem, ...]:
+        """Return what waits and cannot be sent now."""
+        return tuple(one for one in self.items() if not self._may_go(one))
 
     async def steered(self) -> None:
-        """Wait until steering words wait."""
-        while not self._steering:
+        """Wait until steering words wait that can be sent."""
+        while not self.has_steering():
+            self._hush()
             await self._spoken.wait()
 
     def is_empty(self) -> bool:
@@ -137,11 +157,12 @@ class Inbox:  # noqa: PLR0904 - both ends of two queues
 
     def _hush(self) -> None:
         """Let those who listen from now on wait; one who waits already keeps the bell that will ring."""
-        if not self._steering and self._spoken.is_set():
+        if not self.has_steering() and self._spoken.is_set():
             self._spoken = anyio.Event()
 
     def _take(self, queue: deque[QueueItem], mode: QueueMode) -> tuple[Words, ...]:
-        count = len(queue) if mode == "all" else min(1, len(queue))
+        ready = sum(1 for _ in takewhile(self._may_go, queue))
+        count = ready if mode == "all" else min(1, ready)
         return tuple(self._words(queue.popleft()) for _ in range(count))
 
     def _words(self, item: QueueItem) -> Words:
@@ -151,6 +172,7 @@ class Inbox:  # noqa: PLR0904 - both ends of two queues
             message_id=self._message_ids.pop(item.queue_id, None),
             queue_id=item.queue_id,
             custom=item.custom,
+            source=item.source,
         )
 
 

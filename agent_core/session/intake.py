@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
-from agent_core.events import CustomMark, Delivery, QueueItem
+from agent_core.events import CustomMark, Delivery, InputSource, QueueItem
 from agent_core.kernel import EntryId, ItemId, MessageId, QueueId, RunId
 from agent_core.kernel.errors import RunMismatch, RunNotActive, SessionBusy, UsageError
 from agent_core.kernel.records import dataclass
@@ -18,6 +18,7 @@ from agent_core.session.drafts import (
     queued_entry,
     unqueued_entries,
 )
+from agent_core.session.model_choice import check_images
 from agent_core.session.parts import Parts
 from agent_core.session.queue_edit import check_words
 from agent_core.session.queue_told import release_queue, tell_queue
@@ -50,6 +51,8 @@ class _Wish:
 
     expected_run: RunId | None = None
     if_idle: IfIdle = "start"
+    source: InputSource = "person"
+    """Whose words they are: a program's run no commands and are not written out."""
 
 
 ANYTHING = _Wish()
@@ -71,16 +74,18 @@ class Intake:
         message_id: MessageId | None,
         if_idle: IfIdle,
         expected_run: RunId | None,
+        source: InputSource = "person",
     ) -> Receipt:
         """Take words in, as `AgentSession.prompt` says."""
         self._starter.check_open()
         if message_id is not None and await self._parts.known.settled(message_id):
             return self._duplicate(message_id)
         words = _content(content)
-        wish = _Wish(expected_run=expected_run, if_idle=if_idle)
+        wish = _Wish(expected_run=expected_run, if_idle=if_idle, source=source)
         self._check_run(wish)
-        if self._parts.commands.start(words):
+        if source == "person" and self._parts.commands.start(words):
             return self._handled(message_id)
+        check_images(self._parts.models, words)
         current = self._runs.current
         if current is None:
             return await self._when_idle(words, delivery, message_id, wish)
@@ -157,20 +162,24 @@ class Intake:
             case "hold":
                 self._parts.inbox.paused = True
                 waits: Delivery = "steer" if delivery == "steer" else "followUp"
-                return await self._queue(words, waits, message_id, "held")
+                return await self._queue(words, waits, message_id, "held", wish=wish)
             case _:
-                return await self._start(words, message_id)
+                return await self._start(words, message_id, source=wish.source)
 
     async def _start(
         self,
         content: tuple[UserContent, ...],
         message_id: MessageId | None,
         mark: CustomMark | None = None,
+        *,
+        source: InputSource = "person",
     ) -> Receipt:
         parts = self._parts
         activity, run = self._starter.reserve()
         parts.known.arrives(message_id)
-        words = Words(content=content, delivery="prompt", message_id=message_id, custom=mark)
+        words = Words(
+            content=content, delivery="prompt", message_id=message_id, custom=mark, source=source
+        )
         entries: list[EntryId] = []
 
         async def write() -> None:
@@ -210,6 +219,7 @@ class Intake:
             content=content,
             at_ms=parts.clock.now_ms(),
             custom=mark,
+            source=wish.source,
         )
         write = partial(self._put, item, message_id, current, wish)
         seq = await parts.recorder.steps.finish(write, then=self._starter.go_on)

@@ -1,10 +1,12 @@
 """Which model the next request goes to, and how hard it thinks."""
 
 from collections.abc import Callable, Container, Mapping, Sequence
+from contextlib import suppress
 from typing import Literal, Protocol, TypeAlias
 
 from agent_core.events import ThinkingLevel
-from agent_core.kernel.errors import ModelUnknown
+from agent_core.kernel.errors import ImagesUnsupported, ModelUnknown
+from agent_core.messages import Image, UserContent
 from agent_core.providers import Model, ModelFacts
 from agent_core.providers.model_refs import Named, Scope, next_of
 from agent_core.providers.provider_state import ProviderState
@@ -12,11 +14,12 @@ from agent_core.providers.thinking import clamp, supported
 from agent_core.session.drafts import Draft, model_entry, thinking_entry
 
 NO_MODEL = (
-    "no model is chosen and none has credentials; set a key (ANTHROPIC_API_KEY, OPENAI_API_KEY …), or add a provider to "
-    "models.json and name it as defaultProvider and defaultModel in settings.json"
+    "no model is chosen and none has credentials; set a key (ANTHROPIC_API_KEY, OPENAI_API_KEY …), or choose a model of a "
+    "server on this machine (Ollama, LM Studio, llama.cpp, vLLM)"
 )
 Choosable: TypeAlias = Literal["model", "thinking"]
 Direction: TypeAlias = Literal["forward", "backward"]
+Servers: TypeAlias = Literal["keep", "find"]
 STEPS: Mapping[Direction, Literal[1, -1]] = {"forward": 1, "backward": -1}
 
 
@@ -47,8 +50,8 @@ class ModelSource(Protocol):
         """List every model that can be asked."""
         ...
 
-    async def refresh(self) -> None:
-        """Read again what opens the providers."""
+    async def refresh(self, *, servers: Servers = "keep") -> bool:
+        """Read again which models there are and what opens them; return whether models were described anew."""
         ...
 
     def open(self, facts: ModelFacts, /) -> Model:
@@ -146,11 +149,21 @@ class ModelChoice:
         """List every model that can be asked."""
         return self._source.available()
 
-    async def refresh(self) -> None:
-        """Take note of what the user has logged in to since; where there is no model, look for one."""
-        await self._source.refresh()
+    async def refresh(self, *, servers: Servers = "keep") -> None:
+        """Take note of what the user has written or logged in to since; where there is no model, look for one.
+
+        The model in force is opened anew when its description may have changed: its address or its key.
+
+        Args:
+            servers: `find` asks the model servers of this machine what they have.
+        """
+        changed = await self._source.refresh(servers=servers)
         if self._model is None:
             self._model = self._look_again()
+        elif changed:
+            # One that is not there any more fails at the next request, which says so.
+            with suppress(ModelUnknown):
+                self._model = self._source.open(self._source.resolve(self._model.facts.ref).model)
 
     def scoped(self) -> Scope:
         """Give the models that `cycle` goes through."""
@@ -202,3 +215,31 @@ class ModelChoice:
         if named.thinking is not None:
             self.thinking = named.thinking
         return model
+
+
+def sees(models: ModelChoice, content: Sequence[UserContent]) -> bool:
+    """Tell whether the model in force is sent all of what the user says; without a model nobody knows yet."""
+    facts = None if models.model is None else models.model.facts
+    return facts is None or facts.images or not any(isinstance(part, Image) for part in content)
+
+
+def check_images(models: ModelChoice, content: Sequence[UserContent]) -> None:
+    """Check that the model in force will see what the user sends.
+
+    Raises:
+        ImagesUnsupported: There are images, which would be left out of the request.
+    """
+    if not sees(models, content):
+        why, remedy = why_no_images(models)
+        message = f"Images are not sent to {models.ref}: {why}. Remove the images, or {remedy}."
+        raise ImagesUnsupported(message)
+
+
+def why_no_images(models: ModelChoice) -> tuple[str, str]:
+    """Return why the model in force is sent no images, and what changes that."""
+    if any(one.images for one in models.known() if one.ref == models.ref):
+        return "the setting images.blockImages holds them back", "turn it off"
+    return (
+        "it takes text alone",
+        'choose a model that takes images, or give it "input": ["text", "image"] in models.json',
+    )

@@ -16,6 +16,7 @@ from agent_core.events import (
     Reader,
     RunStatus,
     SessionConfig,
+    SessionConfigured,
     SessionState,
 )
 from agent_core.events.values import SessionState as State
@@ -38,7 +39,7 @@ from agent_core.session.commands import Commands
 from agent_core.session.gate import Gate
 from agent_core.session.inbox import Inbox
 from agent_core.session.known import KnownMessages
-from agent_core.session.model_choice import ModelChoice
+from agent_core.session.model_choice import ModelChoice, Servers
 from agent_core.session.offspring import Offspring
 from agent_core.session.processes import ProcessLog
 from agent_core.session.prompting import Prompting
@@ -54,7 +55,9 @@ from agent_core.session.toolbox import Toolbox
 from agent_core.session.trusting import Trusting
 from agent_core.tools import ToolSpec
 from agent_core.tools.seen import SeenTexts
+from agent_core.tools.versions import ProgramVersions
 from agent_core.workspace import Workspace
+from agent_core.workspace.secret_access import SecretAccess
 
 SystemPrompt = Callable[[Sequence[ToolSpec]], Awaitable[str]]
 """Builds the system prompt of a run for the tools that are active."""
@@ -93,6 +96,8 @@ class Place:
     """The most that the user's own settings allow; no editor or project goes above it."""
     processes: ProcessLog = field(default_factory=ProcessLog)
     allowance: Allowance = field(default_factory=Allowance)
+    secrets: SecretAccess = field(default_factory=SecretAccess)
+    """The secret files that a person let the session read."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -196,6 +201,7 @@ class Parts:
     options: SessionOptions
     seen: SeenTexts = field(default_factory=SeenTexts)
     """What the model knows of files."""
+    versions: ProgramVersions = field(default_factory=ProgramVersions)
 
     def new_id(self) -> str:
         """Mint an id that sorts by time."""
@@ -215,6 +221,14 @@ class Parts:
             budgets=self.place.allowance.told,
             offer_branch_summary=self.options.compaction.offer_branch_summary,
         )
+
+
+async def refresh_models(parts: Parts, *, servers: Servers = "keep") -> None:
+    """Read models and keys again; where another model is in force by that, it is told."""
+    before = parts.config()
+    await parts.models.refresh(servers=servers)
+    if (after := parts.config()) != before:
+        _ = parts.voice.say(SessionConfigured(config=after))
 
 
 def failure_of(error: TillerError) -> Failure:

@@ -63,9 +63,23 @@ class TrackedProcesses:
     """A workspace's processes, written down in a log."""
 
     def __init__(
-        self, processes: Processes, log: ProcessLog, *, call: ToolCallId | None = None
+        self,
+        processes: Processes,
+        log: ProcessLog,
+        *,
+        call: ToolCallId | None = None,
+        needs: frozenset[Needs] = NO_NEEDS,
     ) -> None:
+        """Begin with nothing running.
+
+        Args:
+            processes: Start them.
+            log: Where they are written down.
+            call: The tool call that starts them.
+            needs: What each of them is started with besides.
+        """
         self._processes = processes
+        self._needs = needs
         self._log = log
         self._call = call
 
@@ -79,7 +93,9 @@ class TrackedProcesses:
         needs: frozenset[Needs] = NO_NEEDS,
     ) -> Process:
         """Start and write down."""
-        process = await self._processes.start(argv, cwd=cwd, env=env, stdin=stdin, needs=needs)
+        process = await self._processes.start(
+            argv, cwd=cwd, env=env, stdin=stdin, needs=needs | self._needs
+        )
         running = Running(argv[-1], self._call)
         self._log.running[process.pid] = running
         return _Tracked(process, self._log, running)

@@ -1,6 +1,7 @@
 """What is told of the queue: every change with the number of its event, so that clients can edit what they saw."""
 
-from agent_core.events import QueueChanged
+from agent_core.events import Notice, QueueChanged
+from agent_core.session.model_choice import why_no_images
 from agent_core.session.parts import Parts
 
 
@@ -27,3 +28,18 @@ def release_queue(parts: Parts) -> None:
     inbox.paused = False
     if inbox.items():
         tell_queue(parts)
+
+
+def hold_images(parts: Parts) -> None:
+    """Pause the queue and say so when images wait in it that the model in force is not sent."""
+    held = len(parts.inbox.held_back())
+    if not held:
+        return
+    why, remedy = why_no_images(parts.models)
+    count = "1 queued message has" if held == 1 else f"{held} queued messages have"
+    text = (
+        f"{count} images, which are not sent to {parts.models.ref}: {why}. The queue is paused. "
+        f"Remove the images, or {remedy}; then send the queue."
+    )
+    pause_queue(parts)
+    _ = parts.voice.say(Notice(level="warning", text=text))

@@ -6,8 +6,9 @@ from functools import partial
 from agent_core.events import QueueItem
 from agent_core.kernel.errors import QueueStale
 from agent_core.session.drafts import edited_queue_entry
+from agent_core.session.model_choice import check_images
 from agent_core.session.parts import Parts
-from agent_core.session.queue_edit import QueueEdited, QueueOp, SendNow
+from agent_core.session.queue_edit import QueueEdited, QueueOp, Replace, SendNow
 from agent_core.session.queue_told import tell_queue
 from agent_core.session.starting import Starter
 
@@ -46,6 +47,7 @@ class QueueView:
         Raises:
             QueueStale: The queue is not what the caller saw; nothing changed.
             UsageError: Words would be replaced by none; nothing changed.
+            ImagesUnsupported: Words would be replaced by images that the model is not sent; nothing changed.
         """
         parts = self._parts
         inbox = parts.inbox
@@ -53,6 +55,9 @@ class QueueView:
         if if_seq is not None and inbox.changed_seq > if_seq:
             message = f"the queue changed with event {inbox.changed_seq}, after event {if_seq}; look at it again"
             raise QueueStale(message)
+        for op in ops:
+            if isinstance(op, Replace):
+                check_images(parts.models, op.content)
         edited = inbox.edit(ops)
         if any(isinstance(op, SendNow) for op in ops):
             inbox.paused = False

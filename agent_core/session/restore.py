@@ -168,6 +168,7 @@ def _queue(restored: Restored, data: JsonObject) -> None:
         content=content,
         at_ms=at_ms if isinstance(at_ms, int) else 0,
         custom=_mark(data.get("custom")),
+        source="program" if data.get("source") == "program" else "person",
     )
     restored.waiting.append(Waiting(item=item, message_id=known))
     if known is not None:

@@ -152,6 +152,9 @@ class Restorer:
         for at, group in enumerate(groups):
             if group.status == "same":
                 continue
+            if group.why is not None:
+                whys[at] = group.why
+                continue
             try:
                 found, now = await self._found(group)
                 goals = await self._goals(group, found, now, on_conflict)
@@ -248,7 +251,9 @@ class Restorer:
             return await merged_goals(group, now, text)
         names = names_of(group)
         how = "deleted" if group.status == "missing" else "changed"
-        return Against(f"{names}: {how} since by somebody else, so it was left as it is")
+        return Against(
+            f"{names}: {how} since, and not by a change that this session recorded, so it was left as it is"
+        )
 
 
 def _is_mixed(group: Group) -> bool:

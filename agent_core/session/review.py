@@ -145,6 +145,7 @@ class Review:
         queue: QueuedRejections,
         clock: Clock,
         say: Callable[[Event], object],
+        checkpoint: Callable[[], Awaitable[object]],
         tell_model: Callable[[Sequence[Rejected], str | None], Awaitable[None]],
     ) -> None:
         """Begin.
@@ -156,6 +157,7 @@ class Review:
             queue: Keeps what must wait.
             clock: For the time of verdicts.
             say: Tells events.
+            checkpoint: Makes the checkpoint that takes a rejection back; awaited before something is taken out.
             tell_model: Lays words for the model aside.
         """
         self._record = record
@@ -163,6 +165,7 @@ class Review:
         self._back = back
         self._clock = clock
         self._say = say
+        self._checkpoint = checkpoint
         self._tell_model = tell_model
         self._turn = Lock()
         self._queue = queue
@@ -306,6 +309,9 @@ class Review:
 
     async def _reject(self, due: Sequence[_Due], round_: _Round) -> None:
         rejections = [(one.now, one.verdict) for one in due if one.verdict is not None]
+        if not rejections:
+            return
+        _ = await self._checkpoint()
         troubles = await self._back.take_all(rejections, self.look)
         for one, (now, verdict), trouble in zip(due, rejections, troubles, strict=True):
             one.trouble = trouble

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 import anyio
 
 from agent_core.events import RunStatus
-from agent_core.hooks import Hooks, RunBegun, RunOver, RunSettled
+from agent_core.hooks import RunBegun, RunOver, RunSettled
 from agent_core.kernel import RunId
-from agent_core.loop import Loop, Recording, Words, tell_words
+from agent_core.loop import Loop, Words, tell_words
+from agent_core.session.budgets import Used
+from agent_core.session.parts import Parts
 
 AFTER_CANCEL_S = 1.0
 """How long the hooks of a cancelled run may take together: whoever cancelled it waits for its end."""
@@ -16,10 +18,10 @@ AFTER_CANCEL_S = 1.0
 class RunHooks:
     """Tells hooks of one run."""
 
-    def __init__(self, hooks: Hooks, run: RunId, recording: Recording) -> None:
-        self._hooks = hooks
+    def __init__(self, parts: Parts, run: RunId) -> None:
+        self._parts = parts
+        self._hooks = parts.hooks
         self._run = run
-        self._recording = recording
         self._is_open = False
 
     async def begun(self, loop: Loop, words: Sequence[Words]) -> None:
@@ -32,16 +34,39 @@ class RunHooks:
     async def turns_over(self) -> None:
         """Tell that the turns have come to their end; a retry or a compaction may follow."""
         if self._hooks.listens(RunOver):
-            messages = self._recording.context()
-            _ = await self._hooks.ask(RunOver(run=self._run, messages=messages))
+            used = self._used()
+            _ = await self._hooks.ask(
+                RunOver(
+                    run=self._run,
+                    messages=self._parts.recorder.context(),
+                    duration_ms=used.duration_ms,
+                    turns=used.answers,
+                    tool_calls=used.calls,
+                )
+            )
 
     async def settled(self, status: RunStatus) -> None:
         """Tell that the run is over, if it was told that it begins; of a cancelled one both ends are told."""
         if not self._is_open:
             return
         if status != "cancelled":
-            _ = await self._hooks.ask(RunSettled(run=self._run, status=status))
+            await self._settled(status)
             return
         with anyio.move_on_after(AFTER_CANCEL_S, shield=True):
             await self.turns_over()
-            _ = await self._hooks.ask(RunSettled(run=self._run, status=status))
+            await self._settled(status)
+
+    async def _settled(self, status: RunStatus) -> None:
+        used = self._used()
+        _ = await self._hooks.ask(
+            RunSettled(
+                run=self._run,
+                status=status,
+                duration_ms=used.duration_ms,
+                turns=used.answers,
+                tool_calls=used.calls,
+            )
+        )
+
+    def _used(self) -> Used:
+        return self._parts.tally.used(self._parts.clock.monotonic_s())

@@ -6,6 +6,7 @@ from agent_core.session.budgets import unpriced
 from agent_core.session.compacting import Compaction
 from agent_core.session.conduct import Conductor, Opening
 from agent_core.session.parts import Parts
+from agent_core.session.queue_told import hold_images
 from agent_core.session.runs import Activity, Runs
 
 
@@ -64,6 +65,7 @@ class Starter:
             return
         words = parts.inbox.take_next()
         if not words:
+            hold_images(parts)
             return
         activity = self._runs.reserve("run", RunId(parts.new_id()))
         self.carry(activity, tuple(Opening(words=one, entry=None) for one in words))

@@ -12,6 +12,7 @@ class Tally:
         self._total = total
         self._run = Usage()
         self._answers = 0
+        self._calls = 0
         self._began_s = 0.0
         self._context_used = context_used
 
@@ -23,6 +24,7 @@ class Tally:
         """
         self._run = Usage()
         self._answers = 0
+        self._calls = 0
         self._began_s = at_s
 
     def answered(self, message: AssistantMessage) -> None:
@@ -31,6 +33,10 @@ class Tally:
         self.spent(message.usage)
         if message.usage.total:
             self._context_used = message.usage.total
+
+    def returned(self) -> None:
+        """Count the result of a tool call."""
+        self._calls += 1
 
     def spent(self, usage: Usage) -> None:
         """Take in what was used beside the conversation, a summary for one."""
@@ -47,7 +53,8 @@ class Tally:
 
     def used(self, at_s: float) -> Used:
         """Give what the current run has used up at a monotonic time."""
-        return Used(tokens=self._run, answers=self._answers, seconds=at_s - self._began_s)
+        seconds = at_s - self._began_s
+        return Used(tokens=self._run, answers=self._answers, calls=self._calls, seconds=seconds)
 
     def of_run(self, context_size: int) -> UsageReport:
         """Report the current or last run."""

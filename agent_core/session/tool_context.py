@@ -29,6 +29,7 @@ def tool_context(
         place.workspace.files,
         situation=lambda: place.standing.situation(tuple(place.workspace.roots)),
         approved=lambda: gate.approved_for(call.id),
+        secrets=place.secrets,
     )
     files = RecordedFiles(
         guarded,
@@ -46,6 +47,9 @@ def tool_context(
         options=tool_options(parts.options, call.name),
         ask=parts.questions.asks_for(run),
         seen=parts.seen,
+        versions=parts.versions,
+        secrets=place.secrets,
+        name_warning=gate.warned.get(call.id),
     )
 
 
@@ -61,7 +65,12 @@ def look_ahead(parts: Parts, specs: Iterable[ToolSpec]) -> None:
 def _processes(parts: Parts, call: ToolCall, run: RunId) -> Processes:
     """Give what a call starts processes with; of tools that only look nobody asks what they did."""
     place, tool = parts.place, parts.toolbox.active().get(call.name)
-    tracked = TrackedProcesses(place.workspace.processes, place.processes, call=call.id)
+    tracked = TrackedProcesses(
+        place.workspace.processes,
+        place.processes,
+        call=call.id,
+        needs=parts.gate.needs_for(call.id),
+    )
     if place.lookout is None or tool is None or tool.spec.kind != "execute":
         return tracked
     keeper = EffectKeeper(

@@ -48,10 +48,14 @@ class TreeView:
         """
         return tree_nodes(self._parts.recorder.transcript)
 
-    async def fork(self, entry: EntryId) -> Forked:
+    async def fork(self, entry: EntryId, *, title: str | None = None) -> Forked:
         """Make a new session of everything before a message of the user, whose words come back.
 
         This session stays as it is. Labels come along; words that wait do not.
+
+        Args:
+            entry: The message.
+            title: Names the new session; None: it keeps this one's name, an empty one takes it off.
 
         Raises:
             EntryUnknown: There is no such entry.
@@ -60,10 +64,13 @@ class TreeView:
             StorageError: The new session cannot be written.
         """
         self._check_open()
-        return await self._branches.fork(entry)
+        return await self._branches.fork(entry, title=title)
 
-    async def clone(self) -> Forked:
+    async def clone(self, *, title: str | None = None) -> Forked:
         """Make a new session of the whole present branch.
+
+        Args:
+            title: As for `fork`.
 
         Raises:
             ForkRefused: Nothing has been said on it.
@@ -71,7 +78,7 @@ class TreeView:
             StorageError: The new session cannot be written.
         """
         self._check_open()
-        return await self._branches.clone()
+        return await self._branches.clone(title=title)
 
     async def navigate(
         self,

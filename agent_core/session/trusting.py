@@ -43,6 +43,16 @@ class Found(Protocol):
         ...
 
     @property
+    def instructions(self) -> tuple[str, ...]:
+        """Where nothing was said yet: the files that would go into the system prompt, also those above the workspace."""
+        ...
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The other files that would configure the session then."""
+        ...
+
+    @property
     def added(self) -> tuple[str, ...]:
         """What came since it was trusted."""
         ...
@@ -190,6 +200,13 @@ class Trusting:
             if is_new
             else "What can configure Tiller here has changed since you trusted it."
         )
+        if found.instructions:
+            # All of them: what goes into the system prompt unseen is what the question is about.
+            why = f"{why} Instructions that would count: {', '.join(map(readable, found.instructions))}."
+        if found.others:
+            rest = len(found.others) - SHOWN_NAMES
+            more = f" and {rest} more" if rest > 0 else ""
+            why = f"{why} Other files that would count: {', '.join(_names(found.others))}{more}."
         if found.programs:
             code = ", ".join(_names(found.programs))
             why = f"{why} It brings code that runs with all your rights, outside of containment: {code}."
@@ -227,7 +244,7 @@ class Trusting:
         about = f" ({why})" if why else ""
         text = (
             f"{self.trust.root} is not trusted{about}: nothing is changed or run, and its own instructions and "
-            f"settings are not used. To trust it: tiller trust add {self.trust.root}"
+            f"settings are not used. Trust the folder to change that (tiller trust add {self.trust.root})."
         )
         if text != self._said.told:
             self._said.told = text

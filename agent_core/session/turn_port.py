@@ -66,7 +66,7 @@ class TurnPort:
         if words.queue_id is not None and not self._activity.fenced:
             tell_queue(self._parts)
         content = words.content
-        match await self._parts.hooks.ask(InputTyped(content=content)):
+        match await self._parts.hooks.ask(InputTyped(content=content, source=words.source)):
             case InputReplaced(content=replaced):
                 content = replaced
             case InputHandled():
@@ -75,7 +75,8 @@ class TurnPort:
                 return
             case _:
                 pass
-        content = await self._written_out(content)
+        if words.source == "person":
+            content = await self._written_out(content)
         if content is not words.content:
             _ = await self._parts.recorder.keep(replaced_entry(entry, content))
             self._parts.tally.edited()
@@ -115,9 +116,13 @@ class TurnPort:
 
         Args:
             pinned: The user's newest words, which stay as they are.
+
+        Raises:
+            BudgetExceeded: The summary has used up what the run was given.
         """
         if self.is_full():
             _ = await self._compaction.compact(self._activity, "threshold", pinned=pinned)
+            self.check_budgets()
 
     def is_full(self) -> bool:
         """Tell whether room should be made and can be."""
@@ -157,12 +162,12 @@ class TurnPort:
         parts.tally.answered(message)
         self._attempt = None if message.stop_reason in {"stop", "tool_use"} else entry
         self.text = message.text or self.text
-        if message.stop_reason in {"error", "aborted"}:
-            return entry
-        if self.retries.going_on:
+        whole = message.stop_reason not in {"error", "aborted"}
+        if whole and self.retries.going_on:
             attempt, self.retries.going_on = self.retries.going_on, 0
             self._say(RetryEnded(run=self._run, success=True, attempt=attempt))
-        self._say(SessionUsage(usage=parts.tally.of_session(parts.models.context_window)))
+        if whole or message.usage.total:
+            self._say(SessionUsage(usage=parts.tally.of_session(parts.models.context_window)))
         return entry
 
     async def returned(self, result: ToolResultMessage) -> EntryId:
@@ -170,6 +175,7 @@ class TurnPort:
         if self._activity.fenced:
             return EntryId("")
         self._attempt = None
+        self._parts.tally.returned()
         return await self._parts.recorder.keep(message_entry(result))
 
     def context(self) -> tuple[Message, ...]:

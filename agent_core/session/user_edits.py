@@ -1,8 +1,10 @@
 """What a user made of the agent's edits in their editor: told to everybody, and to the model at the next prompt."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
+from agent_core.changes import Doer
 from agent_core.events import DocumentChange, EditApplied, EditSaved, EditUndone, Event
 from agent_core.kernel import RunId
 from agent_core.kernel.records import dataclass
@@ -42,8 +44,9 @@ class UserEdits:
         Raises:
             StorageError: The words for the model could not be kept; everybody else was told.
         """
-        self._parts.voice.say(_event(edit, run=self._run_of(edit)))
-        words = _words(edit)
+        by = self._parts.changes.log.doer_of(edit.origin.edit)
+        self._parts.voice.say(_event(edit, by, run=self._run_of(edit)))
+        words = _words(edit, by)
         if words is None:
             return
         # Its hunks wait no more, or wait again.
@@ -65,7 +68,7 @@ class UserEdits:
         )
 
 
-def _event(edit: UserEdit, *, run: RunId | None) -> Event:
+def _event(edit: UserEdit, by: Doer, *, run: RunId | None) -> Event:
     kinds = {"undone": EditUndone, "redone": EditApplied, "saved": EditSaved}
     change = DocumentChange(
         path=edit.path,
@@ -73,18 +76,50 @@ def _event(edit: UserEdit, *, run: RunId | None) -> Event:
         saved=edit.is_saved,
         version=edit.version,
         sha256=edit.sha256,
-        why="the user did it again in the editor" if edit.fate == "redone" else None,
+        why=_WHY.get((by, edit.fate)),
     )
     return kinds[edit.fate](
         run=run, edit=edit.origin.edit, call=edit.origin.call, documents=(change,)
     )
 
 
-def _words(edit: UserEdit) -> str | None:
-    match edit.fate:
-        case "undone":
-            return f"The user undid your edit of {edit.path} in the editor: its changes are not in the text any more. Do not make them again unasked."
-        case "redone":
-            return f"The user brought your edit of {edit.path} back, which they had undone: its changes are in the text."
-        case "saved":
-            return None
+def _words(edit: UserEdit, by: Doer) -> str | None:
+    words = _WORDS.get((by, edit.fate))
+    return None if words is None else words.format(path=edit.path)
+
+
+_REDONE: Final = "the user did it again in the editor"
+_WHY: Final[Mapping[tuple[Doer, Fate], str]] = {
+    ("tool", "redone"): _REDONE,
+    ("process", "redone"): _REDONE,
+    ("reject", "undone"): "the rejection was undone in the editor",
+    ("reject", "redone"): _REDONE,
+    ("restore", "undone"): "the restore was undone in the editor",
+    ("restore", "redone"): _REDONE,
+}
+_EDIT_UNDONE: Final = "The user undid your edit of {path} in the editor: its changes are not in the text any more. Do not make them again unasked."
+_EDIT_REDONE: Final = (
+    "The user brought your edit of {path} back, which they had undone: its changes are in the text."
+)
+_WORDS: Final[Mapping[tuple[Doer, Fate], str]] = {
+    ("tool", "undone"): _EDIT_UNDONE,
+    ("tool", "redone"): _EDIT_REDONE,
+    ("process", "undone"): _EDIT_UNDONE,
+    ("process", "redone"): _EDIT_REDONE,
+    (
+        "reject",
+        "undone",
+    ): "The user undid their rejection in {path} with the editor's undo: your changes that it had taken out are in the text again.",
+    (
+        "reject",
+        "redone",
+    ): "The user rejected your changes in {path} again with the editor's redo: they are not in the text. Do not make them again unasked.",
+    (
+        "restore",
+        "undone",
+    ): "The user undid the restore of {path} with the editor's undo: the text is again as it was before the restore.",
+    (
+        "restore",
+        "redone",
+    ): "The user restored {path} again with the editor's redo: what was changed in it since that point is gone.",
+}

@@ -21,8 +21,9 @@ from agent_core.session.budgets import check_tighter
 from agent_core.session.choice_hooks import Chosen, tell_choice
 from agent_core.session.drafts import model_entry, thinking_entry, tools_entry
 from agent_core.session.event_view import EventsView
-from agent_core.session.model_choice import Direction
-from agent_core.session.parts import Parts
+from agent_core.session.model_choice import Direction, Servers
+from agent_core.session.parts import Parts, refresh_models
+from agent_core.session.queue_told import hold_images
 from agent_core.session.runs import Runs
 from agent_core.session.snapshot import SessionSnapshot
 from agent_core.session.stats import ContextUsage, SessionStats, session_stats
@@ -63,9 +64,13 @@ class ModelView:
         """Give the providers by id, those of extensions too, and whether they can be asked; `refresh` reads that anew."""
         return self._parts.models.providers()
 
-    async def refresh(self) -> None:
-        """Take note of what the user has logged in to since the session was opened."""
-        await self._parts.models.refresh()
+    async def refresh(self, *, servers: Servers = "keep") -> None:
+        """Read models.json and what the user has logged in to again; a model that can be used only now is told.
+
+        Args:
+            servers: `find` asks the model servers of this machine what they have, too.
+        """
+        await refresh_models(self._parts, servers=servers)
 
     def scoped(self) -> tuple[Named, ...]:
         """List what `cycle` goes through: what the settings name as `scopedModels`, else all that have a key."""
@@ -123,6 +128,7 @@ class ModelView:
             drafts.append(thinking_entry(level))
         _ = await self._parts.recorder.keep(*drafts)
         self._tell(facts.ref, level, source=source)
+        hold_images(self._parts)
         await tell_choice(self._parts.hooks, before, self._now(), source=source)
         return facts
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from agent_core.kernel import JsonObject, parse_rfc3339
 from agent_core.messages import Text
+from agent_core.messages.beside import own_words
 from agent_core.messages.block_codec import decode_user_content
 from agent_core.storage.port import SessionSummary
 from agent_core.transcript.entries import Header
@@ -88,5 +89,5 @@ def _words_of_user(message: JsonObject) -> str:
     if message.get("role") != "user":
         return ""
     content, _ = decode_user_content(message.get("content"))
-    text = " ".join(part.text for part in content if isinstance(part, Text))
+    text = " ".join(own_words(part.text for part in content if isinstance(part, Text)))
     return " ".join(text[: PREVIEW_CHARS * 4].split())[:PREVIEW_CHARS]

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import ArgumentsInvalid
-from agent_core.kernel.json import as_object, decode
+from agent_core.kernel.json import as_object, decode_exact
 from agent_core.kernel.records import dataclass
 from agent_core.tools.port import ToolContext, ToolResult, ToolSpec
 from agent_core.tools.shaping import scrub_json
@@ -96,7 +96,7 @@ def validated(tool: str, model: type[Arguments], arguments: JsonObject) -> Argum
         ArgumentsInvalid: They do not fit; the text lists every problem and shows what came.
     """
     try:
-        return model.model_validate(scrub_json(arguments))
+        return model.model_validate(arguments)
     except ValidationError as error:
         problems = [
             _problem(each["type"], each["loc"], each["msg"])
@@ -172,7 +172,7 @@ def _shaped(value: JsonValue, annotation: object) -> JsonValue:
 def _parsed(text: str) -> JsonValue:
     """Read a text as JSON, if it is that."""
     try:
-        return decode(text)
+        return decode_exact(text)
     except ValueError:
         return text
 

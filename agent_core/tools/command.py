@@ -3,8 +3,11 @@
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
+from os import defpath
 
 import anyio
+from anyio import to_thread
 
 from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import FileMissing
@@ -13,6 +16,8 @@ from agent_core.tools.arguments import MAX_SECONDS
 from agent_core.tools.command_output import LiveOutput, OutputCapture
 from agent_core.workspace import NO_NEEDS, Killed, Process, ProcessEnd, Workspace
 from agent_core.workspace.permission import Needs
+from agent_core.workspace.policy import line_starts_programs, writes_data
+from agent_core.workspace.policy.programs import find_outside_program, outside_path
 
 DEFAULT_TIMEOUT_S = 600.0
 KILL_GRACE_S = 0.15
@@ -34,6 +39,7 @@ DISARMED: Mapping[str, str] = {
 }
 """Nobody sits at a terminal: what would wait for a person goes on or fails at once."""
 SIGNALLED = 128
+MOST_NAMED = 20
 
 
 class Command:
@@ -132,7 +138,9 @@ class Command:
             pids = ", ".join(str(pid) for pid in killed.survivors)
             notes.append(f"These processes could not be ended: {pids}")
         if killed.quarantined:
-            names = ", ".join(str(path) for path in killed.quarantined)
+            names = ", ".join(str(path) for path in killed.quarantined[:MOST_NAMED])
+            if (more := len(killed.quarantined) - MOST_NAMED) > 0:
+                names += f" and {more} more"
             notes.append(
                 f"Containment took away what the command made under protected names: {names}. Programs and agents obey such files; make them with the write or edit tool, and the user is asked."
             )
@@ -142,15 +150,37 @@ class Command:
         shell, script = self._options.get("shellPath"), script_of(text, self._options)
         shells = (shell,) if isinstance(shell, str) and shell else SHELLS
         processes, root = self._workspace.processes, self._workspace.root
+        needs = await to_thread.run_sync(self._needs_of, script)
         env = {**self._workspace.env, **DISARMED}
+        if "gitData" in needs:
+            look = partial(self._path_for_git, script)
+            env["PATH"] = await to_thread.run_sync(look)
         for shell in shells[:-1]:
             with suppress(FileMissing):
-                return await processes.start(
-                    (shell, "-c", script), cwd=root, env=env, needs=self._needs
-                )
-        return await processes.start(
-            (shells[-1], "-c", script), cwd=root, env=env, needs=self._needs
+                return await processes.start((shell, "-c", script), cwd=root, env=env, needs=needs)
+        last = await to_thread.run_sync(_shell, shells[-1], self._workspace)
+        return await processes.start((last, "-c", script), cwd=root, env=env, needs=needs)
+
+    def _needs_of(self, script: str) -> frozenset[Needs]:
+        """Add what follows from the command line itself. Blocking."""
+        workspace = self._workspace
+        writes = writes_data(
+            script, env_path=workspace.env.get("PATH", ""), roots=tuple(workspace.roots)
         )
+        data: frozenset[Needs] = frozenset({"gitData"}) if writes else NO_NEEDS
+        return self._needs | data
+
+    def _path_for_git(self, script: str) -> str:
+        """Return the PATH for plain commands of git, whose data they may write. Blocking.
+
+        Programs of the workspace are not on it, since the user's own settings may start some (`gpg`, `git-lfs`). A
+        repository that itself starts programs was asked about, and its hooks need them.
+        """
+        workspace = self._workspace
+        path, roots = workspace.env.get("PATH", defpath), tuple(workspace.roots)
+        if line_starts_programs(script, cwd=workspace.root, roots=roots):
+            return path
+        return outside_path(path, roots=roots)
 
     async def _watch(self, process: Process) -> None:
         """Read until the command is over: its shell has ended and nothing more is coming."""
@@ -183,6 +213,22 @@ class Command:
                     await closed.wait()
                 if self._capture.total_bytes == seen:
                     return
+
+
+def _shell(name: str, workspace: Workspace) -> str:
+    """Find a shell that is named without its folder: a workspace on the PATH must not bring its own. Blocking.
+
+    Raises:
+        FileMissing: There is none outside of the workspace.
+    """
+    if "/" in name:
+        return name
+    path = workspace.env.get("PATH", defpath)
+    found = find_outside_program(name, env_path=path, roots=workspace.roots)
+    if found is None:
+        message = f"Program not found on the PATH outside of the workspace: {name}. The user can name one by its whole path in the setting bash.shellPath"
+        raise FileMissing(message)
+    return found
 
 
 def script_of(command: str, options: Mapping[str, JsonValue]) -> str:

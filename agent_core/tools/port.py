@@ -9,8 +9,10 @@ from agent_core.kernel import Clock, JsonObject, JsonValue, ToolCallId
 from agent_core.kernel.records import dataclass
 from agent_core.messages import Text, UserContent
 from agent_core.tools.seen import SeenTexts
+from agent_core.tools.versions import ProgramVersions
 from agent_core.workspace import Files, Processes, Workspace
 from agent_core.workspace.permission import ToolKind
+from agent_core.workspace.secret_access import SecretAccess
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +87,12 @@ class ToolContext:
     """Asks a person what is meant."""
     seen: SeenTexts = field(default_factory=SeenTexts)
     """What the model knows of files."""
+    secrets: SecretAccess = field(default_factory=SecretAccess)
+    """The secret files that a person let the session read."""
+    versions: ProgramVersions = field(default_factory=ProgramVersions)
+    """What is known of the programs that tools start by themselves."""
+    name_warning: str | None = None
+    """What is odd about the name of the file that the call changes; part of its result."""
 
     @property
     def files(self) -> Files:
@@ -111,8 +119,18 @@ def text_result(text: str, *, details: JsonValue = None) -> ToolResult:
     return ToolResult(content=(Text(text=text),), details=details)
 
 
-def error_result(text: str, *, details: JsonValue = None) -> ToolResult:
-    """Make a failed result of words that tell the model how to go on."""
+def error_result(
+    text: str, *, details: JsonValue = None, happened: str | None = None
+) -> ToolResult:
+    """Make a failed result of words that tell the model how to go on.
+
+    Args:
+        text: For the model.
+        details: For front ends.
+        happened: The text without what only a model can do; None: it is for people as it is.
+    """
+    if details is None and happened is not None:
+        details = {"happened": happened}
     return ToolResult(content=(Text(text=text),), details=details, is_error=True)
 
 

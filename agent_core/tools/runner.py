@@ -17,7 +17,8 @@ from agent_core.hooks import (
     ToolReturned,
 )
 from agent_core.kernel import Clock, JsonObject, RunId
-from agent_core.kernel.errors import TillerError
+from agent_core.kernel.errors import ArgumentsInvalid, TillerError
+from agent_core.kernel.json import LoneSurrogate, has_lone_surrogate
 from agent_core.kernel.records import dataclass
 from agent_core.kernel.visible import one_line
 from agent_core.messages import ToolCall
@@ -42,10 +43,16 @@ class ToolOutcome:
 
     @classmethod
     def without_run(
-        cls, status: ToolStatus, text: str, *, duration_ms: int | None = None
+        cls,
+        status: ToolStatus,
+        text: str,
+        *,
+        duration_ms: int | None = None,
+        happened: str | None = None,
     ) -> "ToolOutcome":
-        """Make the outcome of a call that did not run, or not to its end."""
-        return cls(status=status, result=shaped(error_result(text)), duration_ms=duration_ms)
+        """Make the outcome of a call that did not run, or not to its end; `happened` is the text for people."""
+        result = error_result(text, happened=happened)
+        return cls(status=status, result=shaped(result), duration_ms=duration_ms)
 
 
 class ToolRunner:
@@ -115,10 +122,11 @@ class ToolRunner:
             text = f"Invalid arguments for tool {call.name}: {call.arguments_error}"
             return ToolOutcome.without_run("error", text)
         try:
-            arguments = tool.check(call.arguments)
+            arguments = _checked(tool, call.arguments)
             allowed = await self._ask(tool, call, arguments)
         except Exception as error:  # noqa: BLE001 - the fence around tools: a failed check is a result
-            return ToolOutcome.without_run("error", _failure(call, error))
+            text, happened = _failure(call, error)
+            return ToolOutcome.without_run("error", text, happened=happened)
         if isinstance(allowed, ToolOutcome):
             return allowed
         running(allowed)
@@ -134,12 +142,12 @@ class ToolRunner:
             case ToolBlocked(reason=reason):
                 return ToolOutcome.without_run("blocked", reason or BLOCKED)
             case ArgumentsReplaced(arguments=replaced):
-                arguments = tool.check(replaced)
+                arguments = _checked(tool, replaced)
             case GoOn():
                 pass
         match await self._judge(tool, call, arguments):
-            case Refused(reason=reason):
-                return ToolOutcome.without_run("blocked", reason or BLOCKED)
+            case Refused(reason=reason, happened=happened):
+                return ToolOutcome.without_run("blocked", reason or BLOCKED, happened=happened)
             case Allowed():
                 return arguments
 
@@ -175,7 +183,8 @@ class ToolRunner:
         try:
             result = await tool.run(arguments, self._context(call, live.show))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the fence around tools: a failure is a result
-            result = error_result(_failure(call, error))
+            text, happened = _failure(call, error)
+            result = error_result(text, happened=happened)
         finally:
             live.over = True
         took_ms = round((self._clock.monotonic_s() - begun_s) * 1000)
@@ -208,6 +217,18 @@ class ToolRunner:
                 return result
 
 
+def _checked(tool: Tool, arguments: JsonObject) -> JsonObject:
+    """Return the arguments as the tool takes them.
+
+    Raises:
+        ArgumentsInvalid: They do not fit, or hold half of a character: replaced, it would name another file.
+    """
+    if has_lone_surrogate(arguments):
+        message = f"Invalid arguments for tool {tool.spec.name}: {LoneSurrogate()}."
+        raise ArgumentsInvalid(message)
+    return tool.check(arguments)
+
+
 class _LiveOutput:
     """Passes live output on until the call is over."""
 
@@ -220,13 +241,13 @@ class _LiveOutput:
             self._output(text)
 
 
-def _failure(call: ToolCall, error: BaseException) -> str:
-    """Say to the model what a tool raised; what nobody raised on purpose is logged."""
+def _failure(call: ToolCall, error: BaseException) -> tuple[str, str | None]:
+    """Return what a tool raised, for the model and for people; what nobody raised on purpose is logged."""
     if isinstance(error, BaseExceptionGroup):
         inner = cast("tuple[BaseException, ...]", error.exceptions)
         if len(inner) == 1:
             return _failure(call, inner[0])
     if isinstance(error, TillerError):
-        return str(error)
+        return str(error), error.happened
     log.error("tool %s failed unexpectedly", call.name, exc_info=error)
-    return f"Tool {call.name} failed: {type(error).__name__}: {error}"
+    return f"Tool {call.name} failed: {type(error).__name__}: {error}", None

@@ -4,10 +4,11 @@ import sys
 
 from agent_core.kernel import EntryId, JsonObject, JsonValue, parse_rfc3339
 from agent_core.kernel.quick import quick
+from agent_core.messages.beside import BEGINNINGS
 from agent_core.messages.block_codec import NOTHING
 from agent_core.messages.stop_codec import STOP_REASONS
 from agent_core.messages.usage_codec import decode_usage, plain_usage
-from agent_core.transcript.cooling import first_words
+from agent_core.transcript.cooling import first_words, words_said
 from agent_core.transcript.entries import ColdEntry, Place
 
 _LINE_FIELDS = 5
@@ -42,9 +43,14 @@ def _said(
         is_known = isinstance(raw["toolCallId"], str) and isinstance(raw["toolName"], str)
     else:
         is_known = role == "user"
-    found = _words_and_calls(raw["content"])
-    if not is_known or found is None or found[1]:
+    content = raw["content"]
+    found = _words_and_calls(content)
+    if not is_known or found is None or found[1] or not isinstance(content, list):
         return None
+    preview = found[0]
+    if role == "user" and (len(content) > 1 or preview.startswith(BEGINNINGS)):
+        texts = (one.get("text") for one in content if isinstance(one, dict))
+        preview = words_said([one for one in texts if isinstance(one, str)])
     return _NEW_COLD(
         id=entry_id,
         parent=parent,
@@ -52,7 +58,7 @@ def _said(
         line_extra=NOTHING,
         kind="message",
         role="user" if role == "user" else "toolResult",
-        preview=found[0],
+        preview=preview,
         place=place,
     )
 

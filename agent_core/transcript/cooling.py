@@ -12,6 +12,7 @@ from agent_core.messages import (
     ToolResultMessage,
     UserMessage,
 )
+from agent_core.messages.beside import own_words
 from agent_core.messages.block_codec import NOTHING
 from agent_core.messages.values import AssistantContent, UserContent
 from agent_core.transcript.entries import (
@@ -136,7 +137,14 @@ _ROLES: Mapping[type[StoredMessage], str] = {
 def _words_of(message: StoredMessage) -> str:
     if isinstance(message, BashMessage):
         return first_words(message.command)
+    if isinstance(message, UserMessage):
+        return words_said([part.text for part in message.content if isinstance(part, Text)])
     return _text_of(message.content)
+
+
+def words_said(texts: Sequence[str]) -> str:
+    """Give the first words of a user, of several texts; what an editor sent along is none of theirs."""
+    return next((words for text in own_words(texts) if (words := first_words(text))), "")
 
 
 def _text_of(content: Sequence[UserContent | AssistantContent]) -> str:

@@ -101,9 +101,9 @@ def refusal(path: str, *, leads_to: Path, roots: Sequence[Path]) -> PathRefused:
     """Make the error for a path that leads outside."""
     where = f" ({leads_to})" if str(leads_to) != path else ""
     allowed = ", ".join(str(root) for root in roots)
-    advice = "Use a path inside, or tell the user what is needed from there."
     return PathRefused(
-        f"{shown(path)} leads outside the workspace{where}: only paths inside {allowed} are allowed. {advice}"
+        f"{shown(path)} leads outside the workspace{where}: only paths inside {allowed} are allowed.",
+        advice=" Use a path inside, or tell the user what is needed from there.",
     )
 
 

@@ -8,8 +8,20 @@ from agent_core.kernel.records import dataclass
 
 ToolKind = Literal["read", "edit", "execute", "other"]
 Mode = Literal["plan", "ask", "auto", "yolo"]
-Needs = Literal["network", "gitConfig"]
-"""What a command asks for beyond its containment: the network, or the repository's configuration and hooks."""
+AskedNeeds = Literal["network", "sockets", "gitConfig"]
+"""What a model may ask for beyond containment: the network, unix sockets, or a repository's configuration and hooks."""
+Needs = AskedNeeds | Literal["gitData", "uncontained"]
+"""What a process is started with beyond containment; `gitData`, to write objects and refs, follows from its command line.
+
+`uncontained`: the call was judged as one that is not contained. Without it nothing starts uncontained where commands are
+contained as a rule.
+"""
+LETS_IN: Mapping[Needs, str] = {
+    "network": "the network: the internet and every service that listens on this machine",
+    "sockets": "unix sockets: programs of yours that listen on them, such as the display, D-Bus, docker",
+    "gitConfig": "git's configuration and hooks: what git runs from now on, also when you use it",
+}
+"""How a question names what a yes to each need lets in."""
 Containment = Literal["full", "partial", "none"]
 """How far the processes of tools are held in: only `full` is a boundary."""
 
@@ -62,6 +74,8 @@ class Refused:
     """The call must not run; the reason is told to the model."""
 
     reason: str
+    happened: str | None = None
+    """The reason for people; None: it is for them as it is."""
 
 
 Verdict = Allowed | Refused

@@ -1,8 +1,9 @@
 """Which files execute code, steer an agent or hold secrets, told by their names: pure."""
 
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
 from functools import lru_cache
 from pathlib import Path
 
@@ -17,6 +18,10 @@ PROTECTED_FOLDERS: Mapping[str, str] = {
     ".fleet": "the editor runs tasks and programs that are named in it",
     ".zed": "the editor runs tasks and programs that are named in it",
     ".nvim": "the editor runs what is in it",
+    ".vim": "the editor runs programs that are named in it",
+    ".helix": "the editor runs programs that are named in it",
+    ".nova": "the editor runs programs that are named in it",
+    ".theia": "the editor runs programs that are named in it",
     ".husky": "git runs the hooks that are in it",
     ".githooks": "git runs the hooks that are in it",
     ".lefthook": "git runs the hooks that are in it",
@@ -34,11 +39,15 @@ PROTECTED_FOLDERS: Mapping[str, str] = {
     ".circleci": "its jobs run with the project's rights",
     ".buildkite": "its jobs run with the project's rights",
     ".woodpecker": "its jobs run with the project's rights",
+    ".teamcity": "its jobs run with the project's rights",
+    ".tekton": "its jobs run with the project's rights",
+    ".semaphore": "its jobs run with the project's rights",
     ".cargo": "cargo runs programs that are named in it",
     ".mvn": "Maven takes its options from it",
     ".yarn": "yarn runs what is in it",
     ".direnv": "the shell runs what is in it",
     ".mise": "the shell runs what is in it",
+    ".config/mise": "the shell runs what is in it",
     ".tiller": "it configures and steers agents",
     ".agent": "it configures and steers agents",
     ".agents": "it configures and steers agents",
@@ -46,11 +55,14 @@ PROTECTED_FOLDERS: Mapping[str, str] = {
     ".augment": "it configures and steers agents",
     ".amazonq": "it configures and steers agents",
     ".claude": "it configures and steers agents",
+    ".claude-plugin": "it configures and steers agents",
     ".cline": "it configures and steers agents",
     ".clinerules": "it configures and steers agents",
     ".codex": "it configures and steers agents",
     ".continue": "it configures and steers agents",
+    ".crush": "it configures and steers agents",
     ".cursor": "it configures and steers agents",
+    ".factory": "it configures and steers agents",
     ".gemini": "it configures and steers agents",
     ".goose": "it configures and steers agents",
     ".junie": "it configures and steers agents",
@@ -81,17 +93,25 @@ PROTECTED_NAMES: Mapping[str, str] = {
     "CLAUDE.local.md": "it steers agents",
     "GEMINI.md": "it steers agents",
     "QWEN.md": "it steers agents",
+    "CRUSH.md": "it steers agents",
+    "WARP.md": "it steers agents",
     "copilot-instructions.md": "it steers agents",
     ".cursorrules": "it steers agents",
     ".goosehints": "it steers agents",
     ".roorules": "it steers agents",
     ".windsurfrules": "it steers agents",
     ".rules": "it steers agents",
+    ".roomodes": "it steers agents",
+    ".kilocodemodes": "it steers agents",
+    ".continuerules": "it steers agents",
     ".mcp.json": "agents start the servers that it names",
     ".claude.json": "it configures and steers agents",
     ".aider.conf.yml": "it configures and steers agents",
     "opencode.json": "it configures and steers agents",
     "opencode.jsonc": "it configures and steers agents",
+    ".opencode.json": "it configures and steers agents",
+    "crush.json": "it configures and steers agents",
+    ".crush.json": "it configures and steers agents",
     # Read by git and what stands around it
     ".gitattributes": "git runs filters by it",
     ".gitconfig": "git runs programs that are named in it",
@@ -109,6 +129,11 @@ PROTECTED_NAMES: Mapping[str, str] = {
     "lefthook-local.yml": "git runs the hooks that it names",
     "lefthook-local.yaml": "git runs the hooks that it names",
     ".lefthook-local.yml": "git runs the hooks that it names",
+    "prek.toml": "git runs the hooks that it names",
+    "hk.pkl": "git runs the hooks that it names",
+    ".overcommit.yml": "git runs the hooks that it names",
+    "captainhook.json": "git runs the hooks that it names",
+    "grumphp.yml": "git runs the hooks that it names",
     ".huskyrc": "git runs the hooks that it names",
     ".lintstagedrc": "git runs the programs that it names",
     # Read by machines that build
@@ -118,10 +143,24 @@ PROTECTED_NAMES: Mapping[str, str] = {
     ".appveyor.yml": "its jobs run with the project's rights",
     "appveyor.yml": "its jobs run with the project's rights",
     "azure-pipelines.yml": "its jobs run with the project's rights",
+    "azure-pipelines.yaml": "its jobs run with the project's rights",
     "bitbucket-pipelines.yml": "its jobs run with the project's rights",
     "cloudbuild.yaml": "its jobs run with the project's rights",
+    "cloudbuild.yml": "its jobs run with the project's rights",
+    "buildspec.yml": "its jobs run with the project's rights",
+    ".woodpecker.yml": "its jobs run with the project's rights",
+    ".woodpecker.yaml": "its jobs run with the project's rights",
+    ".cirrus.yml": "its jobs run with the project's rights",
+    ".cirrus.star": "its jobs run with the project's rights",
+    ".build.yml": "its jobs run with the project's rights",
+    ".readthedocs.yml": "its jobs run with the project's rights",
+    ".readthedocs.yaml": "its jobs run with the project's rights",
     "Jenkinsfile": "its jobs run with the project's rights",
     "dependabot.yml": "a robot changes the project by it",
+    "renovate.json": "a robot changes the project by it",
+    "renovate.json5": "a robot changes the project by it",
+    ".renovaterc": "a robot changes the project by it",
+    ".renovaterc.json": "a robot changes the project by it",
     "CODEOWNERS": "it says who must agree to changes",
     # Read by shells
     ".bashrc": "shells run it",
@@ -150,11 +189,16 @@ PROTECTED_NAMES: Mapping[str, str] = {
     "config.fish": "shells run it",
     ".inputrc": "shells take their keys from it",
     ".envrc": "shells run it on entering the folder",
+    ".rvmrc": "shells run it on entering the folder",
+    ".autoenv": "shells run it on entering the folder",
+    ".autoenv.zsh": "shells run it on entering the folder",
     ".env.mise.toml": "shells run it on entering the folder",
     ".mise.toml": "shells run it on entering the folder",
     "mise.toml": "shells run it on entering the folder",
     ".rtx.toml": "shells run it on entering the folder",
     ".tool-versions": "it chooses the programs that run",
+    "rust-toolchain": "it chooses the programs that run",
+    "rust-toolchain.toml": "it chooses the programs that run",
     # Read by other programs, which run what it names
     ".ripgreprc": "programs take options from it",
     ".curlrc": "programs take options from it",
@@ -163,6 +207,7 @@ PROTECTED_NAMES: Mapping[str, str] = {
     ".yarnrc": "yarn runs the program that it names",
     ".yarnrc.yml": "yarn runs the program that it names",
     ".pnpmfile.cjs": "pnpm runs it",
+    ".pnpmfile.mjs": "pnpm runs it",
     "bunfig.toml": "bun loads what it names",
     ".pypirc": "it holds keys",
     ".condarc": "it can name other registries",
@@ -187,6 +232,9 @@ PROTECTED_NAMES: Mapping[str, str] = {
     ".nexrc": "the editor runs it",
     ".nvimrc": "the editor runs it",
     ".nvim.lua": "the editor runs it",
+    ".lazy.lua": "the editor runs it",
+    ".lvimrc": "the editor runs it",
+    ".ycm_extra_conf.py": "the editor runs it",
     ".ideavimrc": "the editor runs it",
     ".emacs": "the editor runs it",
     ".dir-locals.el": "the editor runs it",
@@ -202,6 +250,12 @@ PROTECTED_PATTERNS: Mapping[str, str] = {
     "*.sublime-project": "the editor runs programs that are named in it",
     ".huskyrc.*": "git runs the hooks that it names",
     ".lintstagedrc.*": "git runs the programs that it names",
+    "lefthook.json*": "git runs the hooks that it names",
+    "lefthook.toml": "git runs the hooks that it names",
+    "lefthook-local.*": "git runs the hooks that it names",
+    ".lefthook.*": "git runs the hooks that it names",
+    ".lefthook-local.*": "git runs the hooks that it names",
+    "mise.*.toml": "shells run it on entering the folder",
     ".mise.*.toml": "shells run it on entering the folder",
     ".aider*": "it configures and steers agents",
     # Spellings that Windows makes of `.git` and the like for old programs.
@@ -222,7 +276,10 @@ SECRET_NAMES: frozenset[str] = frozenset(
         ".pgpass",
         ".pypirc",
         ".s3cfg",
+        ".secrets.toml",
+        ".terraformrc",
         ".vault-token",
+        "application_default_credentials.json",
         "auth.json",
         "credentials.json",
         "id_dsa",
@@ -232,6 +289,7 @@ SECRET_NAMES: frozenset[str] = frozenset(
         "id_rsa",
         "kubeconfig",
         "secrets.json",
+        "secrets.toml",
         "secrets.yaml",
         "secrets.yml",
         "service-account.json",
@@ -251,7 +309,15 @@ SECRET_PATTERNS = (
     "*.keystore",
     "*.kdbx",
     "*.ppk",
+    # Terraform writes passwords into its state as they are.
+    "*.tfstate",
+    "*.tfvars",
+    "*.tfvars.json",
 )
+SECRET_PAIRS: frozenset[str] = frozenset({".docker/config.json"})
+"""Files that hold keys in folders of one name; lower case."""
+COPY_ENDINGS = ("backup", "bak", "copy", "old", "orig", "prev", "save", "swn", "swo", "swp", "tmp")
+"""Editors and people end the names of copies with these, or with `~`: a copy holds what its original does."""
 PUBLIC_ENDINGS = ("example", "sample", "template", "dist", "defaults", "schema", "pub")
 """A name that says so of itself holds no secret: `.env.example`."""
 
@@ -289,12 +355,33 @@ def is_secret(path: Path, *, roots: Sequence[Path]) -> str | None:
     names = _names(path, roots)
     if found := SECRET_FOLDERS.intersection(names):
         return f"{min(found)} holds keys"
-    name = names[-1]
-    if name.rsplit(".", 1)[-1] in PUBLIC_ENDINGS:
-        return None
-    if name in SECRET_NAMES or any(fnmatchcase(name, one) for one in SECRET_PATTERNS):
+    name, folder = names[-1], "".join(names[-2:-1])
+    if is_secret_name(name, folder=folder):
         return f"{name} holds secrets as a rule"
     return None
+
+
+def is_secret_name(name: str, *, folder: str = "") -> bool:
+    """Return whether a file holds secrets by its name or by that of its original. Pure; both names are folded."""
+    if name.rsplit(".", 1)[-1] in PUBLIC_ENDINGS:
+        return False
+    return (
+        name in SECRET_NAMES
+        or f"{folder}/{name}" in SECRET_PAIRS
+        or _SECRET_PATTERNS.match(name) is not None
+        or any(is_secret_name(original, folder=folder) for original in _originals(name))
+    )
+
+
+def _originals(name: str) -> tuple[str, ...]:
+    """Return the names of what a file may be a copy of; each is shorter."""
+    match = _COPY.fullmatch(name)
+    if match is None:
+        return ()
+    if swapped := match["swapped"]:
+        # A swap file of vim is hidden whatever it is one of.
+        return swapped, f".{swapped}"
+    return (match["saved"] or match["copied"],)
 
 
 def _names(path: Path, roots: Sequence[Path]) -> tuple[str, ...]:
@@ -323,3 +410,8 @@ def folded(name: str) -> str:
 
 _FOLDERS: Mapping[str, str] = {name.casefold(): why for name, why in PROTECTED_FOLDERS.items()}
 _NAMES: Mapping[str, str] = {name.casefold(): why for name, why in PROTECTED_NAMES.items()}
+_SECRET_PATTERNS = re.compile("|".join(translate(one) for one in SECRET_PATTERNS))
+_COPY = re.compile(
+    rf"\.(?P<swapped>.+)\.sw[n-p]|#(?P<saved>.+)#|(?P<copied>.+?)(~|\.~\d+~|[ _-]copy|\.({'|'.join(COPY_ENDINGS)})\d*)",
+    re.DOTALL,
+)

@@ -1,7 +1,6 @@
 """A tool of your own: a function with a class of arguments, wrapped by an extension that lives in this program."""
 
 import asyncio
-import os
 import sys
 
 from pydantic import Field
@@ -31,11 +30,14 @@ def shop(api: ExtensionApi) -> None:
 async def main(question: str) -> None:
     """Ask a model that has this tool and no other."""
     async with create_session(
-        workspace=".", store="memory", extensions=[shop], tools=["stock"], env=os.environ
+        workspace=".", store="memory", extensions=[shop], tools=["stock"]
     ) as session:
         await session.prompt(question)
-        await session.wait_idle()
-        print(session.info.last_answer())
+        ended = await session.wait_idle()
+    if ended is None or ended.status != "completed":
+        why = ended.error.message if ended and ended.error else "it was not answered"
+        sys.exit(f"no answer: {why}")
+    print(ended.text)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """Everything that happens, while it happens: a reader of the session's events feeds a queue of this program."""
 
 import asyncio
-import os
 import sys
 
 from agent_core import Event, create_session
@@ -14,17 +13,17 @@ async def feed(reader: Reader, queue: asyncio.Queue[Event]) -> None:
         await queue.put(stamped.event)
 
 
-async def show(queue: asyncio.Queue[Event]) -> None:
-    """Print what happens until the run is over."""
+async def show(queue: asyncio.Queue[Event]) -> bool:
+    """Print what happens until the run is over; say whether it went well."""
     while True:
         match await queue.get():
             case MessageDelta(text=text):
                 print(text, end="", flush=True)
             case ToolRunning(title=title):
                 print(f"\n[{title}]")
-            case RunEnded(status=status):
-                print(f"\n{status}")
-                return
+            case RunEnded(status=status, error=error):
+                print(f"\n{status}" + (f": {error.message}" if error else ""))
+                return status == "completed"
             case _:
                 pass
 
@@ -33,16 +32,18 @@ async def main(question: str) -> None:
     """Ask, and show what happens."""
     queue = asyncio.Queue[Event]()
     async with (
-        create_session(workspace=".", store="memory", env=os.environ) as session,
+        create_session(workspace=".", store="memory") as session,
         asyncio.TaskGroup() as tasks,
     ):
         # It hears everything from here on; nothing waits for who reads slowly.
         reader = session.subscribe()
         feeding = tasks.create_task(feed(reader, queue))
         await session.prompt(question)
-        await show(queue)
+        went_well = await show(queue)
         reader.close()
         await feeding
+    if not went_well:
+        sys.exit(1)
 
 
 if __name__ == "__main__":

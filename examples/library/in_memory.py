@@ -1,7 +1,6 @@
 """A session that leaves no file: for questions whose answers are all that counts."""
 
 import asyncio
-import os
 import sys
 
 from agent_core import create_session
@@ -9,13 +8,12 @@ from agent_core import create_session
 
 async def main(question: str) -> None:
     """Ask, with tools that only look, and say what it cost."""
-    async with create_session(
-        workspace=".", store="memory", tools="readonly", env=os.environ
-    ) as session:
+    async with create_session(workspace=".", store="memory", tools="readonly") as session:
         receipt = await session.prompt(question)
         ended = await session.wait(receipt.run) if receipt.run else None
         if ended is None or ended.status != "completed":
-            sys.exit(f"no answer: {ended}")
+            why = ended.error.message if ended and ended.error else "it was not answered"
+            sys.exit(f"no answer: {why}")
         print(ended.text)
         print(f"{ended.usage.tokens.total} tokens", file=sys.stderr)
 

@@ -56,8 +56,11 @@ async def main(question: str) -> None:
         workspace=".", store="memory", extensions=[counting], model="own/counter"
     ) as session:
         await session.prompt(question)
-        await session.wait_idle()
-        print(session.info.last_answer())
+        ended = await session.wait_idle()
+    if ended is None or ended.status != "completed":
+        why = ended.error.message if ended and ended.error else "it was not answered"
+        sys.exit(f"no answer: {why}")
+    print(ended.text)
 
 
 if __name__ == "__main__":

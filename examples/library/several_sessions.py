@@ -1,7 +1,6 @@
 """Two sessions at the same time in one process: each has its own conversation, and they know nothing of one another."""
 
 import asyncio
-import os
 import sys
 
 from agent_core import create_session
@@ -9,12 +8,13 @@ from agent_core import create_session
 
 async def ask(question: str) -> str:
     """Ask in a session of its own."""
-    async with create_session(
-        workspace=".", store="memory", tools="readonly", env=os.environ
-    ) as session:
+    async with create_session(workspace=".", store="memory", tools="readonly") as session:
         await session.prompt(question)
-        await session.wait_idle()
-        return session.info.last_answer() or "(no answer)"
+        ended = await session.wait_idle()
+        if ended is None or ended.status != "completed":
+            why = ended.error.message if ended and ended.error else "it was not answered"
+            return f"(no answer: {why})"
+        return ended.text
 
 
 async def main(questions: list[str]) -> None:

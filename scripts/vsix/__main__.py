@@ -21,7 +21,7 @@ from scripts.vsix.wheels import ROOT, collect
 CLIENT: Final = ROOT / "vscode-client"
 BUILD: Final = ROOT / "build"
 _LEFT_OUT: Final = ("scripts", "devDependencies", "dependencies")
-_BUILT: Final = (".js", ".css", ".ttf")
+_BUILT: Final = (".js", ".css", ".ttf", ".schema.json")
 _NOTICES: Final = "THIRD-PARTY-NOTICES.txt"
 
 
@@ -58,7 +58,7 @@ def _stage(stage: Path) -> None:
         shutil.copy2(ROOT / name, stage / name)
     (stage / "dist").mkdir()
     for built in CLIENT.glob("dist/*"):
-        if built.suffix in _BUILT:
+        if built.name.endswith(_BUILT):
             shutil.copy2(built, stage / "dist")
     notices = written(
         sorted(CLIENT.glob("dist/*.meta.json")),

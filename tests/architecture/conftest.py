@@ -1,8 +1,11 @@
 """Gives tests of the whole code time to read it: whichever comes first in a process parses every file."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.support import sources
 
 READ_ALL_S = 90
 HERE = Path(__file__).parent
@@ -13,3 +16,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(READ_ALL_S))
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _parsed() -> Iterator[None]:
+    """Keep what was parsed for as long as these tests run."""
+    yield
+    sources.forget()

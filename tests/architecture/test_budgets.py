@@ -5,16 +5,16 @@ from collections.abc import Iterator, Mapping
 
 from tests.support.sources import CODE, PRODUCT, Source, sources
 
-FILE_LINES = 400
+FILE_LINES = 600
 FEATURE_LINES = 120
-CLASS_LINES = 250
+CLASS_LINES = 300
 FUNCTION_LINES = 60
-OWN_ATTRIBUTES = 10
+OWN_ATTRIBUTES = 12
 
 # "path", "path::Class" or "path::Class.method" → why it may be larger, in a sentence.
 WAIVERS: Mapping[str, str] = {}
 
-FEATURES = "server/lsp/features/"
+FEATURES = "server/tiller_server/lsp/features/"
 
 
 def test_files_classes_and_functions_keep_to_their_budget() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.sources import PRODUCT, sources
 
-OURS = ("agent_core", "server", "tests", "bench")
+OURS = ("agent_core", "tiller_server", "tests", "bench")
 
 
 def test_only_libraries_that_load_late_are_imported_for_the_checker_alone() -> None:

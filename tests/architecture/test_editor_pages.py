@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from server.lsp.names import COMMANDS
-from server.lsp.wire import AgentOptions
 from tests.support.pages import EDITORS, blocks, page
+from tiller_server.lsp.names import COMMANDS
+from tiller_server.lsp.wire import AgentOptions
 
 PAGES = sorted(path.name for path in EDITORS.glob("*.md"))
 COMMAND = re.compile(r"`(?::\w+ )?(tiller\.[a-z]\w*)`")

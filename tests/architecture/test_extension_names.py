@@ -46,6 +46,7 @@ PROVIDERS = (
     "ToolCallDelta",
     "ToolCallStart",
     "ToolDeclaration",
+    "UsageUpdate",
 )
 
 

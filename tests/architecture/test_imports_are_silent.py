@@ -37,34 +37,34 @@ def test_importing_any_module_does_nothing_else(tmp_path: Path, child_env: dict[
 
 
 def test_a_module_that_acts_on_import_is_noticed(tmp_path: Path, child_env: dict[str, str]) -> None:
-    package = tmp_path / "server"
+    package = tmp_path / "tiller_server"
     package.mkdir()
     (package / "__init__.py").touch()
     (package / "noisy.py").write_text(NOISY, encoding="utf-8")
     (package / "broken.py").write_text("1 / 0", encoding="utf-8")
     (package / "quiet.py").write_text("LIMIT = 3", encoding="utf-8")
-    (package / "late.py").write_text("import server.quiet\nprint('late')", encoding="utf-8")
-    (package / "user.py").write_text("import server.broken", encoding="utf-8")
+    (package / "late.py").write_text("import tiller_server.quiet\nprint('late')", encoding="utf-8")
+    (package / "user.py").write_text("import tiller_server.broken", encoding="utf-8")
     order = {
-        "server.noisy": None,
-        "server.broken": None,
-        "server.quiet": None,
-        "server.late": "server.quiet",
-        "server.user": "server.broken",
+        "tiller_server.noisy": None,
+        "tiller_server.broken": None,
+        "tiller_server.quiet": None,
+        "tiller_server.late": "tiller_server.quiet",
+        "tiller_server.user": "tiller_server.broken",
     }
     acts = _probe(tmp_path, order, cwd=tmp_path, env=child_env)
-    assert [line.split("(")[0].strip() for line in acts["server.noisy"]] == [
-        "server.noisy read the variable 'SEEN'",
+    assert [line.split("(")[0].strip() for line in acts["tiller_server.noisy"]] == [
+        "tiller_server.noisy read the variable 'SEEN'",
         "wrote 'made.txt'",
         "socket.__new__",
         "took the signals SIGUSR1",
         "left 1 threads",
         r"printed b'hello\n'",
     ]
-    assert acts["server.broken"] == ["raised ZeroDivisionError('division by zero')"]
-    assert acts["server.user"] == acts["server.broken"]
-    assert acts["server.quiet"] == []
-    assert acts["server.late"] == [r"printed b'late\n'"]
+    assert acts["tiller_server.broken"] == ["raised ZeroDivisionError('division by zero')"]
+    assert acts["tiller_server.user"] == acts["tiller_server.broken"]
+    assert acts["tiller_server.quiet"] == []
+    assert acts["tiller_server.late"] == [r"printed b'late\n'"]
 
 
 def test_a_module_comes_after_the_largest_that_it_imports_and_never_after_one_of_a_circle() -> None:

@@ -1,8 +1,11 @@
 """What a script may import from agent_core changes only on purpose."""
 
 import ast
+import subprocess
+import sys
 
 import agent_core
+from tests.support.shared import ROOT
 from tests.support.sources import CODE, sources
 
 PUBLIC = (
@@ -32,6 +35,14 @@ PUBLIC = (
 
 def test_agent_core_exports_exactly_these_names() -> None:
     assert tuple(agent_core.__all__) == tuple(sorted(PUBLIC))
+
+
+def test_the_names_are_listed_before_they_are_used() -> None:
+    shown = subprocess.run(
+        [sys.executable, "-c", "import agent_core; print(*dir(agent_core))"],
+        cwd=ROOT, check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    assert set(PUBLIC) <= set(shown.stdout.split())
 
 
 def test_every_exported_name_is_there_and_documented() -> None:

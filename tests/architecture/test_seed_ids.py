@@ -106,7 +106,9 @@ def test_a_session_fails_when_a_listed_test_was_skipped_or_missing(
     node_ids = [f"test_it.py::{name}" for name in listed]
     conftest = CONFTEST.format(listed={"J.1 1.1": tuple(node_ids)})
     (tmp_path / "conftest.py").write_text(conftest, encoding="utf-8")
-    (tmp_path / "pytest.toml").write_text(f"[pytest]\npythonpath = ['{ROOT}']\n", encoding="utf-8")
+    (tmp_path / "pytest.toml").write_text(
+        f"[pytest]\npythonpath = ['{ROOT}', '{ROOT}/server']\n", encoding="utf-8"
+    )
     done = _pytest(tmp_path, *chosen, env=child_env)
     output = done.stdout + done.stderr
     assert (done.returncode, bool(fails_with) and fails_with in output) == (

@@ -1,4 +1,4 @@
-"""Which files start programs is known, and none of them starts git: a repository says what git runs."""
+"""Which files start programs is known, and one alone says how git is started: a repository says what git runs."""
 
 import ast
 from collections.abc import Iterator, Mapping
@@ -18,25 +18,28 @@ OF = frozenset({"subprocess", "anyio", "asyncio", "os", "pty"})
 STARTING: Mapping[str, str] = {
     "agent_core/providers/adapters/local/server.py": "the server of a local model",
     "agent_core/providers/setting_values.py": "a command of the user's own settings that gives a key",
-    "agent_core/workspace/adapters/processes.py": "what tools start",
+    "agent_core/workspace/adapters/process_launch.py": "what tools start",
     "agent_core/workspace/sandbox/landlock.py": "our launcher, to try it",
     "agent_core/workspace/sandbox/landlock_launcher.py": "becomes the command that it contains",
     "agent_core/workspace/sandbox/probe.py": "bubblewrap, to try it",
-    "server/cli/demo.py": "the demonstration",
-    "server/cli/demo_editor.py": "our own server",
-    "server/cli/doctor_checks.py": "programs, with --version",
-    "server/cli/trace_record.py": "the server that the user names, to listen in",
-    "server/cli/trace_replay.py": "our own server, or the one that the user names",
-    "server/daemon/starting.py": "our own daemon",
-    "server/review/git.py": "git, for a review",
+    "server/tiller_server/cli/demo.py": "the demonstration",
+    "server/tiller_server/cli/demo_editor.py": "our own server",
+    "server/tiller_server/cli/doctor_checks.py": "programs, with --version",
+    "server/tiller_server/cli/trace_record.py": "the server that the user names, to listen in",
+    "server/tiller_server/cli/trace_replay.py": "our own server, or the one that the user names",
+    "server/tiller_server/daemon/starting.py": "our own daemon",
+    "server/tiller_server/review/git.py": "git, for a review",
 }
-# "path: line of code" → why it is no git that could be talked into something.
+# "path: line of code" → why it starts git beside `agent_core.workspace.git.command`, or does not start it at all.
 WITH_GIT: Mapping[str, str] = {
-    "agent_core/changes/adapters/git_objects.py: ('git'": "`cat-file` reads objects and starts nothing",
-    "agent_core/changes/committed.py: ('git'": "`rev-list`, `ls-tree` and `rev-parse` read objects and start nothing",
-    "server/review/git.py: ['git', *HARMLESS": "no hook, filter, monitor or external diff of the repository is started; tests hold it to that",
-    "server/cli/doctor_checks.py: _program('git'": "`git --version` opens no repository",
+    "server/tiller_server/cli/doctor_checks.py: _program('git'": "`git --version` opens no repository, and comes from outside of the workspace",
 }
+LOOKING_UP: Mapping[str, str] = {
+    "agent_core/workspace/sandbox/survey.py": "finds what is started contained",
+    "server/tiller_server/cli/doctor_checks.py": "tells of a program that lies in the workspace and is not used",
+    "server/tiller_server/cli/doctor_mcp.py": "tells whether a program is there; starts none",
+}
+"""Files that look for programs with `shutil.which`, which knows of no workspace."""
 
 
 def test_only_these_files_start_programs() -> None:
@@ -44,10 +47,38 @@ def test_only_these_files_start_programs() -> None:
     assert found == set(STARTING)
 
 
-def test_nothing_of_ours_starts_git() -> None:
+def test_git_is_started_through_one_function_alone() -> None:
     found = [f"{source.path}: {code}" for source in sources(*PRODUCT) for code in _with_git(source)]
     assert [one for one in found if not one.startswith(tuple(WITH_GIT))] == []
     assert [known for known in WITH_GIT if not any(one.startswith(known) for one in found)] == []
+
+
+def test_who_finds_git_has_the_rest_made_for_it() -> None:
+    finding = {source.path for source in sources(*PRODUCT) if "find_git" in _imported(source)}
+    making = {source.path for source in sources(*PRODUCT) if "git_command" in _imported(source)}
+    assert (
+        finding
+        == making
+        == {"agent_core/workspace/git/contained.py", "server/tiller_server/review/git.py"}
+    )
+
+
+def test_only_the_one_place_names_the_program_git() -> None:
+    named = {
+        source.path
+        for source in sources(*PRODUCT)
+        if any(isinstance(node, ast.Name) and node.id == "GIT" for node in ast.walk(source.tree))
+        and _constant(source, "GIT") == "git"
+    }
+    assert named == {
+        "agent_core/workspace/git/command.py",
+        "agent_core/workspace/policy/commands.py",  # compares the word in a command
+    }
+
+
+def test_programs_are_looked_up_where_workspaces_are_known() -> None:
+    found = {source.path for source in sources(*PRODUCT) if any(_looks_up(source))}
+    assert found == set(LOOKING_UP)
 
 
 def test_git_is_found_in_each_form() -> None:
@@ -80,5 +111,35 @@ def _with_git(source: Source) -> Iterator[str]:
                 | ast.Call(args=[ast.Constant(value=str(word)), *_])
             ) if word == "git" or word.endswith("/git") or word.startswith("git "):
                 yield ast.unparse(node)
+            case _:
+                pass
+
+
+def _imported(source: Source) -> set[str]:
+    return {
+        alias.name
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+
+
+def _constant(source: Source, name: str) -> object:
+    """Give the value of a constant of a module."""
+    for node in source.tree.body:
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        if isinstance(target, ast.Name) and target.id == name:
+            value = getattr(node, "value", None)
+            return value.value if isinstance(value, ast.Constant) else None
+    return None
+
+
+def _looks_up(source: Source) -> Iterator[str]:
+    for node in ast.walk(source.tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id="shutil"), attr="which"):
+                yield ast.unparse(node)
+            case ast.ImportFrom(module="shutil" | "distutils.spawn", names=names):
+                yield from (one.name for one in names if one.name in {"which", "find_executable"})
             case _:
                 pass

@@ -47,9 +47,9 @@ class Ground:
         write_config(self.dirs.config, self.provider, settings=chosen)
         self.provider.script(turns)
         self.asked = len(self.provider.requests)
-        mark = {"WORK_OF_TEST": str(self.root)}
+        mark = {"FLASK_APP": str(self.root)}
         env = {"PATH": PATH, **mark, **self.dirs.variables()}
-        return create_session(workspace=self.root, env=env)
+        return create_session(workspace=self.root, env=env, trusted=True)
 
     def requests(self) -> list[list[dict[str, Any]]]:
         """Give the messages of each request since `open`, without the system prompt."""
@@ -62,7 +62,7 @@ class Ground:
         """Wait for processes that a tool of this test started."""
         return await anyio.to_thread.run_sync(
             lambda: processes_with(
-                f"WORK_OF_TEST={self.root}", *marks, below=os.getpid(), at_least=at_least
+                f"FLASK_APP={self.root}", *marks, below=os.getpid(), at_least=at_least
             )
         )
 

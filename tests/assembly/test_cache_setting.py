@@ -44,7 +44,7 @@ async def test_the_setting_reaches_the_wire(
 ) -> None:
     write_config(folder.dirs.config, lab, api=API, settings=settings)
     lab.script([{"text": "hello"}])
-    async with create_session(workspace=folder.root, env=folder.env) as session:
+    async with create_session(workspace=folder.root, env=folder.env, trusted=True) as session:
         await ask(session)
     assert marks(body_of(lab)) == [mark] * 3
 
@@ -60,7 +60,7 @@ async def test_what_models_json_says_goes_before_the_setting(
     settings = {"cacheRetention": setting}
     write_config(folder.dirs.config, lab, api=API, settings=settings, model=model)
     lab.script([{"text": "hello"}])
-    async with create_session(workspace=folder.root, env=folder.env) as session:
+    async with create_session(workspace=folder.root, env=folder.env, trusted=True) as session:
         await ask(session)
     assert marks(body_of(lab)) == [mark] * 3
 
@@ -75,7 +75,7 @@ async def test_the_request_for_a_summary_is_not_cached(
     write_config(folder.dirs.config, lab, api=API, settings=settings, model=model)
     # Everything is too old to keep: the history is summarised, and the beginning of the last turn.
     lab.script([{"text": "hello"}, {"text": "again"}, *[{"text": "## Goal\nA summary."}] * 2])
-    async with create_session(workspace=folder.root, env=folder.env) as session:
+    async with create_session(workspace=folder.root, env=folder.env, trusted=True) as session:
         await ask(session)
         await ask(session)
         assert marks(body_of(lab)) == [LONG] * 3

@@ -81,6 +81,19 @@ async def test_switched_off_commands_run_as_they_are_and_that_is_shown(
     assert (folder.root / "CLAUDE.md").exists()
 
 
+async def test_variables_that_the_settings_list_reach_commands(
+    folder: Folder, lab: LoopbackProvider
+) -> None:
+    passed = {"passVariables": ["MY_FLAG", "MY_TOKEN"]}
+    configure(folder, lab, sandbox="off", containment=passed)
+    script(lab, "echo $MY_FLAG $MY_TOKEN $MY_OTHER")
+    env = {**folder.env, "MY_FLAG": "1", "MY_TOKEN": "2", "MY_OTHER": "3"}
+    async with folder.open(model=None, env=env) as session:
+        await ask(session)
+        shown, _ = result_of(session)
+    assert shown == "1 2\n"
+
+
 async def test_a_workspace_that_cannot_be_contained_is_told_of(
     folder: Folder, lab: LoopbackProvider
 ) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from agent_core import create_session
 from agent_core.kernel.errors import (
     ModelUnknown,
     ToolSetInvalid,
@@ -33,6 +34,41 @@ async def test_a_key_in_the_environment_chooses_a_model(
     async with folder.open(model=None, env=folder.env | {variable: "k"}) as session:
         assert session.models.current is not None
         assert session.models.current.provider == provider
+
+
+async def test_without_an_environment_that_of_the_process_counts(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (folder.env | {"ANTHROPIC_API_KEY": "k"}).items():
+        monkeypatch.setenv(name, value)
+    async with folder.open(model="anthropic/claude-sonnet-5-5", env=None) as session:
+        assert session.models.current is not None
+    with pytest.raises(ModelUnknown):
+        async with folder.open(model="anthropic/claude-sonnet-5-5", env=folder.env):
+            pass
+
+
+async def test_a_workspace_that_nobody_vouches_for_is_only_read_and_the_program_is_told(
+    folder: Folder,
+) -> None:
+    async with create_session(
+        workspace=folder.root, env=folder.env, model="embedded/repair"
+    ) as session:
+        assert not session.permissions.trust.trusted
+        assert [text for text in notices(session) if "create_session(trusted=True)" in text]
+    async with folder.open() as session:
+        assert session.permissions.trust.trusted
+        assert not [text for text in notices(session) if "trusted" in text]
+
+
+@pytest.mark.parametrize("leaves", [SystemExit("why"), KeyboardInterrupt(), ValueError("why")])
+async def test_what_ends_the_block_comes_out_as_it_is(
+    folder: Folder, leaves: BaseException
+) -> None:
+    with pytest.raises(type(leaves)) as left:
+        async with folder.open():
+            raise leaves
+    assert left.value is leaves
 
 
 async def test_the_request_wins_over_the_settings_and_these_over_the_keys(folder: Folder) -> None:

@@ -34,7 +34,7 @@ async def test_every_tool_of_a_session_works_where_the_ports_lead(
         ]
     )
     ports: Workspace = rooted_workspace(INNER, folder.root, env=folder.env)
-    async with create_session(workspace=ports, env=folder.env) as session:
+    async with create_session(workspace=ports, env=folder.env, trusted=True) as session:
         await ask(session)
         results = [one for one in session.info.messages if isinstance(one, ToolResultMessage)]
     assert [(one.tool_name, text_of(one.content), one.is_error) for one in results] == [

@@ -10,7 +10,8 @@ import pytest
 from PIL import Image as Pillow
 
 from agent_core import create_session
-from agent_core.messages import Image, ToolResultMessage
+from agent_core.kernel.errors import ImagesUnsupported
+from agent_core.messages import Image, Text, ToolResultMessage
 from agent_core.session import AgentSession
 from tests.support.folders import Folder, ask
 from tests.support.provider import LoopbackProvider, write_config
@@ -43,7 +44,7 @@ class Ground:
         call = {"name": "read", "arguments": {"path": "a.png"}}
         self.lab.script([{"tool_calls": [call]}, {"text": "seen"}])
         async with create_session(
-            workspace=self.folder.root, env=self.folder.env, session=session
+            trusted=True, workspace=self.folder.root, env=self.folder.env, session=session
         ) as opened:
             await ask(opened)
             return _result(opened), json.dumps(self.lab.requests[-1]["body"])
@@ -121,3 +122,23 @@ async def test_a_size_that_is_none_is_told_and_the_usual_one_holds(ground: Groun
     ground.configure(SEES, images={"maxBytes": wrong})
     result, _ = await ground.look()
     assert _picture(result) is not None
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "why"),
+    [
+        (BLIND, {}, "it takes text alone"),
+        (SEES, {"images": {"blockImages": True}}, "images.blockImages holds them back"),
+    ],
+    ids=["blind", "blocked"],
+)
+async def test_a_picture_of_the_user_that_would_not_be_sent_is_refused(
+    ground: Ground, model: dict[str, Any], settings: dict[str, Any], why: str
+) -> None:
+    ground.configure(model, **settings)
+    picture = Image(mime="image/png", data=base64.b64encode(_noise(20)).decode())
+    asked = len(ground.lab.requests)
+    async with create_session(workspace=ground.folder.root, env=ground.folder.env) as opened:
+        with pytest.raises(ImagesUnsupported, match=why):
+            await opened.prompt([Text(text="what is this?"), picture])
+    assert len(ground.lab.requests) == asked

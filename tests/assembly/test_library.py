@@ -90,17 +90,18 @@ async def test_a_limit_or_cursor_that_makes_no_sense_is_refused(
             await library.list(query=query, limit=limit, cursor=cursor)
 
 
-async def test_the_beginning_of_an_id_is_enough_when_it_is_of_one_session(
+async def test_the_beginning_or_the_end_of_an_id_is_enough_when_it_is_of_one_session(
     store: JsonlStore, library: SessionLibrary
 ) -> None:
     for name in ("ab", "abc", "abd1", "abd2", "x1"):
         await say(store, name, "hi")
     assert (await library.find("x")).session == "x1"
+    assert (await library.find("bc")).session == "abc"
     assert (await library.find("ab")).session == "ab"
-    with pytest.raises(SessionNotFound, match="the ids of 2 sessions begin with 'abd': abd"):
+    with pytest.raises(SessionNotFound, match="the ids of 2 sessions begin or end with 'abd': abd"):
         await library.find("abd")
     for nothing in ("y", ""):
-        with pytest.raises(SessionNotFound, match="no session's id begins with"):
+        with pytest.raises(SessionNotFound, match="no session's id begins or ends with"):
             await library.find(nothing)
 
 

@@ -157,3 +157,16 @@ async def test_places_that_a_hook_gives_are_looked_in_and_asked_for_again(desk: 
         _ = await session.resources.reload()
         assert "skill:a" not in {command.name for command in session.resources.commands()}
     assert asked == ["startup", "reload"]
+
+
+async def test_words_of_a_program_are_not_written_out(desk: Desk) -> None:
+    desk.lab.script([{"text": "done"}, {"text": "done"}])
+    async with desk.folder.open(model=None, trusted=True) as session:
+        _ = await session.prompt("/mend roof", source="program")
+        _ = await session.wait_idle()
+        sent = json.dumps(desk.lab.requests[-1]["body"])
+        assert "/mend roof" in sent
+        assert "Mend roof." not in sent
+        _ = await session.prompt("/mend roof")
+        _ = await session.wait_idle()
+        assert "Mend roof." in json.dumps(desk.lab.requests[-1]["body"])

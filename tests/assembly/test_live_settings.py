@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import pytest
 from typing_extensions import override
 
 from agent_core.assembly import SessionRequest, open_session
@@ -15,8 +14,6 @@ from agent_core.events import Notice, Reader, SessionConfigured
 from agent_core.resources.watching import FolderNews, FolderWatches
 from agent_core.session import AgentSession
 from tests.support.folders import Folder
-
-pytestmark = pytest.mark.slow
 
 
 class ToldWatches(FolderWatches):
@@ -95,3 +92,16 @@ async def test_an_editors_layer_is_exchanged_whole(folder: Folder) -> None:
         assert (config.mode, config.steering, config.follow_up) == ("auto", "all", "one-at-a-time")
         notice = await until(reader, Notice)
         assert '"skills"' in notice.text
+
+
+async def test_a_file_that_no_session_may_begin_with_changes_nothing_in_an_open_one(
+    folder: Folder,
+) -> None:
+    folder.settings(permission={"mode": "plan"})
+    async with watched(folder) as (session, reader):
+        folder.settings(permission={"mod": "plan"}, steeringMode="all")
+        notice = await until(reader, Notice)
+        assert 'did you mean "permission.mode"?' in notice.text
+        assert session.info.allowed_mode == "plan"
+        config = session.info.config
+        assert (config.mode, config.steering) == ("plan", "one-at-a-time")

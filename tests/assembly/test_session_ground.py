@@ -129,12 +129,12 @@ async def test_no_key_is_in_the_environment_of_a_command(
             {"text": "done"},
         ]
     )
-    env = folder.env | secret | {"PLAIN": "seen"}
+    env = folder.env | secret | {"TZ": "seen"}
     async with folder.open(model=None, env=env) as session:
         await ask(session)
         (result,) = [m for m in session.info.messages if isinstance(m, ToolResultMessage)]
     shown = text_of(result.content)
-    assert "PLAIN=seen" in shown
+    assert "TZ=seen" in shown
     assert f"PATH={PATH}" in shown
     assert "s3cret" not in shown
     assert "s3cret" not in folder.files[0].read_text("utf-8")

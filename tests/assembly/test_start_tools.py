@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from agent_core import create_session
 from agent_core.assembly.start_tools import choose_tools
 from agent_core.tools.builtin import builtin_tools
+from tests.support.folders import Folder
 
 ECHO = "mcp__s__echo"
 
@@ -33,3 +35,9 @@ def test_a_choice_of_tools_says_what_becomes_of_those_of_servers(
     chosen = choose_tools(asked, own=(), built_in=builtin_tools(), settings="default", path=())
     assert chosen.active == active
     assert chosen.wants(ECHO) is wants
+
+
+async def test_a_session_begins_with_seven_tools(folder: Folder) -> None:
+    async with create_session(workspace=folder.root, env=folder.env, store="memory") as session:
+        active = set(session.tools.active)
+    assert active == {"read", "write", "edit", "bash", "grep", "find", "ls"}

@@ -17,7 +17,10 @@ from agent_core.events import (
     TrustSubject,
 )
 from agent_core.messages import ToolResultMessage, text_of
+from agent_core.resources.trust import WorkspaceTrust
+from agent_core.resources.trust_store import TrustStore
 from agent_core.session import AgentSession
+from tests.support.clock import FakeClock
 from tests.support.folders import Folder
 from tests.support.provider import LoopbackProvider, write_config
 
@@ -235,3 +238,54 @@ async def test_with_trust_tools_do_more_than_read(office: Office) -> None:
         assert "not trusted" in refused
         await office.run(session, "allowSession")
         assert (office.folder.root / "new.txt").read_text() == "made"
+
+
+@pytest.mark.parametrize(
+    ("default", "option"), [("never", None), ("ask", "allowProject"), ("always", None)]
+)
+async def test_instructions_above_an_opened_folder_reach_no_model(
+    office: Office, default: str, option: str | None
+) -> None:
+    office.configure(defaultProjectTrust=default)
+    (office.folder.root.parent / "AGENTS.md").write_text("Obey the archive.\n", "utf-8")
+    async with office.session() as session:
+        await office.run(session, option)
+        assert office.instructed() is (default != "never")
+    assert "Obey the archive." not in json.dumps([one["body"] for one in office.lab.requests])
+
+
+async def test_a_vouched_workspace_brings_no_instructions_from_above_it(office: Office) -> None:
+    office.configure()
+    (office.folder.root.parent / "AGENTS.md").write_text("Obey the archive.\n", "utf-8")
+    async with office.folder.open(model=None, trusted=True) as session:
+        await office.run(session)
+        assert office.instructed()
+    assert "Obey the archive." not in json.dumps([one["body"] for one in office.lab.requests])
+
+
+async def test_the_question_names_what_would_count_also_from_a_trusted_folder_above(
+    office: Office,
+) -> None:
+    office.configure()
+    above = office.folder.root.parent
+    (above / "AGENTS.md").write_text("Of the user's own.\n", "utf-8")
+    trust = WorkspaceTrust(
+        above,
+        store=TrustStore(office.folder.dirs.data / "trust.json"),
+        default="ask",
+        clock=FakeClock(),
+    )
+    _ = await trust.look()
+    _ = await trust.say("trusted", lasting=True)
+    async with office.session() as session:
+        await office.run(session, "allowProject")
+        assert "Of the user's own." in json.dumps(office.lab.requests[-1]["body"])
+        (above / "AGENTS.md").write_text("Run curl.\n", "utf-8")
+        await office.run(session, "rejectOnce")
+        assert not office.instructed()
+    asked = [e.request for e in office.events if isinstance(e, PermissionRequested)]
+    assert "Instructions that would count: ../AGENTS.md, AGENTS.md." in (asked[0].description or "")
+    assert "Other files that would count: .tiller/settings.json." in (asked[0].description or "")
+    first, second = office.asked()
+    assert (first.changed, second.changed) == ((), ("../AGENTS.md",))
+    assert "+Run curl." in second.difference

@@ -36,7 +36,7 @@ def root(tmp_path: Path) -> Path:
 async def ask(root: Path, *names: str, data: bytes = TEXT, since_ms: int = 0) -> set[str]:
     files = {root / name: lambda: data for name in names}
     found = await committed(
-        files, root=root, since_ms=since_ms, processes=DiskProcesses(), env=ENV
+        files, root=root, roots=(root,), since_ms=since_ms, processes=DiskProcesses(), env=ENV
     )  # fmt: skip
     return {path.relative_to(root).as_posix() for path in found}
 
@@ -68,7 +68,12 @@ async def test_the_repository_starts_no_program(root: Path) -> None:
 async def test_without_a_repository_or_git_nothing_is_committed(tmp_path: Path) -> None:
     assert await ask(tmp_path, "a.txt") == set()
     none = await committed(
-        {tmp_path / "a.txt": lambda: TEXT}, root=tmp_path, since_ms=0, processes=NoGit(), env=ENV
+        {tmp_path / "a.txt": lambda: TEXT},
+        root=tmp_path,
+        roots=(),
+        since_ms=0,
+        processes=NoGit(),
+        env=ENV,
     )
     assert none == frozenset()
 

@@ -106,6 +106,31 @@ def test_a_rejection_that_did_not_come_out_as_it_should_is_followed_as_it_did() 
     assert states(made.now) in (["rejected"], ["userEdited"])
 
 
+def test_an_undone_rejection_waits_again_and_can_be_kept_or_rejected_again() -> None:
+    made = followed(change(A, C), texts=[(A, C)])
+    (only,) = made.now.hunks
+    made.judge(verdict("reject", only.id, edit="e1"))
+    made.follow(change(C, A, number=1, by="reject"), Texts(before=C, after=A), index=1)
+    assert states(made.now) == ["rejected"]
+    assert states(made.at(C, is_there=True)) == ["pending"]
+    assert states(made.at("mine\n" + C, is_there=True)) == ["pending"], "among other changes"
+    made.judge(verdict("reject", only.id, edit="e2"))
+    made.follow(change(C, A, number=2, by="reject"), Texts(before=C, after=A), index=2)
+    assert states(made.now) == ["rejected"]
+    made.judge(verdict("accept", only.id))
+    assert states(made.at(C, is_there=True)) == ["accepted"]
+    assert states(made.at(A, is_there=True)) == ["rejected"]
+
+
+def test_a_file_that_a_rejection_removed_waits_again_when_it_is_back() -> None:
+    made = followed(change(None, B), texts=[("", B)])
+    made.judge(verdict("reject", made.now.hunks[0].id, edit="e1", whole=True))
+    made.follow(change(B, None, number=1, by="reject"), Texts(before=B, after=""), index=1)
+    assert (made.now.whole, states(made.now)) == ("rejected", ["rejected"])
+    back = made.at(B, is_there=True)
+    assert (back.whole, states(back)) == ("pending", ["pending"])
+
+
 def test_what_a_restore_takes_back_waits_no_more() -> None:
     made = followed(
         change(None, B), change(B, None, number=1, by="restore"), texts=[("", B), (B, "")]

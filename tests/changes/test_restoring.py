@@ -58,6 +58,22 @@ def only(groups: tuple[Group, ...]) -> Group:
         ([change(A, v("1"), None)], {A: v("3")}, "userEdited"),
         ([change(A, v("1"), v("2")), change(A, v("3"), v("4"))], {A: v("4")}, "userEdited"),
         ([change(A, v("1"), v("2")), change(A, v("2"), v("1"))], {A: v("1")}, "same"),
+        # The editor's undo took the newest change back.
+        (
+            [change(A, v("1"), v("2")), change(A, v("2"), v("3"), by="reject")],
+            {A: v("2")},
+            "agentOnly",
+        ),
+        (
+            [change(A, v("1"), v("2")), change(A, v("2"), v("3"), by="reject")],
+            {A: v("4")},
+            "userEdited",
+        ),
+        (
+            [change(A, v("0"), v("1")), change(A, v("1"), v("2")), change(A, v("2"), v("3"))],
+            {A: v("1")},
+            "agentOnly",
+        ),
         ([change(A, v("1"), v("2"), by="process", doubtful=True)], {A: v("2")}, "userEdited"),
         ([change(B, v("1"), v("1"), source=A)], {A: None, B: v("1")}, "agentOnly"),
         ([change(B, v("1"), v("1"), source=A)], {A: v("9"), B: v("1")}, "userEdited"),

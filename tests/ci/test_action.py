@@ -48,7 +48,6 @@ def job(reviewing: Reviewing, change: tuple[str, str], tmp_path: Path) -> Action
     return made
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(120)
 async def test_a_job_reviews_posts_once_and_fails_by_its_findings(
     job: ActionRun, reviewing: Reviewing, change: tuple[str, str]
@@ -76,7 +75,6 @@ async def test_a_job_reviews_posts_once_and_fails_by_its_findings(
     assert "Misspelt" in job.summary()
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(120)
 async def test_no_word_of_a_model_is_a_command_to_the_runner(
     job: ActionRun, reviewing: Reviewing
@@ -98,7 +96,6 @@ async def test_no_word_of_a_model_is_a_command_to_the_runner(
     assert obeyed == ["::error"], "the annotation of the finding, and nothing else"
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(120)
 async def test_the_token_that_posts_is_not_there_while_the_model_is_asked(job: ActionRun) -> None:
     done = await job.step("review", TILLER_CI_MODEL="nobody/nothing")
@@ -144,7 +141,6 @@ async def test_a_job_without_a_checkout_is_told_what_to_put_before_it(
     assert "actions/checkout with fetch-depth: 0" in done.text
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(120)
 async def test_a_shallow_clone_is_told_what_to_fetch(
     job: ActionRun, repository: Repository, change: tuple[str, str], tmp_path: Path
@@ -158,7 +154,6 @@ async def test_a_shallow_clone_is_told_what_to_fetch(
     assert "fetch-depth: 0" in done.text
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(120)
 async def test_arguments_are_one_a_line_and_never_a_script(
     job: ActionRun, reviewing: Reviewing, tmp_path: Path

@@ -66,7 +66,6 @@ async def run_job(
     return Ended(code=done.returncode, text=done.stdout.decode())
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(120)
 async def test_a_job_posts_once_and_fails_by_its_findings(
     reviewing: Reviewing, host: CodeHost, api: GitLabApi, tmp_path: Path
@@ -82,7 +81,6 @@ async def test_a_job_posts_once_and_fails_by_its_findings(
     assert (reviewing.repository.root / ".tiller-ci" / "code-quality.json").is_file()
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(120)
 async def test_a_job_without_a_token_leaves_the_report_and_posts_nothing(
     reviewing: Reviewing, host: CodeHost, api: GitLabApi, tmp_path: Path

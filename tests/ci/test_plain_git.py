@@ -24,7 +24,6 @@ def hook() -> str:
     return text.replace("--budget-usd 1", "--max-minutes 5")
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_a_push_with_a_defect_is_kept_back_and_one_without_goes_out(
     reviewing: Reviewing, repository: Repository, tmp_path: Path

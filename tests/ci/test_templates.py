@@ -14,18 +14,20 @@ import pytest
 import yaml
 from jsonschema.validators import validator_for
 
-from server import VERSION
-from server.cli.review import add_parser
 from tests.support.action_run import ACTION, GITLAB, SCRIPT, steps_of_action
 from tests.support.shared import ROOT
+from tiller_server import VERSION
+from tiller_server.cli.review import add_parser
 
 CI = ROOT / "ci"
 PAGES = ROOT / "docs" / "ci"
 WORKFLOWS = [CI / "github" / "workflow.yml", CI / "github" / "workflow-forks.yml"]
+OWN = ROOT / ".github" / "workflows" / "test.yml"
+"""What this repository itself is tested by."""
 SCHEMAS = {
     ACTION: "github-actions.json",
     GITLAB: "gitlab-ci.json",
-    **dict.fromkeys(WORKFLOWS, "github-workflows.json"),
+    **dict.fromkeys((*WORKFLOWS, OWN), "github-workflows.json"),
 }
 MAY_WRITE = {"pull-requests", "security-events"}
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

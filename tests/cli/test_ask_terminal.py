@@ -1,15 +1,27 @@
-"""The person at the terminal: what is shown, and that only a clear yes is one."""
+"""The person at the terminal: what is shown, what allows, and what is asked again."""
+
+from collections.abc import Sequence
+from pathlib import Path
 
 import anyio
 import pytest
 
-from agent_core.events import Event, ToolEnded
+from agent_core.events import (
+    Event,
+    PermissionOption,
+    PermissionRequest,
+    QuestionLine,
+    QuestionOption,
+    ToolEnded,
+    TrustSubject,
+)
+from agent_core.kernel import ItemId, SessionId
 from agent_core.tools import text_result
-from server.cli.ask_terminal import ask_on_terminal
 from tests.support.clock import HeldClock
 from tests.support.scripted_model import ScriptedModel, call, say
 from tests.support.sessions import bench
 from tests.support.tools import FunctionTool
+from tiller_server.cli.ask_terminal import Reply, ask_on_terminal, read_reply
 
 
 async def work(arguments, context):
@@ -17,39 +29,163 @@ async def work(arguments, context):
 
 
 @pytest.mark.parametrize(
-    ("line", "status"),
+    ("lines", "status"),
     [
-        ("y\n", "ok"),
-        (" Y \n", "ok"),
-        ("n\n", "blocked"),
-        ("\n", "blocked"),
-        ("", "blocked"),
-        ("yes please\n", "blocked"),
-        ("r\n", "blocked"),
+        (["y\n"], "ok"),
+        (["Y"], "ok"),
+        (["yes\n"], "ok"),
+        ([" YES \n"], "ok"),
+        (["n\n"], "blocked"),
+        (["no\n"], "blocked"),
+        (["\n"], "blocked"),
+        ([""], "blocked"),
+        (["r\n", "y\n"], "ok"),
+        (["t\n", "what?", "n\n"], "blocked"),
+        (["yes please\n", "y\n"], "ok"),
+        (["yes, but with pnpm\n", "n\n"], "blocked"),
+        (["please go on\n"], "blocked"),
     ],
 )
-async def test_only_what_was_offered_and_typed_clearly_allows(line: str, status: str) -> None:
+async def test_only_a_clear_yes_allows_and_an_unclear_answer_is_asked_again(
+    lines: list[str], status: str
+) -> None:
+    written, ended, _ = await _asked(lines)
+    assert [one.status for one in ended] == [status]
+    assert len(written) == len(lines)
+    assert all("is not an answer. Type y or n, or several words" in one for one in written[1:])
+
+
+async def test_a_question_shows_its_exact_bytes_and_which_answer_enter_takes() -> None:
+    written, _, _ = await _asked(["n\n"])
+    assert "make <U+001B>[2Kx" in written[0]
+    assert "[y] Allow once\n" in written[0]
+    assert "[n] Reject (Enter)\n" in written[0]
+
+
+async def test_words_typed_at_a_question_refuse_it_and_are_told_to_the_model() -> None:
+    _, ended, heard = await _asked(["use pnpm instead\n"])
+    assert [one.status for one in ended] == ["blocked"]
+    assert "They said: use pnpm instead" in heard
+
+
+@pytest.mark.parametrize(
+    ("line", "reply"),
+    [
+        ("y", "allowProject"),
+        ("yes", "allowProject"),
+        ("p", "allowProject"),
+        ("s", "allowSession"),
+        ("no", "rejectOnce"),
+        ("", "rejectOnce"),
+        ("never", "rejectAlways"),
+        ("t", None),
+        ("trust it", None),
+    ],
+)
+def test_yes_trusts_a_folder_and_words_are_asked_again(line: str, reply: str | None) -> None:
+    assert read_reply(TRUST, line) == (None if reply is None else Reply(reply))
+
+
+def test_what_is_too_long_to_be_read_is_not_allowed_by_yes() -> None:
+    long = TrustSubject(
+        folder=Path("/" + "x" * 9_000), added=(), removed=(), changed=(), difference=""
+    )
+    request = _request(long)
+    assert read_reply(request, "y") is None
+    assert read_reply(request, "n") == Reply("rejectOnce")
+
+
+def _request(subject: TrustSubject) -> PermissionRequest:
+    return PermissionRequest(
+        request="r",
+        session=SessionId("s"),
+        run=None,
+        item=ItemId("i"),
+        title="Trust x?",
+        description=None,
+        risk="high",
+        since_ms=0,
+        expires_ms=None,
+        subject=subject,
+        options=(
+            PermissionOption(id="allowProject", kind="allowProject", label="Trust this folder"),
+            PermissionOption(id="allowSession", kind="allowSession", label="In this session"),
+            PermissionOption(id="rejectOnce", kind="rejectOnce", label="Read only for now"),
+            PermissionOption(id="rejectAlways", kind="rejectAlways", label="Never trust it"),
+        ),
+        default="rejectOnce",
+    )
+
+
+TRUST = _request(TrustSubject(folder=Path("/x"), added=(), removed=(), changed=(), difference=""))
+
+
+async def _asked(lines: Sequence[str]) -> tuple[list[str], list[ToolEnded], str]:
+    """Answer the question about a command; returns what was written, how the call ended, and what the model heard."""
     written: list[str] = []
     events: list[Event] = []
     model = ScriptedModel([call("bash", {"command": "make \x1b[2Kx"}), say("ok")])
     tool = FunctionTool("bash", work, kind="execute")
+    left = iter(lines)
+
+    async def typed() -> str:
+        return next(left)
+
     async with (
         bench(model, tools=[tool], mode="ask", clock=HeldClock()) as it,
         anyio.create_task_group() as group,
     ):
-        group.start_soon(_ask, it.session, line, written)
+        group.start_soon(_ask, it.session, typed, written)
         await anyio.lowlevel.checkpoint()
         await it.session.prompt("go")
         events += await it.idle()
         group.cancel_scope.cancel()
-    assert [one.status for one in events if isinstance(one, ToolEnded)] == [status]
-    assert "make <U+001B>[2Kx" in written[0]
-    assert "[y] Allow once" in written[0]
-    assert "[n] Reject" in written[0]
+    heard = str(model.requests[-1])
+    return written, [one for one in events if isinstance(one, ToolEnded)], heard
 
 
-async def _ask(session, line, written) -> None:
-    async def typed() -> str:
-        return line
-
+async def _ask(session, typed, written) -> None:
     await ask_on_terminal(session, read_line=typed, write=written.append)
+
+
+FORM = (
+    QuestionLine(
+        id="a",
+        text="gate: which?",
+        kind="choice",
+        options=(QuestionOption(id="0", label="Yes"), QuestionOption(id="1", label="No")),
+    ),
+    QuestionLine(id="b", text="sure?", kind="confirm", default=False),
+    QuestionLine(id="c", text="why?", kind="text", default="no reason"),
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "answers"),
+    [
+        (["2", "y", "because"], {"a": "1", "b": True, "c": "because"}),
+        (["yes", "no", "\n"], {"a": "0", "b": False, "c": "no reason"}),
+        (["3", "1", "what", "\n", "x"], {"a": "0", "b": False, "c": "x"}),
+        (["\n"], None),
+    ],
+)
+async def test_a_form_is_filled_line_by_line(
+    lines: list[str], answers: dict[str, object] | None
+) -> None:
+    written: list[str] = []
+    left = iter(lines)
+
+    async def typed() -> str:
+        return next(left)
+
+    async with (
+        bench(ScriptedModel([say("ok")]), mode="ask", clock=HeldClock()) as it,
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(_ask, it.session, typed, written)
+        await anyio.lowlevel.checkpoint()
+        given = await it.session.questions.ask(FORM)
+        assert given.answers == answers
+        group.cancel_scope.cancel()
+    assert "gate: which?\n  [1] Yes\n  [2] No\n" in written[0]
+    assert next(left, None) is None

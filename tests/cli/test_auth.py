@@ -10,9 +10,9 @@ import pytest
 
 from agent_core.providers.auth_entries import StoredTokens
 from agent_core.providers.oauth_facts import DeviceFacts
-from server.cli import auth
-from server.cli.environment import Environment
 from tests.providers.auth_server import auth_server
+from tiller_server.cli import auth
+from tiller_server.cli.environment import Environment
 
 Capture = pytest.CaptureFixture[str]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from server.cli import config
-from server.cli.environment import Environment
+from tiller_server.cli import config
+from tiller_server.cli.environment import Environment
 
 
 def run(
@@ -75,15 +75,37 @@ def test_show_as_json_can_be_read_by_programs(
     assert [problem.startswith(f"{path}:1:23: ") for problem in shown["problems"]] == [True]
 
 
+def test_show_names_unknown_keys_and_does_not_list_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = '{ "permision": {"mode":"plan"}, "budget": {"usd": 1}, "permission": {"mod":"plan"} }'
+    path = settings(tmp_path, text)
+    assert run("show", tmp_path) == 0
+    said = capsys.readouterr()
+    assert "permision" not in said.out
+    assert "budget." not in said.out
+    assert said.err.splitlines() == [
+        f'{path}:1:3: "permision" is no setting, so it has no effect; did you mean "permission"?',
+        f'{path}:1:33: "budget" is no setting, so it has no effect; did you mean "budgets"?',
+        (
+            f'{path}:1:70: "permission.mod" is no setting, so no session begins with an unknown key '
+            'in "permission"; did you mean "permission.mode"?'
+        ),
+    ]
+
+
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_what_looks_like_a_secret_is_hidden(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str
 ) -> None:
-    text = '{"apiKey": "sk-123", "x": {"authToken": "sk-123"}, "budgets": {"tokens": 77}}'
+    text = (
+        '{"apiKey": "sk-123", "bash": {"authToken": "sk-123"}, "budgets": {"tokens": 77},'
+        ' "extensionFlags": {"apiKey": "sk-123", "x-token": "sk-123"}}'
+    )
     settings(tmp_path, text)
     assert run("show", tmp_path, as_json=form == "json") == 0
-    said = capsys.readouterr().out
-    assert "sk-123" not in said
+    said, err = capsys.readouterr()
+    assert "sk-123" not in said + err
     assert said.count("(hidden)") == 2
     assert "77" in said
 
@@ -123,3 +145,24 @@ def test_schema_gives_what_editors_check_a_file_by(
 ) -> None:
     assert run("schema", tmp_path, name=name) == 0
     assert json.loads(capsys.readouterr().out)["title"] == f"Tiller {name}"
+
+
+def test_mode_sets_the_users_own_permission_mode_and_keeps_the_rest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = settings(tmp_path, '{"permission": {"fallback": "deny"}, "durability": "always"}')
+    assert run("mode", tmp_path, name="auto") == 0
+    assert json.loads(path.read_text("utf-8")) == {
+        "permission": {"fallback": "deny", "mode": "auto"},
+        "durability": "always",
+    }
+    assert capsys.readouterr().out == f"permission.mode is 'auto' now ({path})\n"
+
+
+def test_mode_changes_nothing_in_a_file_that_it_cannot_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = settings(tmp_path, '{"permission": ')
+    assert run("mode", tmp_path, name="auto") != 0
+    assert path.read_text("utf-8") == '{"permission": '
+    assert "repair it first" in capsys.readouterr().err

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from server.cli import models
-from server.cli.environment import Environment
-from server.cli.model_rows import tokens
+from tiller_server.cli import models
+from tiller_server.cli.environment import Environment
+from tiller_server.cli.model_rows import tokens
 
 Capture = pytest.CaptureFixture[str]
 LAB = {
@@ -89,7 +89,7 @@ def test_the_list_has_what_can_be_used_and_marks_the_default(
     providers = {row[0].split("/")[0] for row in rows if row[0] != "*"}
     # The extra `local` may be installed.
     assert providers - {"local"} == {"cerebras", "embedded"}
-    assert "more models have no key: tiller models list --all" in said.err
+    assert "more need a key: tiller models list --all" in said.err
     assert run(tmp_path, "list", all=True) == 0
     everything = capsys.readouterr()
     assert len(everything.out.splitlines()) > 100

@@ -9,9 +9,9 @@ import pytest
 from agent_core.resources.evidence import gather
 from agent_core.resources.trust_store import TrustStore
 from agent_core.workspace.policy import remembered_file, save_rule
-from server.cli import commands, policy
-from server.cli.environment import Environment
 from tests.workspace.policy.world import World, command_rule, make_world
+from tiller_server.cli import commands, policy
+from tiller_server.cli.environment import Environment
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_explain_says_what_would_happen_and_why(
     lines = capsys.readouterr().out.splitlines()
     assert lines[:7] == [
         "verdict      ask",
-        "why          nothing holds commands in on this machine, and no rule allows it",
+        "why          commands are not contained here, and no rule allows this one",
         "rule         none",
         "mode         ask",
         "containment  none (as given)",
@@ -98,7 +98,7 @@ def test_explain_as_json_and_as_if(world: World, capsys: pytest.CaptureFixture[s
     )
     told = json.loads(capsys.readouterr().out)
     assert {key: told[key] for key in ("verdict", "reason", "rule", "mode", "trusted", "containment", "plain", "parts")} == {
-        "verdict": "ask", "reason": "it wants the network", "rule": None, "mode": "auto", "trusted": True,
+        "verdict": "ask", "reason": "it wants the network: the internet and every service that listens on this machine", "rule": None, "mode": "auto", "trusted": True,
         "containment": "full", "plain": False, "parts": [],
     }  # fmt: skip
     assert told["wouldAllow"]["host"] == "*"

@@ -1,7 +1,10 @@
 """What a command is told to say: words, files, pictures, standard input."""
 
 import io
+import os
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,7 @@ from typing_extensions import override
 
 from agent_core.kernel.errors import UsageError
 from agent_core.messages import Image, Text
-from server.cli.prompt_text import MOST_BYTES, read_prompt
+from tiller_server.cli.prompt_text import MOST_BYTES, read_prompt
 
 
 class Piped(io.StringIO):
@@ -44,7 +47,58 @@ def test_standard_input_is_read_where_nothing_else_is_said(words: tuple[str, ...
 
 
 def test_a_dash_among_words_puts_standard_input_there() -> None:
-    assert texts("Explain this:", "-") == ["Explain this: from the pipe"]
+    assert texts("Explain this:", "-") == ["Explain this:\n\nfrom the pipe"]
+
+
+def test_a_dash_before_words_puts_standard_input_before_them() -> None:
+    assert texts("-", "What is it?") == ["from the pipe\n\nWhat is it?"]
+
+
+@contextmanager
+def pipe(
+    monkeypatch: pytest.MonkeyPatch, data: bytes, *, is_open: bool = False
+) -> Generator[None, None, None]:
+    """Make a pipe standard input."""
+    ours, theirs = os.pipe()
+    with os.fdopen(ours) as reader, os.fdopen(theirs, "wb") as writer:
+        writer.write(data)
+        if not is_open:
+            writer.close()
+        monkeypatch.setattr(sys, "stdin", reader)
+        yield
+
+
+def test_a_pipe_beside_words_follows_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pipe(monkeypatch, b"diff  \n\n--git a b\n"):
+        assert texts("Explain", "this") == ["Explain this\n\ndiff  \n\n--git a b"]
+
+
+def test_a_file_on_standard_input_follows_words(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "input").write_text("of a file\n", "utf-8")
+    with (here / "input").open(encoding="utf-8") as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        assert texts("Explain") == ["Explain\n\nof a file"]
+
+
+def test_a_pipe_beside_a_file_is_said_with_it(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "task.md").write_text("Do this.", "utf-8")
+    with pipe(monkeypatch, b""):
+        assert said("@task.md") == (Text(text="Do this."),)
+    with pipe(monkeypatch, b"with that"):
+        words, resource = texts("@task.md")
+    assert words == "@task.md\n\nwith that"
+    assert "Do this." in resource
+
+
+def test_a_pipe_that_stays_empty_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pipe(monkeypatch, b"", is_open=True):
+        given = read_prompt(["Explain this"], [], root=Path(), example="x", patience_s=0)
+    assert given == (Text(text="Explain this"),)
+    assert "standard input had nothing for 0 s and is not used; add -" in capsys.readouterr().err
 
 
 def test_a_file_alone_is_the_prompt(here: Path) -> None:
@@ -116,3 +170,10 @@ def test_nothing_to_say_is_told_with_an_example(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(sys, "stdin", Piped(" \n"))
     with pytest.raises(UsageError, match=r"no prompt.*example: x"):
         _ = said()
+
+
+def test_a_secret_file_is_said_when_its_name_is_typed_and_never_with_its_folder(here: Path) -> None:
+    (here / "keys").mkdir()
+    (here / "keys" / ".env").write_text("KEY=of .env\n", encoding="utf-8")
+    assert "KEY=of .env" not in "".join(texts("look at", "@keys"))
+    assert "KEY=of .env" in "".join(texts("look at", "@keys/.env"))

@@ -12,9 +12,6 @@ import pytest
 from agent_core.kernel import EntryId, SystemClock
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.transcript import AnyEntry, BranchSummaryEntry, LabelEntry, SessionNameEntry
-from server.cli import sessions
-from server.cli.environment import Environment
-from server.cli.sessions_text import clipped, one_line, padded, safe, short_ids
 from tests.support.entries import (
     AT_MS,
     assistant,
@@ -26,6 +23,9 @@ from tests.support.entries import (
     result,
     user,
 )
+from tiller_server.cli import sessions
+from tiller_server.cli.environment import Environment
+from tiller_server.cli.sessions_text import clipped, one_line, padded, safe, short_ids
 
 Capture = pytest.CaptureFixture[str]
 
@@ -258,8 +258,8 @@ def test_rm_removes_all_or_none_and_needs_an_answer(tmp_path: Path, capsys: Capt
 @pytest.mark.parametrize(
     ("arguments", "code", "why"),
     [
-        (["show", "zzz"], 2, "no session's id begins with 'zzz'"),
-        (["tree", "s"], 2, "the ids of 2 sessions begin with 's': s2, s1; write more of it"),
+        (["show", "zzz"], 2, "no session's id begins or ends with 'zzz'"),
+        (["tree", "s"], 2, "the ids of 2 sessions begin or end with 's': s2, s1; write more of it"),
         (["list", "--limit", "0"], 2, "--limit is 0"),
         (["import", "/w/none.jsonl"], 1, "'/w/none.jsonl' could not be read"),
         (["export", "s1", "--output", "/w/none/x"], 1, "'/w/none/x' could not be written"),
@@ -313,13 +313,17 @@ def test_an_index_without_a_place_is_told_and_does_not_hinder(
 
 
 def test_ids_are_shortened_as_far_as_they_stay_different() -> None:
-    ids = ["01a1fdc4-5302", "01a1fdc4-5399", "02b00000-1111", "short", "shorter"]
+    ids = ["01a1fdc4-9c7f28", "01a1fdc4-8c7f28", "01a1fdc4-6af3bb", "short", "a short"]
     assert short_ids(ids) == {
-        "01a1fdc4-5302": "01a1fdc4-530",
-        "01a1fdc4-5399": "01a1fdc4-539",
-        "02b00000-1111": "02b00000",
+        "01a1fdc4-9c7f28": "9c7f28",
+        "01a1fdc4-8c7f28": "8c7f28",
+        "01a1fdc4-6af3bb": "6af3bb",
         "short": "short",
-        "shorter": "shorter",
+        "a short": " short",
+    }
+    assert short_ids(["1-aaaaaaa", "2-aaaaaaa"]) == {
+        "1-aaaaaaa": "1-aaaaaaa",
+        "2-aaaaaaa": "2-aaaaaaa",
     }
     assert short_ids(["only"]) == {"only": "only"}
 

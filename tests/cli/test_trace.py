@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from server.cli.trace_file import Said, TraceInvalid, read_trace
-from server.cli.trace_replay import replay
-from server.cli.trace_shape import differences, learn, translated
 from tests.support.isolation import TillerDirs
 from tests.support.lsp_client import RawClient
 from tests.support.lsp_profiles import PANEL
 from tests.support.server import SERVER, TILLER
+from tiller_server.cli.trace_file import Said, TraceInvalid, read_trace
+from tiller_server.cli.trace_replay import replay
+from tiller_server.cli.trace_shape import differences, learn, translated
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -44,7 +44,6 @@ async def recorded(file: Path, dirs: TillerDirs, root: Path) -> int:
         return await client.exit_code() or 0
 
 
-@pytest.mark.slow
 @pytest.mark.e2e
 async def test_what_was_recorded_is_replayed_with_the_same_answers(
     tiller_dirs: TillerDirs, tmp_path: Path

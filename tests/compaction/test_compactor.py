@@ -26,7 +26,7 @@ from agent_core.hooks import (
 from agent_core.kernel import EntryId
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import CompactionSummaryMessage, Text, Usage, UserMessage, text_of
-from agent_core.providers import ModelRequest
+from agent_core.providers import ModelRequest, UsageUpdate
 from agent_core.transcript import (
     CompactionEntry,
     CompactionPreparation,
@@ -351,3 +351,39 @@ def _prompt(request: ModelRequest) -> str:
     (message,) = request.messages
     assert isinstance(message, UserMessage)
     return text_of(message.content)
+
+
+class Turns:
+    """Counts the turns of the event loop."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def run(self) -> None:
+        """Count until cancelled."""
+        while True:
+            self.count += 1
+            await anyio.sleep(0.001)
+
+
+@pytest.mark.parametrize("refusals", [0, 1], ids=["at once", "after a refusal"])
+async def test_others_have_their_turns_while_a_very_long_conversation_is_written_out(
+    refusals: int,
+) -> None:
+    text = "words and ünd 漢字 again\n" * 20_000
+    preparation = replace(PREPARED, messages=tuple(user(text) for _ in range(20)))
+    model = ScriptedModel([*([OVERFLOW] * refusals), say("s")])
+    turns = Turns()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(turns.run)
+        await _compact(model, preparation)
+        tasks.cancel_scope.cancel()
+    assert turns.count > 10
+
+
+async def test_a_try_that_broke_off_is_part_of_what_the_summary_cost() -> None:
+    refused = (UsageUpdate(usage=Usage(input=100)), OVERFLOW)
+    model = ScriptedModel([refused, say("## Goal", usage=Usage(input=7, output=3))])
+    made = await _compact(model)
+    assert isinstance(made, Compacted)
+    assert made.usage == Usage(input=107, output=3)

@@ -16,7 +16,7 @@ from tests.support.office import soon
 from tests.support.server import Ground, calls, prompt, says, tool_texts
 from tests.support.sizes import at_size
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.timeout(90)]
 
 FLOOD = at_size(ci=3_000, campaign=50_000)
 ASKED_AT_ONCE = 40
@@ -111,7 +111,7 @@ async def test_versions_out_of_order_are_followed_and_noted(
 ) -> None:
     async with two(ground) as (odd, good):
         uri = ground.file("a.py", "disk\n").as_uri()
-        caplog.set_level(logging.INFO, logger="server.lsp.documents")
+        caplog.set_level(logging.INFO, logger="tiller_server.lsp.documents")
         document = {"uri": uri, "languageId": "python", "version": 5, "text": "a\n"}
         odd.notify("textDocument/didOpen", {"textDocument": document})
         for version, text in ((9, "b\n"), (3, "c\n"), (3, "d\n"), (-7, "e\n")):

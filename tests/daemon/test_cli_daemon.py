@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from server.daemon import places
 from tests.support.daemons import editor, modes_in
 from tests.support.server import TILLER, Ground, prompt
+from tiller_server.daemon import places
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
 
 
 async def tiller(env: Mapping[str, str], *words: str) -> tuple[int, str, str]:

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from server.daemon import places
-from server.daemon.errors import CannotServe
-from server.daemon.ownership import Ownership, owner
-from server.daemon.peer import Peer
 from tests.support.clock import HeldClock
 from tests.support.daemons import daemon_here, editor, folder_of, hello, knock, modes_in, token_of
 from tests.support.isolation import TillerDirs
 from tests.support.server import Ground, prompt, says
+from tiller_server.daemon import places
+from tiller_server.daemon.errors import CannotServe
+from tiller_server.daemon.ownership import Ownership, owner
+from tiller_server.daemon.peer import Peer
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ async def test_who_does_not_say_hello_gets_no_word(
 ) -> None:
     async with daemon_here(env, checks=lambda usual: replace(usual, within_s=0.1)):
         assert await knock(env, said) == b""
-    lines = [one for one in caplog.records if one.name == "server.daemon.socket_door"]
+    lines = [one for one in caplog.records if one.name == "tiller_server.daemon.socket_door"]
     assert len(lines) == 1
 
 

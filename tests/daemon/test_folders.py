@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from server.daemon.errors import CannotServe
-from server.daemon.folders import objection, private_folder
+from tiller_server.daemon.errors import CannotServe
+from tiller_server.daemon.folders import objection, private_folder
 
 
 def test_a_missing_folder_is_made_for_us_alone(tmp_path: Path) -> None:

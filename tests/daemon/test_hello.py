@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from server.daemon.errors import NoHello, Refused
-from server.daemon.hello import (
+from tiller_server.daemon.errors import NoHello, Refused
+from tiller_server.daemon.hello import (
     MAX_HELLO_BYTES,
     check_token,
     is_newer,

@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from server.daemon import places
-from server.lsp.frames import FrameReader
 from tests.support.daemons import daemon_here, editor, hello
 from tests.support.hostile_streams import (
     PROBE,
@@ -24,8 +22,10 @@ from tests.support.hostile_streams import (
 )
 from tests.support.server import Ground
 from tests.support.sizes import is_campaign
+from tiller_server.daemon import places
+from tiller_server.lsp.frames import FrameReader
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600 if is_campaign() else 60)]
+pytestmark = [pytest.mark.timeout(600 if is_campaign() else 60)]
 
 HELLOS = {
     "http": b"GET /agent HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\n\r\n",

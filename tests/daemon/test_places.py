@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.resources.paths import app_paths
-from server.daemon import places
+from tiller_server.daemon import places
 
 DEEP = "/very" + "/deep" * 30
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from server.daemon import places
 from tests.support.daemons import (
     daemon_process,
     editor,
@@ -26,8 +25,9 @@ from tests.support.daemons import (
 from tests.support.lsp_client import RawClient
 from tests.support.server import TILLER, Ground, Json, calls, prompt, says
 from tests.support.sizes import at_size
+from tiller_server.daemon import places
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]
 
 STARTERS = at_size(ci=3, campaign=20)
 KNOCK = """
@@ -52,7 +52,7 @@ def look():
     os.kill(os.getpid(), signal.SIGTERM)
 threading.Thread(target=look, daemon=True).start()
 try:
-    runpy.run_module("server.daemon", run_name="__main__")
+    runpy.run_module("tiller_server.daemon", run_name="__main__")
 except SystemExit as end:
     print(said, end.code)
 """
@@ -143,7 +143,7 @@ async def test_each_connection_runs_its_own_programs(
         program.chmod(0o755)
 
     def of(name: str) -> dict[str, str]:
-        return {**env, "PATH": f"{ground.root.parent / name}:/usr/bin:/bin", "WHOSE": name}
+        return {**env, "PATH": f"{ground.root.parent / name}:/usr/bin:/bin", "FLASK_APP": name}
 
     async with (
         daemon_process(env),
@@ -152,7 +152,7 @@ async def test_each_connection_runs_its_own_programs(
     ):
         for client in (one, two, one):
             ground.provider.script(
-                [calls(("bash", {"command": "python; echo whose: $WHOSE"})), says("done")]
+                [calls(("bash", {"command": "python; echo whose: $FLASK_APP"})), says("done")]
             )
             result = await client.request("agent/prompt", prompt("go", wait=True), timeout_s=40)
             assert result["status"] == "completed"
@@ -165,7 +165,7 @@ async def test_each_connection_runs_its_own_programs(
         f"this is the python of {name} whose: {name}".split() for name in ("one", "two", "one")
     ]
     (path,) = ground.sessions()
-    assert "WHOSE" not in path.read_text("utf-8").replace("$WHOSE", "")
+    assert "FLASK_APP" not in path.read_text("utf-8").replace("$FLASK_APP", "")
 
 
 async def test_a_terminal_that_closes_ends_commands_but_not_the_daemon(ground: Ground) -> None:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from server.daemon.conversation import Conversation
-from server.daemon.outgoing import Outgoing
-from server.lsp.frames import FrameReader
+from tiller_server.daemon.conversation import Conversation
+from tiller_server.daemon.outgoing import Outgoing
+from tiller_server.lsp.frames import FrameReader
 
 Json = dict[str, Any]
 HELLO = b'{"v":1}\n'

@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 
-from server import VERSION
-from server.daemon import places
-from server.daemon.relay import SHOWN_BYTES
-from server.lsp.frames import frame
 from tests.support.lsp_client import RawClient
 from tests.support.lsp_links import ProcessLink
 from tests.support.processes import living
 from tests.support.server import Ground
 from tests.support.shims import LONG_S, SHIM, TOKEN, Guest, daemon_pid, shim, stand_in
 from tests.support.sizes import at_size
+from tiller_server import VERSION
+from tiller_server.daemon import places
+from tiller_server.daemon.relay import SHOWN_BYTES
+from tiller_server.lsp.frames import frame
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
 FRAMES = at_size(ci=400, campaign=20_000)
 HEAVY = (
@@ -57,17 +57,17 @@ class Ear:
 def test_what_an_editor_waits_for_imports_next_to_nothing(child_env: dict[str, str]) -> None:
     source = (
         "import sys; before = set(sys.modules)\n"
-        "import server.cli.entry, server.cli.lsp, server.daemon.shim\n"
+        "import tiller_server.cli.entry, tiller_server.cli.lsp, tiller_server.daemon.shim\n"
         "print(*(set(sys.modules) - before))"
     )
     # Without `site`, whose .pth files import what they like.
     argv = [sys.executable, "-S", "-c", source]
-    root = str(Path(__file__).resolve().parents[2])
-    env = child_env | {"PYTHONPATH": root}
+    root = Path(__file__).resolve().parents[2]
+    env = child_env | {"PYTHONPATH": f"{root}{os.pathsep}{root / 'server'}"}
     ran = subprocess.run(argv, capture_output=True, text=True, env=env, timeout=20, check=True)
     loaded = set(ran.stdout.split())
     assert loaded & set(HEAVY) == set()
-    assert len({name for name in loaded if not name.startswith("server")}) < 20, loaded
+    assert len({name for name in loaded if not name.startswith("tiller_server")}) < 20, loaded
 
 
 async def test_who_calls_is_said_first(ground: Ground) -> None:

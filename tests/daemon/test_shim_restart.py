@@ -11,7 +11,6 @@ from typing import Any
 import anyio
 import pytest
 
-from server.daemon import places
 from tests.support.lsp_client import ClientError, RawClient, Subscription
 from tests.support.lsp_profiles import PANEL
 from tests.support.processes import living, processes_with, wait_gone
@@ -19,10 +18,10 @@ from tests.support.server import Ground, calls, prompt, says, tool_texts
 from tests.support.session_files import checked_entries, messages, runs, said
 from tests.support.shims import LONG_S, daemon_pid, end_daemon, introduced, shim
 from tests.support.sizes import at_size
+from tiller_server.daemon import places
 
 pytestmark = [
     pytest.mark.e2e,
-    pytest.mark.slow,
     pytest.mark.timeout(at_size(ci=180, campaign=3600)),
 ]
 

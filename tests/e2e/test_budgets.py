@@ -7,6 +7,7 @@ import pytest
 from tests.support.lsp_connection import ClientError
 from tests.support.lsp_profiles import PANEL
 from tests.support.server import Ground, calls, says
+from tests.support.session_files import read_entries
 from tests.support.terminal import tiller
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
@@ -56,3 +57,30 @@ async def test_an_editor_may_only_tighten_what_the_settings_give(ground: Ground)
             await configure(budgets={"turns": 4})
         assert await configure(budgets={"turns": 1}) == {"turns": 1, "minutes": 60}
         assert await configure(budgets=None) == {"turns": 3, "minutes": 60}
+
+
+def test_answers_that_break_off_use_up_the_limit(ground: Ground) -> None:
+    ground.configure(api="anthropic-messages", retry={"baseDelayMs": 20})
+    cut = {"text": "all that " * 40, "deltas": 20, "cut_after_bytes": 1500}
+    ground.provider.script([{**cut, "usage": {"input": 5000}, "repeat": 5}])
+    ran = tiller(ground, "run", "--json", "--max-tokens", "6000", "Talk.")
+    ended = next(event for event in ran.lines if event["type"] == "run.ended")
+    print(ran.code, len(ground.provider.requests), ended["status"], ended["usage"])
+    assert (ran.code, ended["status"], len(ground.provider.requests)) == (4, "budget", 2)
+    assert ended["usage"]["tokens"]["in"] == 10_000
+    (session,) = ground.sessions()
+    kept = [
+        entry["message"]["usage"]["input"]
+        for entry in read_entries(session)
+        if "message" in entry and "usage" in entry["message"]
+    ]
+    assert kept == [5000, 5000]
+
+
+def test_a_model_that_repeats_itself_is_stopped_without_any_limit(ground: Ground) -> None:
+    ground.provider.script([{**calls(LOOK), "repeat": 40}, says("done")])
+    ran = tiller(ground, "run", "--json", "Look around.")
+    ended = next(event for event in ran.lines if event["type"] == "run.ended")
+    print(ran.code, len(ground.provider.requests), ended["status"], ended.get("error"))
+    assert (ran.code, ended["status"], ended["error"]["kind"]) == (1, "failed", "CallsRepeated")
+    assert len(ground.provider.requests) == 8

@@ -78,7 +78,7 @@ def test_a_missing_key_says_which_provider_and_what_to_do(ground: Ground) -> Non
     assert ran.code == 2
     assert ran.complaint == (
         "tiller run: groq/openai/gpt-oss-120b has no key; set the environment variable GROQ_API_KEY, "
-        "run: tiller auth login groq, or set apiKey of 'groq' in models.json"
+        "sign in (tiller auth login groq), or set apiKey of 'groq' in models.json"
     )
 
 

@@ -13,10 +13,12 @@ from tests.support.processes import processes_with, wait_gone
 from tests.support.pty_screen import Terminal, terminal
 from tests.support.server import Ground, calls, says
 from tests.support.session_files import checked_entries, messages, runs, said
+from tests.support.shared import ROOT
 from tests.support.terminal import tiller
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
+EXAMPLES = ROOT / "examples" / "extensions"
 CTRL_C, CTRL_D, ESCAPE, UP, TAB = "\x03", "\x04", "\x1b", "\x1b[A", "\t"
 READY = "permission"
 """Stands in the line below the one that is typed."""
@@ -96,6 +98,86 @@ def test_a_question_is_answered_in_the_same_line(ground: Ground) -> None:
     assert [(ground.root / name).exists() for name in ("one", "two")] == [True, False]
 
 
+def test_a_half_typed_line_is_no_answer_and_comes_back_after_the_question(ground: Ground) -> None:
+    ground.configure(permission={"mode": "ask"}, sandbox="off", defaultProjectTrust="always")
+    slow = {**calls(("bash", {"command": "touch one"})), "text": "I look. " * 20, "deltas": 20}
+    ground.provider.script([{**slow, "delta_delay_s": 0.05}, says("Both heard.")])
+    with chat(ground) as window:
+        window.line("touch it")
+        _ = window.until("I look.")
+        window.type("yes")
+        _ = window.until("[n] Reject")
+        window.line("")
+        _ = window.until("what you typed comes back: yes")
+        window.line("use pnpm instead")
+        _ = window.until("Both heard.")
+        _ = window.until("> use pnpm instead\n⊘ bash: You rejected this: use pnpm instead\n")
+        _ = window.until("\n> yes")
+        window.type("\x15")
+        assert leave(window) == 0
+    assert not (ground.root / "one").exists()
+    assert "They said: use pnpm instead" in str(ground.provider.requests[-1]["body"]["messages"])
+
+
+@pytest.mark.parametrize(("answer", "left"), [("1", False), ("2", True)])
+def test_a_dialog_of_an_extension_is_answered_in_the_same_line(
+    ground: Ground, answer: str, left: bool
+) -> None:
+    ground.configure(permission={"mode": "yolo"}, sandbox="off")
+    kept = ground.file("build/out.txt", "x")
+    ground.provider.script([calls(("bash", {"command": "rm -rf build"})), says("Over.")])
+    gate = EXAMPLES / "permission_gate"
+    with chat(ground, "--extension", str(gate)) as window:
+        window.line("clean up")
+        _ = window.until("permission_gate: This looks dangerous")
+        _ = window.until("Type a number; Enter declines")
+        window.line(answer)
+        _ = window.until("Over.")
+        assert leave(window) == 0
+    assert kept.exists() is left
+
+
+def test_commands_and_views_of_an_extension_are_shown(ground: Ground) -> None:
+    with chat(ground, "--extension", str(EXAMPLES / "plan_mode")) as window:
+        window.line("/plan")
+        picture = window.until("> /plan\n")
+        picture = window.until("plan_mode")
+        window.line("/key")
+        _ = window.until("(plan_mode)")
+        window.line("/key f99")
+        _ = window.until("no extension offers the key 'f99'")
+        assert leave(window) == 0
+    assert "/plan" in picture
+
+
+TITLES = r"""
+def extension(api):
+    @api.command()
+    def window(words, ctx):
+        ctx.ui.title(words and f"\x1b]0;{words}\x07\r here")
+"""
+
+
+def test_an_extension_names_the_terminal_until_the_end(ground: Ground) -> None:
+    path = ground.file("titles.py", TITLES)
+    with chat(ground, "--extension", str(path)) as window:
+        window.line("/window first")
+        _ = window.until(lambda _: window.screen.title == "]0;first here")
+        window.line("/window")
+        _ = window.until(lambda _: b"\x1b[23;0t" in window.raw)
+        window.line("/window second")
+        _ = window.until(lambda _: window.screen.title == "]0;second here")
+        assert leave(window) == 0
+    assert re.findall(rb"\x1b\[2[23];0t|\x1b\][^\x07]*\x07", bytes(window.raw)) == [
+        b"\x1b[22;0t",
+        b"\x1b]2;]0;first here\x07",
+        b"\x1b[23;0t",
+        b"\x1b[22;0t",
+        b"\x1b]2;]0;second here\x07",
+        b"\x1b[23;0t",
+    ]
+
+
 def test_commands_of_the_user_are_run_and_told_to_the_model_or_not(ground: Ground) -> None:
     ground.provider.script([says("I see.")])
     with chat(ground) as window:
@@ -152,6 +234,40 @@ def test_what_a_run_changed_is_shown_and_taken_back(ground: Ground) -> None:
     assert path.read_text("utf-8") == "area = w * hight\n"
 
 
+def test_undo_goes_back_over_several_runs_and_names_what_it_cannot_bring_back(
+    ground: Ground,
+) -> None:
+    _ = ground.file(".gitignore", "/out/\n")
+    _ = ground.file("out/model.bin", "trained\n")
+    ground.provider.script(
+        [
+            calls(("bash", {"command": "echo 1 > first"})),
+            says("One."),
+            calls(("bash", {"command": "echo 2 > second"}), ("bash", {"command": "rm -rf out"})),
+            says("Two."),
+        ]
+    )
+    lost = "out (a command deleted it, and no copy is kept of what git ignores)"
+    with chat(ground) as window:
+        window.line("go")
+        _ = window.until("done · 1 file +1 -0")
+        window.line("on")
+        picture = window.until(lambda picture: picture.count("done · 1 file +1 -0") == 2)
+        assert flowing(f"Undo cannot bring back {lost}.done·") in flowing(picture)
+        window.line("/changes")
+        _ = window.until(lambda picture: flowing(picture).count(flowing(lost)) == 2)
+        window.line("/undo")
+        picture = window.until("left: out cannot be taken back")
+        assert "taken back: second" in picture
+        window.line("/undo")
+        _ = window.until("taken back: first")
+        window.line("/undo")
+        _ = window.until("no run is left to take back")
+        assert leave(window) == 0
+    assert "somebody else" not in window.whole
+    assert sorted(path.name for path in ground.root.iterdir()) == [".gitignore"]
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_the_conversation_and_what_goes_on(
     ground: Ground, number: signal.Signals
@@ -166,6 +282,23 @@ def test_a_signal_ends_the_conversation_and_what_goes_on(
     assert wait_gone(sleepers, timeout_s=2) == set()
     assert "Traceback" not in window.whole
     assert runs(checked_entries(*ground.sessions()))[-1][1] == "cancelled"
+
+
+def test_without_a_model_it_says_what_to_do_and_the_first_choice_is_kept(ground: Ground) -> None:
+    (ground.dirs.config / "settings.json").write_text('{"defaultProjectTrust": "always"}')
+    lab = f'{{"ollama": {{"baseUrl": "{ground.provider.origin}"}}}}'
+    (ground.dirs.config / "models.json").write_text(f'{{"providers": {lab}}}')
+    ground.provider.script([says("Hello.")])
+    with chat(ground) as window:
+        _ = window.until("/model             choose one")
+        window.line("/model ollama/m")
+        _ = window.until("ollama/m answers from now on, also in new sessions")
+        window.line("hello")
+        _ = window.until("Hello.")
+        assert leave(window) == 0
+    with chat(ground) as window:
+        assert "No model is chosen" not in window.until("ollama/m in ")
+        assert leave(window) == 0
 
 
 def test_a_model_is_picked_from_a_list(ground: Ground) -> None:
@@ -207,14 +340,14 @@ def test_sessions_are_left_begun_found_and_forked(ground: Ground) -> None:
         _ = window.until("> /new\nlab/m in")
         window.line("other words")
         _ = window.until("answer 1")
-        _ = window.until(lambda picture: picture.count("done ·") == 2)
+        _ = window.until(lambda _: window.whole.count("done ·") == 2)
         window.line("/resume")
         _ = window.until("1  First")
         window.line("1")
         _ = window.until(lambda picture: picture.count("/help says") == 3)
         window.line("second words of the first")
         _ = window.until("answer 2")
-        _ = window.until(lambda picture: picture.count("done ·") == 3)
+        _ = window.until(lambda _: window.whole.count("done ·") == 3)
         window.line("/fork")
         _ = window.until("2  second words of the first")
         window.line("2")
@@ -237,7 +370,7 @@ def test_a_place_of_the_tree_is_gone_on_from_and_the_own_words_come_back(ground:
         for number, words in enumerate(("first words", "second words")):
             window.line(words)
             _ = window.until(f"answer {number}")
-            _ = window.until(lambda picture, runs=number + 1: picture.count("done ·") == runs)
+            _ = window.until(lambda _, runs=number + 1: window.whole.count("done ·") == runs)
         window.line("/tree")
         _ = window.until("  4  > second words\n  5  answer 1 ← here\n")
         window.line("4")
@@ -245,14 +378,14 @@ def test_a_place_of_the_tree_is_gone_on_from_and_the_own_words_come_back(ground:
         _ = window.until("> second words\n\n")
         window.line(", said otherwise")
         _ = window.until("answer 2")
-        _ = window.until(lambda picture: picture.count("done ·") == 3)
+        _ = window.until(lambda _: window.whole.count("done ·") == 3)
         window.line("/tree I LOOK")
         _ = window.until("  1  I look. ▸ bash echo seen\ngo on")
         window.line("1")
         _ = window.until("goes on behind: I look.")
         window.line("third words")
         _ = window.until("answer 3")
-        _ = window.until(lambda picture: picture.count("done ·") == 4)
+        _ = window.until(lambda _: window.whole.count("done ·") == 4)
         window.line("/tree")
         _ = window.until("  3  ├─ answer 0\n")
         picture = window.until("  8  └─ > third words\n  9     answer 3 ← here\n")
@@ -319,7 +452,7 @@ def test_a_session_is_exported_and_no_file_is_overwritten(ground: Ground) -> Non
             _ = window.until(lambda picture, why=why: flowing(why) in flowing(picture))
         assert leave(window) == 0
     (session,) = ground.sessions()
-    short = json.loads(session.read_text("utf-8").splitlines()[0])["id"][:8]
+    short = json.loads(session.read_text("utf-8").splitlines()[0])["id"][-6:]
     first, second = (ground.root / f"tiller-{short}{number}.md" for number in ("", "-2"))
     assert first.read_text("utf-8") == second.read_text("utf-8")
     assert "hello there" in first.read_text("utf-8")
@@ -374,3 +507,41 @@ def test_without_a_terminal_it_says_what_to_do_instead(ground: Ground) -> None:
     ran = tiller(ground, "chat")
     assert ran.code == 2
     assert "needs a terminal; to say one thing from a script: tiller run PROMPT" in ran.complaint
+
+
+WATCHES = """
+from pathlib import Path
+
+from agent_core.hooks import GoOn, SessionSwitched, SessionSwitching, SwitchCancelled
+
+SEEN = Path(__file__).with_name("seen.txt")
+
+def extension(api):
+    @api.on(SessionSwitching)
+    def leaving(event, ctx):
+        with SEEN.open("a") as file:
+            file.write(f"leaving {event.reason}\\n")
+        lines = SEEN.read_text().splitlines()
+        return SwitchCancelled(reason="the build runs") if len(lines) == 1 else GoOn()
+
+    @api.on(SessionSwitched)
+    def arrived(event, ctx):
+        with SEEN.open("a") as file:
+            file.write(f"arrived {event.reason}\\n")
+"""
+
+
+def test_an_extension_is_asked_before_the_conversation_goes_to_another_session(
+    ground: Ground,
+) -> None:
+    folder = ground.dirs.config / "extensions"
+    folder.mkdir()
+    (folder / "watches.py").write_text(WATCHES, encoding="utf-8")
+    with chat(ground) as window:
+        window.line("/new")
+        _ = window.until("wants this session to stay: the build runs")
+        window.line("/new")
+        _ = window.until("> /new\nlab/m in")
+        assert leave(window) == 0
+    seen = (folder / "seen.txt").read_text("utf-8").splitlines()
+    assert seen == ["leaving new", "leaving new", "arrived new"]

@@ -34,6 +34,15 @@ def test_what_cannot_be_used_is_named_in_one_sentence_with_exit_code_2(
     assert ground.provider.requests == []
 
 
+def test_a_projects_own_package_named_server_is_not_taken_for_ours(ground: Ground) -> None:
+    package = ground.root / "server"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise SystemExit('the project')", encoding="utf-8")
+    ground.provider.script([says("Here.")])
+    ran = tiller(ground, "run", "hi", env={"PYTHONPATH": str(ground.root)})
+    assert (ran.code, ran.out) == (0, "Here.\n")
+
+
 def test_without_a_model_or_key_it_says_how_to_get_one(ground: Ground) -> None:
     (ground.dirs.config / "models.json").unlink()
     (ground.dirs.config / "settings.json").unlink()
@@ -201,10 +210,9 @@ def test_config_says_where_everything_lies_and_where_each_value_came_from(ground
     assert as_json["problems"] == []
 
 
-@pytest.mark.parametrize("flag", ["", "--json "])
-def test_a_reader_that_leaves_early_ends_the_run_cleanly(ground: Ground, flag: str) -> None:
+def test_a_reader_that_leaves_early_ends_the_run_cleanly(ground: Ground) -> None:
     ground.provider.script([{"text": "word\n" * 2000, "deltas": 2000, "delta_delay_s": 0.001}])
-    ran = shell(ground, f"$TILLER run {flag}hi | head -n 1")
+    ran = shell(ground, "$TILLER run --json hi | head -n 1")
     assert ran.code == 1
     assert len(ran.out.splitlines()) == 1
     complaint = ran.err.splitlines()[-1]

@@ -27,7 +27,14 @@ FOUND = a_report(
     message="`sub(3, 1)` gives -2.",
     suggestion="    return a - b",
 )
-SCHEMA = Path(__file__).parents[2] / "server" / "review" / "outputs" / "review.schema.json"
+SCHEMA = (
+    Path(__file__).parents[2]
+    / "server"
+    / "tiller_server"
+    / "review"
+    / "outputs"
+    / "review.schema.json"
+)
 REPORT = """\
 Review: 1 error
 
@@ -232,3 +239,78 @@ def test_an_empty_diff_is_no_failure(ground: Ground, branch: Repository) -> None
     ran = tiller(ground, "review", "--base", "HEAD")
     assert (ran.code, ran.err, ground.provider.requests) == (0, "", [])
     assert "There is nothing to look at in this change." in ran.out
+
+
+def test_a_token_that_stands_in_the_code_is_not_printed_with_its_lines(
+    ground: Ground, branch: Repository
+) -> None:
+    secret = "plain-words-nobody-would-take-for-a-key"
+    branch.replace("sums.py", "return b - a", f"return b - a  # {secret}")
+    branch.commit("A token")
+    ground.provider.script([reports(FOUND), says(f"I was told {secret}.")])
+    ran = tiller(ground, "review", "--output", "r.json", env={"GITHUB_TOKEN": secret})
+    assert ran.code == 3
+    assert "return b - a  # [redacted:" in ran.out
+    assert secret not in ran.out + ran.err + (ground.root / "r.json").read_text("utf-8")
+
+
+def test_a_stored_report_is_measured_against_a_baseline(ground: Ground, branch: Repository) -> None:
+    first = tiller(ground, "review", "--output", "all.json", "--write-baseline", "accepted.json")
+    assert first.code == 3
+    assert first.complaint == "tiller review: accepted.json accepts 1 finding of this review"
+    again = tiller(ground, "review", "--from", "all.json", "--baseline", "accepted.json")
+    assert (again.code, again.out.splitlines()[0]) == (0, "Review: nothing found")
+    assert "Accepted:  1 finding of the baseline, not shown" in again.out
+    gone = tiller(ground, "review", "--from", "all.json", "--baseline", "gone.json")
+    assert (gone.code, "'gone.json' cannot be read" in gone.complaint) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (("--fix", "branch", "--fix-to", "main"), "the branch 'main' is there already"),
+        (("--fix", "branch", "--fix-to", "a..b"), "'a..b' is no name of a branch"),
+        (("--fix", "patch", "--fix-to", "gone/x.patch"), "there is no folder 'gone'"),
+    ],
+)
+def test_where_a_repair_goes_is_checked_before_a_model_is_paid(
+    ground: Ground, branch: Repository, options: tuple[str, ...], why: str
+) -> None:
+    ran = tiller(ground, "review", *options)
+    assert (ran.code, why in ran.complaint) == (2, True), ran.err
+    assert ground.provider.requests == []
+
+
+def test_a_branch_that_a_repair_would_have_is_found_before_a_model_is_paid(
+    ground: Ground, branch: Repository
+) -> None:
+    head = branch.git("rev-parse", "HEAD").strip()
+    branch.git("branch", f"tiller/fix-{head[:12]}")
+    ran = tiller(ground, "review", "--fix", "branch")
+    assert (ran.code, "is there already" in ran.complaint) == (2, True), ran.err
+    assert ground.provider.requests == []
+
+
+@pytest.mark.parametrize("form", ["text", "md", "json"])
+def test_a_report_names_the_session_and_no_folder_of_whoever_made_it(
+    ground: Ground, branch: Repository, form: str
+) -> None:
+    ran = tiller(ground, "review", "--format", form, "--save-session", "kept.jsonl")
+    (session,) = ground.sessions()
+    assert session.stem.rpartition("_")[2] in ran.out
+    assert str(ground.dirs.data) not in ran.out
+    assert (ground.root / "kept.jsonl").read_bytes() == session.read_bytes()
+
+
+def test_a_review_that_was_not_finished_is_headed_so_and_has_no_words_for_the_model(
+    ground: Ground, branch: Repository
+) -> None:
+    ground.configure(retry={"enabled": False})
+    wrong = a_report("sums.py", 6, "not in the file", title="Bogus", message="x")
+    ground.provider.script([reports(wrong), {"status": 500, "body": "down", "repeat": -1}])
+    for form, head in (("text", "Review: "), ("md", "# Tiller review: ")):
+        ran = tiller(ground, "review", "--format", form, "--no-session")
+        assert ran.code == 1
+        assert ran.out.startswith(f"{head}not finished, nothing found so far\n"), ran.out
+        assert "quote the lines" not in ran.out
+        ground.provider.script([{"status": 500, "body": "down", "repeat": -1}])

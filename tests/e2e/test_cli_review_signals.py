@@ -154,7 +154,7 @@ def test_a_reader_who_has_seen_enough_does_not_keep_it_from_its_work(
         | {"path": "many.py", "line": n + 1, "evidence": f"value_{n} = {n}", "suggestion": None}
         for n in range(60)
     ]
-    ground.provider.script([reports(FOUND, *many), says("Much is wrong.")])
+    ground.provider.script([reports(FOUND, *many), {"text": "Much is wrong.", "repeat": -1}])
     ended = shell(
         ground,
         "$TILLER review --max-findings 100 --fix patch --output r.json | head -1; echo ${PIPESTATUS[0]}",

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from server.lsp.wire.events import check_event
 from tests.support.server import Ground, calls, says
 from tests.support.session_files import checked_entries, messages, read_entries, runs, said
 from tests.support.terminal import in_terminal, tiller
+from tiller_server.lsp.wire.events import check_event
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
 
@@ -50,7 +50,7 @@ def with_uris(event: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("api", ["openai-completions", "anthropic-messages"])
-def test_the_json_stream_is_the_header_then_every_event_and_the_file_is_edited(
+def test_the_json_stream_is_the_header_then_every_event_then_the_result(
     ground: Ground, api: str
 ) -> None:
     ground.configure(api=api, toolExecution="sequential")
@@ -59,7 +59,7 @@ def test_the_json_stream_is_the_header_then_every_event_and_the_file_is_edited(
     ran = tiller(ground, "run", "--json", "Repair", "it.")
     assert (ran.code, ran.err) == (0, "")
     assert path.read_text("utf-8") == "area = w * h\n"
-    header, *events = ran.lines
+    header, *events, last = ran.lines
     (file,) = ground.sessions()
     entries = checked_entries(file)
     assert header == {
@@ -79,6 +79,14 @@ def test_the_json_stream_is_the_header_then_every_event_and_the_file_is_edited(
     assert [one for one in types if not one.endswith(".delta")] == EVENTS
     ended = next(event for event in events if event["type"] == "run.ended")
     assert (ended["status"], ended["cost"]) == ("completed", None)
+    assert last == {
+        "type": "result",
+        "status": "completed",
+        "text": "Repaired, wörd for wörd 🦜.",
+        "usage": ended["usage"],
+        "cost": None,
+        "error": None,
+    }
     assert ended["changes"] == {"files": 1, "additions": 1, "deletions": 1, "unreviewed": 1}
     assert said(entries) == ["Repair it."]
     assert [one["toolName"] for one in messages(entries, "toolResult")] == ["read", "bash", "edit"]
@@ -103,12 +111,12 @@ def test_words_arrive_whole_however_the_stream_is_cut(
     assert ended[-1]["content"] == [{"type": "text", "text": text}]
 
 
-def test_in_text_only_words_go_to_stdout_and_nothing_is_coloured_in_a_pipe(ground: Ground) -> None:
+def test_a_pipe_gets_the_final_answer_alone_and_nothing_is_coloured(ground: Ground) -> None:
     ground.file("shape.py", "area = w * hight\n")
     ground.provider.script(JOB)
     ran = tiller(ground, "run", "Repair it.")
     assert ran.code == 0
-    assert ran.out == "I see.\nRepaired, wörd for wörd 🦜.\n"
+    assert ran.out == "Repaired, wörd for wörd 🦜.\n"
     assert not ANSI.search(ran.err)
     (file,) = ground.sessions()
     assert ran.err.splitlines() == [
@@ -116,6 +124,7 @@ def test_in_text_only_words_go_to_stdout_and_nothing_is_coloured_in_a_pipe(groun
         "▸ read shape.py",
         *[line for line in ran.err.splitlines() if "looking" in line],
         "✗ bash: Command exited with code 3",
+        "I see.",
         "▸ edit shape.py",
         next(line for line in ran.err.splitlines() if line.startswith("done · 1 file +1 -1 · ")),
         f"session: {file}",
@@ -134,6 +143,36 @@ def test_a_terminal_is_coloured_unless_it_is_not_wanted(
     shown = in_terminal(ground, "run", "hi", env={"TERM": "xterm", **variables})
     assert "hello" in shown
     assert bool(ANSI.search(shown)) is coloured
+
+
+def test_words_of_a_broken_attempt_reach_neither_standard_output_nor_a_file(ground: Ground) -> None:
+    broken = {"text": "feat: wip " * 20, "deltas": 20, "cut_after_bytes": 1500}
+    ground.configure(retry={"baseDelayMs": 1})
+    ground.provider.script([broken, says("feat: add parser"), broken, says("feat: add parser")])
+    ran = tiller(ground, "run", "-o", "message", "hi")
+    assert (ran.code, ran.out) == (0, "feat: add parser\n")
+    assert (ground.root / "message").read_text("utf-8") == "feat: add parser\n"
+    ran = tiller(ground, "run", "--verbose", "hi")
+    assert (ran.code, ran.out) == (0, "feat: add parser\n")
+
+
+def test_a_file_for_the_answer_is_checked_before_and_kept_when_the_run_fails(
+    ground: Ground,
+) -> None:
+    kept = ground.file("message", "as it was\n")
+    nowhere = tiller(ground, "run", "-o", "gone/message", "hi")
+    assert nowhere.code == 2
+    assert "'gone/message' cannot be written: name a file in a folder" in nowhere.complaint
+    assert ground.provider.requests == []
+    ground.provider.script([{"status": 400, "body": {"error": {"message": "no"}}}])
+    assert tiller(ground, "run", "-o", "message", "hi").code == 1
+    assert kept.read_text("utf-8") == "as it was\n"
+
+
+def test_standard_input_beside_words_is_told_to_the_model(ground: Ground) -> None:
+    ground.provider.script([says("ok")])
+    assert tiller(ground, "run", "Write a message", stdin=b"diff --git\n").code == 0
+    assert said(checked_entries(*ground.sessions())) == ["Write a message\n\ndiff --git"]
 
 
 def test_the_prompt_comes_from_stdin_when_there_is_none(ground: Ground) -> None:
@@ -160,6 +199,21 @@ def test_a_session_is_continued_by_id_or_as_the_latest_or_never_written(ground: 
     assert len({run for run, _ in runs(entries)}) == 3
     sent = [request["body"]["messages"] for request in ground.provider.requests]
     assert [len([one for one in some if one["role"] == "user"]) for some in sent] == [1, 2, 3, 1]
+
+
+def test_a_session_is_continued_as_it_is_listed_and_by_its_file(ground: Ground) -> None:
+    ground.provider.script([{"text": "ok", "repeat": -1}])
+    first = tiller(ground, "run", "--json", "first").lines[0]
+    assert tiller(ground, "run", "second").code == 0
+    listed = tiller(ground, "sessions", "list").out.splitlines()
+    shown = next(line for line in listed if "first" in line).split()[0]
+    assert len(shown) == 6
+    assert first["id"].endswith(shown)
+    for name in (shown, first["file"]):
+        assert tiller(ground, "run", "--session", name, "again").code == 0
+    assert said(checked_entries(Path(first["file"]))) == ["first", "again", "again"]
+    ambiguous = tiller(ground, "run", "--session", first["id"][:2], "again")
+    assert (ambiguous.code, "the ids of 2 sessions begin or end" in ambiguous.err) == (2, True)
 
 
 def test_continuing_where_there_is_nothing_begins_a_session(ground: Ground) -> None:

@@ -72,7 +72,7 @@ def test_a_closed_pipe_and_wrong_words_end_quietly(ground: Ground) -> None:
     assert "invalid choice: 'shew'" in wrong.err
     unknown = tiller(ground, "sessions", "show", "zz")
     assert unknown.code == 2
-    assert unknown.complaint.startswith("tiller sessions: no session's id begins with 'zz'")
+    assert unknown.complaint.startswith("tiller sessions: no session's id begins or ends with 'zz'")
 
 
 @pytest.mark.parametrize("verb", ["list", "show", "tree", "search", "export", "import", "rm"])

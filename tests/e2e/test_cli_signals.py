@@ -38,7 +38,10 @@ def test_a_signal_settles_the_run_and_leaves_no_process(
     assert "Traceback" not in ran.err
     assert wait_gone(sleepers, timeout_s=2) == set()
     assert _ends(ran) == ["cancelled"]
-    assert [event["type"] for event in ran.lines][-2:] == ["run.ended", "session.state"]
+    assert [event["type"] for event in ran.lines][-3:] == [
+        *("run.ended", "session.state", "result")
+    ]
+    assert (ran.lines[-1]["status"], ran.lines[-1]["text"]) == ("cancelled", "")
     entries = checked_entries(*ground.sessions())
     assert runs(entries)[-1][1] == "cancelled"
     assert len(messages(entries, "toolResult")) == 1
@@ -92,7 +95,7 @@ def test_a_signal_while_it_starts_ends_it_without_a_traceback(
         ran = _interrupted(ground, after_ms)
     assert ran.code in BY_SIGNAL
     # What the signal hits of Python's own search for the command is reported in Python's own way.
-    assert "Traceback" not in ran.err or "server/cli" not in ran.err
+    assert "Traceback" not in ran.err or "server/tiller_server/cli" not in ran.err
     for file in ground.sessions():
         assert runs(checked_entries(file))[-1][1] == "cancelled"
 

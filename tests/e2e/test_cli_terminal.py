@@ -158,8 +158,9 @@ def test_a_terminal_that_goes_away_leaves_no_process_and_a_whole_session(ground:
 def test_a_question_is_asked_above_nothing_that_moves(ground: Ground) -> None:
     ground.configure(permission={"mode": "ask"}, sandbox="off", defaultProjectTrust="always")
     touch = ("bash", {"command": "touch made"})
-    ground.provider.script([calls(touch), says("did it"), calls(touch), says("did not")])
-    for key, made in (("y", True), ("n", False)):
+    script = [calls(touch), says("did it"), calls(touch), says("did not")]
+    ground.provider.script([*script, calls(touch), says("did it")])
+    for key, made in (("y", True), ("n", False), ("yes", True)):
         (ground.root / "made").unlink(missing_ok=True)
         with terminal(ground, ["run", "touch it"]) as window:
             _ = window.until("[y] Allow once")
@@ -167,6 +168,20 @@ def test_a_question_is_asked_above_nothing_that_moves(ground: Ground) -> None:
             window.line(key)
             assert window.end() == 0
         assert (ground.root / "made").exists() is made
+
+
+def test_y_at_the_question_of_trust_trusts_and_what_is_unclear_is_asked_again(
+    ground: Ground,
+) -> None:
+    ground.configure(permission={"mode": "yolo"}, sandbox="off", defaultProjectTrust="ask")
+    ground.provider.script([calls(("bash", {"command": "touch made"})), says("did it")])
+    with terminal(ground, ["run", "touch it"]) as window:
+        _ = window.until("[y] Trust this folder")
+        window.line("t")
+        _ = window.until("'t' is not an answer. Type y, s, n or never.")
+        window.line("y")
+        assert window.end() == 0
+    assert (ground.root / "made").exists()
 
 
 def test_a_question_that_nobody_answers_ends_with_its_time(ground: Ground) -> None:
@@ -181,7 +196,6 @@ def test_a_question_that_nobody_answers_ends_with_its_time(ground: Ground) -> No
     assert not (ground.root / "made").exists()
 
 
-@pytest.mark.slow
 def test_ten_megabytes_of_words_are_shown_to_the_last(ground: Ground) -> None:
     size = at_size(ci=1_000_000, campaign=10_000_000)
     line = "some words that are said again and again\n"
@@ -195,7 +209,6 @@ def test_ten_megabytes_of_words_are_shown_to_the_last(ground: Ground) -> None:
     assert b"The end." in window.raw
 
 
-@pytest.mark.slow
 def test_ten_megabytes_through_a_pipe_come_whole(ground: Ground) -> None:
     size = at_size(ci=2_000_000, campaign=10_000_000)
     text = "0123456789 wörd\n" * (size // 17)

@@ -11,9 +11,6 @@ from typing import TypeAlias
 
 import pytest
 
-from server.lsp.app import App
-from server.lsp.config import ServerConfig
-from server.lsp.runtime import Runtime
 from tests.support.daemons import daemon_process, editor
 from tests.support.lsp_client import RawClient
 from tests.support.lsp_profiles import PANEL
@@ -21,8 +18,11 @@ from tests.support.reducer import Json, Reduced
 from tests.support.server import Ground, calls, prompt, says
 from tests.support.sizes import at_size
 from tests.support.told import chance_of
+from tiller_server.lsp.app import App
+from tiller_server.lsp.config import ServerConfig
+from tiller_server.lsp.runtime import Runtime
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 DROPS = at_size(ci=20, campaign=500)
 WORDS = 40

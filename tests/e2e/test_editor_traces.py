@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from server.cli.trace_replay import replay
 from tests.support.fresh_user import NEOVIM_BEFORE, emacs_user, installed, neovim_user
 from tests.support.neovim_lists import choose
 from tests.support.real_editors import Name
 from tests.support.server import SERVER, TILLER, Ground, calls, says
 from tests.support.traces import TRACES, placed, scrubbed
+from tiller_server.cli.trace_replay import replay
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
 ENVIRONMENT: Mapping[str, str] = os.environ  # noqa: TID251 - to know whether traces are to be made
 RECORD = "TILLER_RECORD_TRACES"

@@ -4,14 +4,15 @@ from typing import Any
 
 import pytest
 
-from server.lsp.wire import ExtensionListResult, ExtensionRenderResult, parse
 from tests.support.chatting import chatting
 from tests.support.lsp_client import ClientError, RawClient
 from tests.support.lsp_profiles import HELIX, NEOVIM_0_11, PANEL
 from tests.support.office import opened, soon
 from tests.support.plain_windows import messages
 from tests.support.server import Ground, prompt
+from tests.support.terminal import tiller
 from tests.support.windows import Windows, serving
+from tiller_server.lsp.wire import ExtensionListResult, ExtensionRenderResult, parse
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
@@ -185,3 +186,12 @@ async def test_who_only_watches_presses_no_key(ground: Ground) -> None:
         client = await office.seat(PANEL, client={"name": "w", "role": "observer"})
         with pytest.raises(ClientError):
             await client.request("agent/extension/press", {"key": "ctrl+k"})
+
+
+@pytest.mark.parametrize(("shape", "left"), [((), "title"), (("--json",), "")])
+def test_a_single_run_says_that_it_names_no_window(
+    ground: Ground, shape: tuple[str, ...], left: str
+) -> None:
+    ground.configure(sandbox="off", defaultProjectTrust="always")
+    assert tiller(ground, "run", *shape, "/show").code == 0
+    assert (ground.root / "unshown").read_text() == left

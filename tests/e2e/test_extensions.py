@@ -110,16 +110,27 @@ def test_what_an_extension_prints_never_reaches_the_json_stream(ground: Ground) 
     ran = tiller(ground, "run", "--trust", "--json", "Look.")
     assert ran.code == 0, ran.err
     types = [json.loads(line)["type"] for line in ran.out.splitlines()]
-    assert types[-1] in {"run.ended", "session.state"}
+    assert types[-1] == "result"
     assert "written in a hook" in ran.err
 
 
-def test_an_extension_that_is_not_there_is_told(ground: Ground) -> None:
-    ground.provider.script([says("done")])
-    ran = tiller(ground, "run", "--extension", "gone.py", "Hello.")
-    assert ran.code == 0
-    assert "gone.py" in ran.err
-    assert "is named as an extension and is not there" in ran.err
+@pytest.mark.parametrize(
+    ("named", "why"),
+    [
+        ("gone.py", "is named as an extension and is not there"),
+        ("broken.py", "extension 'broken' was not loaded: SyntaxError"),
+        ("empty", "is named as an extension and holds none"),
+    ],
+)
+def test_nothing_is_run_without_an_extension_that_was_asked_for(
+    ground: Ground, named: str, why: str
+) -> None:
+    ground.file("broken.py", "def extend(\n")
+    (ground.root / "empty").mkdir()
+    ran = tiller(ground, "run", "--extension", named, "Hello.")
+    assert ran.code == 2
+    assert f"{ground.root / named}: {why}" in ran.complaint
+    assert ground.provider.requests == []
 
 
 def with_commands(ground: Ground) -> None:

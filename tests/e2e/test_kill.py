@@ -18,7 +18,6 @@ from tests.support.terminal import running, tiller
 
 pytestmark = [
     pytest.mark.e2e,
-    pytest.mark.slow,
     pytest.mark.timeout(at_size(ci=180, campaign=1800)),
 ]
 

@@ -13,9 +13,9 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 LIBRARY = Path(__file__).parents[2] / "examples" / "library"
 
 
-def run(ground: Ground, name: str, *words: str) -> str:
-    """Run a program in the workspace; gives what it printed."""
-    done = subprocess.run(
+def finished(ground: Ground, name: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in the workspace to its end."""
+    return subprocess.run(
         [sys.executable, "-P", str(LIBRARY / f"{name}.py"), *words],
         env=dict(ground.env),
         cwd=ground.root,
@@ -24,6 +24,11 @@ def run(ground: Ground, name: str, *words: str) -> str:
         timeout=60,
         check=False,
     )
+
+
+def run(ground: Ground, name: str, *words: str) -> str:
+    """Run a program in the workspace; gives what it printed."""
+    done = finished(ground, name, *words)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     return done.stdout
@@ -39,6 +44,15 @@ def test_minimal(ground: Ground) -> None:
     ground.provider.script([says("Nothing at all.")])
     assert run(ground, "minimal", "What is here?") == "Nothing at all.\n"
     assert len(ground.sessions()) == 1
+
+
+@pytest.mark.parametrize("name", ["minimal", "in_memory", "custom_tool", "events_to_a_queue"])
+def test_a_program_that_gets_no_answer_says_why_and_fails(ground: Ground, name: str) -> None:
+    ground.provider.script([{"status": 401, "body": {"error": {"message": "the key is wrong"}}}])
+    done = finished(ground, name)
+    assert done.returncode == 1
+    assert "the key is wrong" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_in_memory(ground: Ground) -> None:

@@ -2,20 +2,24 @@
 
 import asyncio
 import socket
+from argparse import Namespace
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
+from anyio import to_thread
 
-from server.lsp.app import App
-from server.lsp.config import ServerConfig
-from server.lsp.runtime import Runtime
 from tests.support.lsp_answers import Chooses, LeavesOpen, Scripted
 from tests.support.lsp_client import RawClient
 from tests.support.lsp_connection import ClientError
 from tests.support.lsp_profiles import HELIX, NEOVIM_0_11, PANEL, Profile
 from tests.support.server import Ground, calls, prompt, says, tool_texts
+from tiller_server.cli import config
+from tiller_server.cli.environment import Environment
+from tiller_server.lsp.app import App
+from tiller_server.lsp.config import ServerConfig
+from tiller_server.lsp.runtime import Runtime
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
@@ -272,3 +276,20 @@ async def test_a_rule_that_cannot_hold_is_refused_in_words(
         await panel.request("agent/permission/rules", params)
     assert refused.value.code == -32602
     assert words in refused.value.message
+
+
+async def test_a_looser_mode_can_be_chosen_once_the_users_own_settings_allow_it(
+    ground: Ground,
+) -> None:
+    ground.configure(permission={"mode": "ask"})
+    wish = {"set": {"mode": "yolo"}}
+    async with ground.client(PANEL) as client:
+        await client.request("agent/session/open", {})
+        with pytest.raises(ClientError, match="tiller config mode yolo"):
+            await client.request("agent/session/configure", wish)
+        environment = Environment({"TILLER_CONFIG_DIR": str(ground.dirs.config)})
+        chosen = Namespace(verb="mode", name="yolo")
+        assert await to_thread.run_sync(config.main, chosen, environment) == 0
+        await client.request("agent/resources/reload", {})
+        done = await client.request("agent/session/configure", wish)
+        assert done["config"]["mode"] == "yolo"

@@ -7,9 +7,9 @@ from typing import Any
 import anyio
 import pytest
 
-from server.lsp.wire import CommandListResult, ResourcesReloadResult, parse
 from tests.support.lsp_profiles import PANEL
 from tests.support.server import Ground, prompt, says
+from tiller_server.lsp.wire import CommandListResult, ResourcesReloadResult, parse
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
 

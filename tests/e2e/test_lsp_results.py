@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from server.lsp.names import METHODS as BUILT
-from server.lsp.wire import METHODS
 from tests.support.lsp_profiles import PANEL
 from tests.support.server import Ground, calls, prompt, says
+from tiller_server.lsp.names import METHODS as BUILT
+from tiller_server.lsp.wire import METHODS
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]
 

@@ -15,7 +15,6 @@ from tests.support.sizes import at_size
 
 pytestmark = [
     pytest.mark.e2e,
-    pytest.mark.slow,
     pytest.mark.timeout(at_size(ci=120, campaign=600)),
 ]
 

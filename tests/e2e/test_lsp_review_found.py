@@ -126,3 +126,24 @@ async def test_a_review_shows_its_progress_and_stops_when_it_is_cancelled(
     assert result["status"] == "cancelled"
     assert len(result["findings"]) == 1
     assert (kinds[0], kinds[-1]) == ("begin", "end")
+
+
+async def test_a_repository_that_names_programs_or_another_work_tree_is_only_read(
+    ground: Ground, project: Repository
+) -> None:
+    mark = ground.root.parent / "PWNED"
+    project.write(".gitattributes", "*.py filter=e diff=e\n")
+    project.git("config", "filter.e.clean", f"touch {mark}; cat")
+    project.git("config", "core.fsmonitor", f"touch {mark}; false")
+    mark.unlink(missing_ok=True)
+    ground.provider.script([reports(FOUND), says("One thing is turned round.")])
+    async with serving(ground) as windows, windows.window(PANEL) as client:
+        result = await client.request("agent/review", {})
+        assert len(result["findings"]) == 1
+        project.git("-c", "core.fsmonitor=false", "config", "core.worktree", "/etc")
+        with pytest.raises(
+            ClientError, match=r"core\.worktree = '/etc'.*remove that setting"
+        ) as no:
+            await client.request("agent/review", {})
+    assert "Internal" not in str(no.value)
+    assert not mark.exists()

@@ -338,3 +338,42 @@ async def test_the_terminal_goes_on_in_a_copy_of_what_the_editor_has_open(ground
         here = (await client.request("agent/session/read", {}))["items"]
         assert len(here) == 2
         assert len(ground.sessions()) == 2
+
+
+async def test_a_request_about_another_session_leaves_the_one_in_front_there(
+    ground: Ground,
+) -> None:
+    ground.provider.script([says("one"), says("two"), says("more")])
+    async with ground.client(PANEL) as client:
+        first = await client.request("agent/session/open", {})
+        await say(client, "first words")
+        front = await client.request("agent/session/open", {"session": "new"})
+        await say(client, "second words")
+        beside = client.subscribe(session=first["session"])
+        await beside.ready()
+        changes = await client.request("agent/changes/list", {"session": first["session"]})
+        assert changes["id"] == first["session"]
+        await say(client, "third words")
+        assert "second words" in str(ground.provider.requests[-1]["body"]["messages"])
+        now = await client.request("agent/session/open", {})
+        assert now["session"] == front["session"] != first["session"]
+
+
+async def test_lists_and_branches_show_the_users_own_words(ground: Ground) -> None:
+    ground.provider.script([says("one")])
+    path = ground.file("cli.py", "x = 1\n")
+    async with ground.client(PANEL) as client:
+        client.open(path.as_uri(), "x = 1\n")
+        client.notify("agent/editorContext", {"open": [path.as_uri()], "dirty": []})
+        content = [
+            {"type": "resource", "uri": path.as_uri()},
+            {"type": "text", "text": "Parallel two"},
+        ]
+        asked = {**prompt("", wait=True), "content": content}
+        assert (await client.request("agent/prompt", asked))["status"] == "completed"
+        assert "editor-context" in str(ground.provider.requests[-1]["body"]["messages"])
+        (listed,) = (await client.request("agent/session/list", {}))["sessions"]
+        assert listed["preview"] == "Parallel two"
+        nodes = (await client.request("agent/session/tree", {}))["nodes"]
+        assert "Parallel two" in [one["preview"] for one in nodes]
+        assert not [one for one in nodes if "points at" in one["preview"]]

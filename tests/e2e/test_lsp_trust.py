@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from server.lsp.wire import PermissionRequest, Snapshot, parse
 from tests.support.lsp_answers import Chooses, Scripted
 from tests.support.lsp_connection import ClientError
 from tests.support.lsp_profiles import HELIX, PANEL
 from tests.support.server import Ground, calls, prompt, says
+from tiller_server.lsp.wire import PermissionRequest, Snapshot, parse
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
 

@@ -151,3 +151,73 @@ async def test_an_edit_that_the_editor_cannot_take_is_proposed(ground: Ground) -
         assert "not applied" in told
         assert "+2" in patch.read_text("utf-8")
         assert path.read_text("utf-8") == DISK
+
+
+TWO_EDITS = ("edit", {"path": "a.py", "edits": [{"oldText": "one", "newText": "1"}, {"oldText": "three", "newText": "3"}]})  # fmt: skip
+TWO_EDITED = "1\ntwo\n3\n"
+FIRST_ONLY = "1\ntwo\nthree\n"
+
+
+@pytest.mark.parametrize(
+    ("texts", "states", "last"),
+    [
+        ([TWO_EDITED], ["accepted", "pending"], "undid their rejection"),
+        ([TWO_EDITED, DISK], ["orphaned", "rejected"], UNDID),
+        ([DISK], ["orphaned", "rejected"], UNDID),
+        ([TWO_EDITED, DISK, TWO_EDITED, FIRST_ONLY], ["accepted", "rejected"], "rejected your changes in"),
+    ],
+    ids=["the rejection", "one after the other", "both at once", "and done again"],
+)  # fmt: skip
+async def test_after_an_undone_rejection_hunks_and_model_know_what_the_text_holds(
+    ground: Ground, texts: list[str], states: list[str], last: str
+) -> None:
+    path = ground.file("a.py", DISK)
+    ground.provider.script([calls(TWO_EDITS), says("done"), says("I see")])
+    async with ground.client(VSCODE) as client:
+        document = client.open(path.as_uri(), DISK)
+        stream = client.subscribe()
+        await stream.ready()
+        result = await client.request("agent/prompt", prompt("go", wait=True))
+        (file,) = result["changes"]["files"]
+        keep, reject = (
+            {"hunk": hunk["id"], "action": action}
+            for hunk, action in zip(file["hunks"], ("accept", "reject"), strict=True)
+        )
+        await client.request("agent/changes/resolve", {"items": [keep, reject]})
+        assert document.text == FIRST_ONLY
+        for text in texts:
+            client.change(path.as_uri(), text)
+            await client.request("agent/status", {})
+        await client.request("agent/prompt", prompt("what now?", wait=True))
+        changes = await client.request("agent/changes/list", {})
+        assert [hunk["state"] for hunk in changes["files"][0]["hunks"]] == states
+        said = str(ground.provider.requests[-1]["body"]["messages"])
+        told = ("undid their rejection", UNDID, "brought your edit", "rejected your changes in")
+        assert max(told, key=said.rfind) == last
+
+
+async def test_after_an_undone_restore_the_changes_wait_again_and_can_be_restored_again(
+    ground: Ground,
+) -> None:
+    path = ground.file("a.py", DISK)
+    ground.provider.script([calls(EDIT), says("done"), says("I see")])
+    async with ground.client(VSCODE) as client:
+        document = client.open(path.as_uri(), DISK)
+        stream = client.subscribe()
+        await stream.ready()
+        await client.request("agent/prompt", prompt("go", wait=True))
+        (point,) = (await client.request("agent/checkpoint/list", {}))["checkpoints"]
+        back = {"checkpoint": point["checkpoint"], "scope": "files"}
+        await client.request("agent/checkpoint/restore", back)
+        assert document.text == DISK
+        client.change(path.as_uri(), EDITED)
+        undone = await stream.wait(type="edit.undone")
+        assert undone["documents"][0]["why"] == "the restore was undone in the editor"
+        await client.request("agent/prompt", prompt("what now?", wait=True))
+        changes = await client.request("agent/changes/list", {})
+        assert [hunk["state"] for hunk in changes["files"][0]["hunks"]] == ["pending"]
+        said = str(ground.provider.requests[-1]["body"]["messages"])
+        assert said.rfind("undid the restore") > said.rfind("took files back")
+        assert UNDID not in said
+        again = await client.request("agent/checkpoint/preview", back)
+        assert [file["status"] for file in again["files"]] == ["agentOnly"]

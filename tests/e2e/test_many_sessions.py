@@ -13,7 +13,7 @@ from tests.support.server import Ground, prompt, says
 from tests.support.sizes import at_size
 from tests.support.windows import opened, serving
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 SESSIONS = at_size(ci=50, campaign=1_000)
 AT_ONCE = at_size(ci=5, campaign=50)

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from server.lsp.names import COMMANDS
 from tests.support.lsp_answers import Chooses, LeavesOpen
 from tests.support.lsp_client import ClientError, RawClient
 from tests.support.lsp_connection import Reply
@@ -18,6 +17,7 @@ from tests.support.plain_windows import actions, command, messages, refusal
 from tests.support.server import Ground, calls, says
 from tests.support.sizes import paired
 from tests.support.windows import opened, serving
+from tiller_server.lsp.names import COMMANDS
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 

@@ -11,7 +11,7 @@ from tests.support.real_emacs import Emacs
 from tests.support.server import Ground, calls, says
 from tests.support.shims import end_daemon
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
 DISK = "one\n# tiller: make two a number\ntwo\n"
 EDIT = ("edit", {"path": "a.py", "edits": [{"oldText": "\ntwo", "newText": "\n2"}]})

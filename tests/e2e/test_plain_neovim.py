@@ -14,7 +14,7 @@ from tests.support.real_editors import Name, Neovim
 from tests.support.server import Ground, calls, says
 from tests.support.shims import end_daemon
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
 BOTH = pytest.mark.parametrize("name", ["neovim 0.11.4", "neovim 0.7.2"])
 DISK = "one\n# tiller: make two a number\ntwo\n"

@@ -10,7 +10,7 @@ from tests.support.pages import page
 from tests.support.server import Ground, calls, says
 from tests.support.shims import end_daemon
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
 DISK = "one\ntwo\nthree\n"
 EDIT = ("edit", {"path": "a.py", "edits": [{"oldText": "two", "newText": "2"}]})

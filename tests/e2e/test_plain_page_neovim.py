@@ -13,7 +13,7 @@ from tests.support.real_editors import Name, Neovim
 from tests.support.server import Ground, calls, says
 from tests.support.shims import end_daemon
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
 DISK = "one\ntwo\nthree\n"
 EDITED = "one\n2\nthree\n"

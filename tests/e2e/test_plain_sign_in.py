@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from agent_core.kernel import rfc3339
-from server.lsp.wire import AuthLoginResult, AuthStatusResult, parse
 from tests.providers.auth_server import AuthServer, auth_server
 from tests.support.lsp_answers import Chooses
 from tests.support.lsp_client import RawClient
@@ -20,6 +19,7 @@ from tests.support.office import soon
 from tests.support.plain_windows import command, messages
 from tests.support.server import Ground, prompt, says
 from tests.support.windows import serving
+from tiller_server.lsp.wire import AuthLoginResult, AuthStatusResult, parse
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 

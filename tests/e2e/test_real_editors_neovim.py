@@ -10,7 +10,7 @@ import pytest
 from tests.support.real_editors import Name, Neovim, neovim
 from tests.support.server import SERVER, Ground, calls, prompt, says, tool_texts
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
 Json = dict[str, Any]
 VERSIONS: tuple[Name, ...] = ("neovim 0.11.4", "neovim 0.7.2")

@@ -17,7 +17,7 @@ from tests.support.reference_agent import ReferenceAgent, heard, reference_agent
 from tests.support.server import Ground, calls, says
 from tests.support.session_files import read_entries
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
 Json = dict[str, Any]
 WAIT_S = 30.0
@@ -32,7 +32,7 @@ def _installed() -> None:
 
 def ours(ground: Ground, session: str = "new") -> Any:
     """Open a session of ours."""
-    return create_session(workspace=ground.root, session=session, env=ground.env)
+    return create_session(workspace=ground.root, session=session, env=ground.env, trusted=True)
 
 
 async def ask(session: AgentSession, words: str) -> None:

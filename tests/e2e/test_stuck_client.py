@@ -14,18 +14,18 @@ import pytest
 
 from agent_core.events import RunEnded
 from agent_core.session import AgentSession
-from server.cli.in_process import SWITCH_S
-from server.lsp.app import App
-from server.lsp.config import ServerConfig
-from server.lsp.outbox import MAX_STATE_BYTES
-from server.lsp.runtime import Runtime
 from tests.support.lsp_client import RawClient, Subscription
 from tests.support.lsp_profiles import PANEL
 from tests.support.processes import resident_bytes
 from tests.support.server import Ground, prompt
 from tests.support.sizes import at_size
+from tiller_server.cli.in_process import SWITCH_S
+from tiller_server.lsp.app import App
+from tiller_server.lsp.config import ServerConfig
+from tiller_server.lsp.outbox import MAX_STATE_BYTES
+from tiller_server.lsp.runtime import Runtime
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 
 STUCK_S = at_size(ci=15, campaign=50) / 10
 DELTAS = 20_000

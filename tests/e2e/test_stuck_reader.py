@@ -13,17 +13,17 @@ import pytest
 from typing_extensions import override
 
 from bench.kit import percentile
-from server.cli.in_process import SWITCH_S
-from server.lsp.collecting import ShortLooks
-from server.lsp.config import ServerConfig
-from server.lsp.runtime import Runtime
 from tests.e2e.test_stuck_client import SOCKET_BYTES, Seat, contention, seated
 from tests.support.lsp_client import Subscription
 from tests.support.processes import resident_bytes
 from tests.support.server import Ground, prompt
 from tests.support.sizes import at_size
+from tiller_server.cli.in_process import SWITCH_S
+from tiller_server.lsp.collecting import ShortLooks
+from tiller_server.lsp.config import ServerConfig
+from tiller_server.lsp.runtime import Runtime
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 PAUSE_S = at_size(ci=5, campaign=60)
 OTHERS = 3

@@ -212,6 +212,16 @@ def test_processes_are_found_by_descent_and_mark_and_seen_to_end() -> None:
         assert living(below) == set()
 
 
+def test_a_child_that_still_shows_its_parents_arguments_is_not_found() -> None:
+    script = "import os\nif not os.fork(): os.read(0, 1)\nelse: os.wait()"
+    parent = subprocess.Popen([sys.executable, "-c", script, "mark-51c2"], stdin=subprocess.PIPE)
+    with parent:
+        with pytest.raises(TimeoutError, match="0 processes"):
+            processes_with("mark-51c2", below=parent.pid, at_least=1, timeout_s=0.3)
+        assert len(descendants(parent.pid)) == 1
+        parent.communicate(b"\n")
+
+
 @pytest.mark.parametrize("build", [projects.misspelt, projects.nested, projects.with_crlf])
 def test_projects_fail_their_tests_until_they_are_repaired(
     build: projects.Builder, tmp_path: Path

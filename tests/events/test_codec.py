@@ -95,9 +95,9 @@ from agent_core.kernel import (
     TurnId,
 )
 from agent_core.messages import Cost, Image, Text, Usage
-from server.lsp import pictures
-from server.lsp.names import EVENTS as ANNOUNCED
-from server.lsp.wire.events import check_event
+from tiller_server.lsp import pictures
+from tiller_server.lsp.names import EVENTS as ANNOUNCED
+from tiller_server.lsp.wire.events import check_event
 
 RUN, TURN, ITEM, CALL = RunId("r"), TurnId("t"), ItemId("i"), ToolCallId("c")
 USAGE = UsageReport(

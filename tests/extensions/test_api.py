@@ -362,3 +362,31 @@ def bare() -> ExtensionApi:
         flags=lambda _: None,
         changed=lambda: None,
     )
+
+
+async def test_words_of_an_extension_are_told_apart_and_run_no_command(home: Home) -> None:
+    heard: list[tuple[str, str]] = []
+    ran: list[str] = []
+
+    def mine(api: ExtensionApi) -> None:
+        @api.on(InputTyped)
+        def typed(event: InputTyped, ctx: object) -> None:
+            (part,) = event.content
+            heard.append((event.source, part.text if isinstance(part, Text) else ""))
+
+        @api.command()
+        async def act(words, ctx):
+            ran.append(words)
+            await api.send_user_message("/act again")
+
+    model = ScriptedModel([say("one"), say("two")])
+    async with extended(home, model, given=[mine]) as it:
+        await it.command("/act once", lambda: bool(heard))
+        await it.bench.idle()
+        await it.say("hello")
+        assert ran == ["once"]
+        assert heard == [("program", "/act again"), ("person", "hello")]
+        first, second = ([words(one) for one in request.messages] for request in model.requests)
+        assert first == ["/act again"]
+        assert second == ["/act again", "one", "hello"]
+        assert it.errors() == []

@@ -75,7 +75,6 @@ def extension(api):
 """
 
 
-@pytest.mark.slow
 async def test_a_long_run_loses_nothing(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     home.write("bad.py", BAD)

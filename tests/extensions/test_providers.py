@@ -131,7 +131,8 @@ async def test_an_extension_answers_for_its_own_model(home: Home) -> None:
 async def test_a_key_that_an_extension_names_later_is_kept_from_commands_too(home: Home) -> None:
     command = {"name": "bash", "arguments": {"command": "env; echo $TEAM_WORD"}}
     with LoopbackProvider() as lab:
-        write_config(home.dirs.config, lab, settings={"permission": {"mode": "yolo"}})
+        settings = {"permission": {"mode": "yolo"}, "containment": {"passVariables": ["TEAM_WORD"]}}
+        write_config(home.dirs.config, lab, settings=settings)
         lab.script(
             [{"tool_calls": [command]}, says("done"), {"tool_calls": [command]}, says("done")]
         )

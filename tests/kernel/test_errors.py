@@ -8,7 +8,7 @@ import pytest
 
 from agent_core.kernel import errors
 from agent_core.kernel.errors import ProviderError, ProviderErrorKind, TillerError
-from server.lsp.wire.errors import ERROR_KINDS
+from tiller_server.lsp.wire.errors import ERROR_KINDS
 
 CLASSES = [
     one for _, one in inspect.getmembers(errors, inspect.isclass) if issubclass(one, Exception)

@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agent_core.kernel import JsonValue
-from agent_core.kernel.json import as_object, decode, decode_partial, encode, is_object, scrub
+from agent_core.kernel.json import (
+    LoneSurrogate,
+    as_object,
+    decode,
+    decode_exact,
+    decode_partial,
+    encode,
+    is_object,
+    scrub,
+)
 
 LONE = "\ud800"
 PAIR = "\ud83d\ude00"
@@ -81,6 +90,27 @@ def test_json_is_read(text: str | bytes, value: JsonValue) -> None:
 
 
 @pytest.mark.parametrize(
+    "text", ['"\\ud800"', '{"a": ["x", "\\udc00y"]}', '{"\\ud83d": 1}', '"\ud800"']
+)
+def test_what_is_read_exactly_holds_no_half_of_a_character(text: str) -> None:
+    with pytest.raises(LoneSurrogate):
+        decode_exact(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a":1}', {"a": 1}),
+        ('"\\ud83d\\ude00 \ufffd"', "😀 \ufffd"),
+        ("[" * 300 + "]" * 300, None),
+    ],
+)
+def test_all_else_is_read_exactly_as_ever(text: str, value: JsonValue) -> None:
+    assert decode_exact(text) == decode(text)
+    assert value is None or decode_exact(text) == value
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "", " ", "{", '{"a":1,}', "[1 2]", "NaN", "[Infinity]", '["\\ud800", NaN]', "'a'", "1" * 5_000,
@@ -90,6 +120,8 @@ def test_json_is_read(text: str | bytes, value: JsonValue) -> None:
 def test_what_is_no_json_or_too_much_of_it_is_a_value_error(text: str | bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         decode(text)
+    with pytest.raises(ValueError, match=r"."):
+        decode_exact(text)
 
 
 @pytest.mark.parametrize(

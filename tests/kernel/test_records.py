@@ -15,7 +15,7 @@ import pytest
 from typing_extensions import override
 
 import agent_core
-import server
+import tiller_server
 from agent_core.kernel.records import dataclass
 
 T = TypeVar("T")
@@ -255,9 +255,11 @@ def test_every_class_of_ours_is_right() -> None:
 
 
 def _records() -> Iterator[Any]:
-    for root in (agent_core, server):
+    for root in (agent_core, tiller_server):
         for module in pkgutil.walk_packages(root.__path__, f"{root.__name__}."):
-            if module.name.startswith("server.cli.sample") or module.name.endswith("__main__"):
+            if module.name.startswith("tiller_server.cli.sample") or module.name.endswith(
+                "__main__"
+            ):
                 continue
             for value in vars(import_module(module.name)).values():
                 if isinstance(value, type) and PLAN in value.__dict__:

@@ -13,9 +13,9 @@ from hypothesis import given, settings, strategies as st
 from agent_core.kernel import held_values, redaction
 from agent_core.kernel.redaction import WITHHELD, HeldOnly, RedactedStream, Redactor
 from agent_core.kernel.secret_patterns import Span
-from server.lsp.redacted_log import RedactedLog
 from tests.support.shared import shared_path
 from tests.support.sizes import at_size
+from tiller_server.lsp.redacted_log import RedactedLog
 
 SECRETS = st.text(min_size=8, max_size=40).filter(
     lambda text: len(text.strip()) >= held_values.SHORTEST_CHARS
@@ -214,7 +214,6 @@ def test_the_log_holds_no_secret_not_even_in_a_traceback(monkeypatch: pytest.Mon
     assert written("told %s", "held-value-1") == WITHHELD
 
 
-@pytest.mark.slow
 def test_it_is_fast_enough_for_what_commands_print() -> None:
     redactor = Redactor([f"value-{number}-Aa1" for number in range(10)])
     text = "2026-11-21 10:00:00 INFO GET /api/v1/items?id=3 200 key=abc token=12 -- ok\n" * 6_000

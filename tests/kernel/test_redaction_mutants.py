@@ -35,7 +35,6 @@ LEFT_OUT = [
 """They take as long as all others together."""
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(7200)
 @pytest.mark.skipif(not is_campaign(), reason="runs the tests hundreds of times: make campaign")
 @pytest.mark.parametrize("changed", CHANGED)

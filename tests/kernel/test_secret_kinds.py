@@ -115,7 +115,7 @@ def test_a_key_of_this_kind_is_taken_out_whole(kind: str) -> None:
     assert secret[-4:] not in clean.replace(after, "")
 
 
-@pytest.mark.parametrize("kind", KINDS.keys() - IN_PARTS)
+@pytest.mark.parametrize("kind", sorted(KINDS.keys() - IN_PARTS))
 @pytest.mark.parametrize("size", [1, 3, 11])
 def test_a_key_in_pieces_shows_no_piece(kind: str, size: int) -> None:
     before, secret, after = KINDS[kind]

@@ -12,8 +12,6 @@ from tests.support.shared import shared_path
 from tests.support.untraced import processor_s
 
 Row = dict[str, Any]
-RECALL = 0.9
-FALSE = 0.05
 
 
 def _rows(expect: str) -> list[Row]:
@@ -37,14 +35,14 @@ def _is_found(row: Row) -> bool:
     return all(any(begin <= place < end for begin, end in spans) for place in places)
 
 
-def test_most_secrets_are_found_and_few_harmless_lines_are_touched() -> None:
+def test_all_secrets_are_found_and_no_harmless_line_is_touched() -> None:
     secret, harmless = _rows("redact"), _rows("keep")
     missed = [row["kind"] for row in secret if not _is_found(row)]
     touched = [row["kind"] for row in harmless if any(secret_spans("".join(row["parts"])))]
     recall, false = 1 - len(missed) / len(secret), len(touched) / len(harmless)
     print(f"found {recall:.1%} of {len(secret)}, touched {false:.1%} of {len(harmless)} harmless")
-    assert recall >= RECALL, missed
-    assert false <= FALSE, touched
+    assert not missed
+    assert not touched
 
 
 def test_no_secret_part_of_a_found_row_survives() -> None:
@@ -128,6 +126,11 @@ def test_words_and_numbers_are_no_secrets(word: str) -> None:
         "token ",
         "Bearer ",
         "\\",
+        "\\/",
+        "\\" * 900 + "/",
+        "\\\n",
+        "\\u003d",
+        "\\\\\\n",
         "mysql ",
         "--",
         "aws/",

@@ -1,6 +1,7 @@
 """One model call becomes one message: what is told while it streams, and what is kept however it ends."""
 
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 
 import anyio
 import pytest
@@ -22,8 +23,23 @@ from agent_core.events import (
 )
 from agent_core.kernel import ToolCallId
 from agent_core.kernel.errors import ProviderError
-from agent_core.messages import AssistantMessage, Text, Thinking, ToolCall, UserMessage
-from agent_core.providers import Part, TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStart
+from agent_core.messages import (
+    AssistantMessage,
+    Cost,
+    Text,
+    Thinking,
+    ToolCall,
+    Usage,
+    UserMessage,
+)
+from agent_core.providers import (
+    Part,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    ToolCallStart,
+    UsageUpdate,
+)
 from agent_core.session.aftercare import RetrySettings
 from agent_core.session.parts import SessionOptions
 from tests.support.scripted_model import Gate, ScriptedModel, Step, answer, both, call, say
@@ -43,7 +59,7 @@ def spoken(events: list[Event]) -> list[MessageEnded]:
     return [one for one in events if isinstance(one, MessageEnded) and one.role == "assistant"]
 
 
-async def test_a_thought_is_told_as_it_comes_and_ends_before_the_words() -> None:
+async def test_a_thought_is_told_as_it_comes_and_ends_when_the_answer_is_kept() -> None:
     steps = (
         ThinkingDelta(text="let me "),
         ThinkingDelta(text="see"),
@@ -57,8 +73,8 @@ async def test_a_thought_is_told_as_it_comes_and_ends_before_the_words() -> None
             "message.started",
             "thought.started",
             "thought.delta",
-            "thought.ended",
             "message.delta",
+            "thought.ended",
             "message.ended",
         ]
         (started,) = [e for e in events if isinstance(e, ThoughtStarted)]
@@ -226,3 +242,79 @@ async def test_a_stream_that_ends_without_an_answer_fails_the_call() -> None:
         assert end.error is not None
         assert (end.status, end.error.kind) == ("failed", "ModelError")
         assert "scripted/model-1 ended its stream without an answer" in end.error.message
+
+
+async def test_a_thought_is_not_told_as_ended_before_it_is_in_the_session() -> None:
+    gate = Gate()
+    steps = (ThinkingDelta(text="hm"), TextDelta(text="It "), gate, answer(Text(text="It is")))
+    async with bench(ScriptedModel([steps])) as b:
+        await b.session.prompt("go")
+        with anyio.fail_after(5):
+            await gate.reached.wait()
+        assert not any(isinstance(e, ThoughtEnded) for e in b.seen())
+        gate.release()
+        assert [e.text for e in await b.idle() if isinstance(e, ThoughtEnded)] == ["hm"]
+
+
+async def test_a_thought_without_a_word_is_kept_when_the_call_fails() -> None:
+    model = ScriptedModel([(ThinkingDelta(text="let me see"), DOWN)])
+    async with bench(model, options=ONCE) as b:
+        events = await go(b)
+        assert [e.text for e in events if isinstance(e, ThoughtEnded)] == ["let me see"]
+        last = b.messages[-1]
+        assert isinstance(last, AssistantMessage)
+        assert (last.content, last.stop_reason) == ((Thinking(text="let me see"),), "error")
+
+
+async def test_a_thought_without_a_word_is_kept_when_the_call_is_cancelled() -> None:
+    gate = Gate()
+    async with bench(ScriptedModel([(ThinkingDelta(text="let me see"), gate, *say("x"))])) as b:
+        await b.session.prompt("go")
+        with anyio.fail_after(5):
+            await gate.reached.wait()
+        await b.session.abort()
+        assert [e.text for e in b.seen() if isinstance(e, ThoughtEnded)] == ["let me see"]
+        kept = [one for one in b.messages if isinstance(one, AssistantMessage)]
+        assert [(one.content, one.stop_reason) for one in kept] == [
+            ((Thinking(text="let me see"),), "aborted")
+        ]
+
+
+COUNTED = Usage(input=5_000, output=10, cost=Cost(input=0.015, output=0.00015))
+
+
+def spent(b: Bench, events: list[Event]) -> tuple[Usage, ...]:
+    """Give what was used by every account that there is: turn, run, session, transcript."""
+    (turn,) = [e.usage.tokens for e in events if isinstance(e, TurnEnded)]
+    (run,) = [e.usage.tokens for e in events if isinstance(e, RunEnded)]
+    stats = b.session.info.stats()
+    kept = [one.usage for one in b.messages if isinstance(one, AssistantMessage)]
+    return turn, run, replace(stats.tokens), *kept
+
+
+@pytest.mark.parametrize("begun", [(), (TextDelta(text="half"),)], ids=["no-word", "words"])
+async def test_what_a_broken_answer_has_used_is_counted_everywhere(begun: tuple[Step, ...]) -> None:
+    early = UsageUpdate(usage=Usage(input=5_000))
+    model = ScriptedModel([(early, *begun, UsageUpdate(usage=COUNTED), DOWN)])
+    async with bench(model, options=ONCE) as b:
+        assert spent(b, await go(b)) == (COUNTED,) * 4
+
+
+@pytest.mark.parametrize("begun", [(), (TextDelta(text="half"),)], ids=["no-word", "words"])
+async def test_what_a_cancelled_answer_has_used_is_counted_everywhere(
+    begun: tuple[Step, ...],
+) -> None:
+    gate = Gate()
+    model = ScriptedModel([(UsageUpdate(usage=COUNTED), *begun, gate, *say("x"))])
+    async with bench(model) as b:
+        await b.session.prompt("go")
+        with anyio.fail_after(5):
+            await gate.reached.wait()
+        await b.session.abort()
+        assert spent(b, b.seen()) == (COUNTED,) * 4
+
+
+async def test_counts_alone_announce_no_message() -> None:
+    async with bench(ScriptedModel([(UsageUpdate(usage=COUNTED), DOWN)]), options=ONCE) as b:
+        await go(b)
+        assert "message.started" not in b.names()[4:]

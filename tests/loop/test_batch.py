@@ -4,7 +4,7 @@ import anyio
 
 from agent_core.events import ToolEnded
 from agent_core.kernel import JsonObject
-from agent_core.messages import ToolResultMessage, text_of
+from agent_core.messages import Text, ToolResultMessage, text_of
 from agent_core.tools import ToolContext, ToolResult, text_result
 from tests.support.scripted_model import Gate, ScriptedModel, both, call, say
 from tests.support.sessions import bench
@@ -96,3 +96,17 @@ async def test_live_output_after_the_end_of_a_call_is_not_told() -> None:
         before = len(b.seen())
         kept[0].output("late")
         assert len(b.seen()) == before
+
+
+async def test_the_model_reads_the_content_and_front_ends_the_details() -> None:
+    async def work(arguments: object, context: object):
+        return text_result("for the model", details={"shown": "in the panel"})
+
+    model = ScriptedModel([call("work"), say("done")])
+    async with bench(model, tools=[FunctionTool("work", work)]) as b:
+        await b.session.prompt("go")
+        (ended,) = [event for event in await b.idle() if isinstance(event, ToolEnded)]
+    result = model.requests[-1].messages[-1]
+    assert isinstance(result, ToolResultMessage)
+    assert result.content == ended.content == (Text(text="for the model"),)
+    assert result.details == ended.details == {"shown": "in the panel"}

@@ -12,7 +12,7 @@ from agent_core.events import PermissionRequested, TrustSubject
 from tests.support.contained import require_full
 from tests.support.mcp_office import McpOffice, call, rogue
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.timeout(60)]
 SECRET = "tiller-secret-4711"
 PROBE = """
 import json, os, socket, sys
@@ -60,7 +60,12 @@ async def probed(office: McpOffice, tmp_path: Path, **more: Any) -> dict[str, An
     port = str(urlsplit(office.lab.origin).port)
     command = {"command": "/usr/bin/python3", "args": ["-I", "probe.py", port, outside]}
     office.servers(probe={**command, **more})
-    office.folder.env |= {"MY_API_KEY": SECRET, "GITHUB_TOKEN": SECRET, "KEPT": "yes"}
+    office.folder.env |= {
+        "MY_API_KEY": SECRET,
+        "GITHUB_TOKEN": SECRET,
+        "TZ": "UTC",
+        "UNKNOWN": SECRET,
+    }
     async with office.session() as session:
         (found,) = await office.run(
             session, call("mcp__probe__probe"), servers="allowSession", calls="allowOnce"
@@ -78,7 +83,7 @@ async def test_a_server_is_held_in_like_a_command(office: McpOffice, tmp_path: P
     assert not (tmp_path / "outside.txt").exists()
     assert SECRET not in json.dumps(found)
     environment = found["environment"]
-    assert (environment["KEPT"], environment["GIVEN_TOKEN"]) == ("yes", "given")
+    assert (environment["TZ"], environment["GIVEN_TOKEN"]) == ("UTC", "given")
     assert "contained like commands, without the network" in office.asked()[0].way
 
 

@@ -74,7 +74,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
         {"url": "https://a.org", "headers": {"A": "b\nC: d"}},
         "a header has a line break",
     ),
-    "another need": ({"command": "x", "needs": ["root"]}, '"needs" knows "network"'),
+    "another need": (
+        {"command": "x", "needs": ["root"]},
+        '"needs" knows "network" and "sockets", not',
+    ),
     "another sandbox": ({"command": "x", "sandbox": "maybe"}, '"sandbox" is "auto" or "off"'),
     "no time": ({"command": "x", "timeoutS": 0}, "a number of seconds"),
     "all of time": ({"command": "x", "startTimeoutS": 1e9}, "a number of seconds"),
@@ -129,7 +132,12 @@ def test_what_nobody_knows_is_told_and_the_rest_is_used() -> None:
     document = {"mcpServers": {"s": entry}, "inputs": []}
     defined = read_definitions(document, at=AT, origin="user", root=ROOT, env={})
     assert len(defined.servers) == 1
-    assert "nobody knows alwaysAllow, timeout here" in defined.problems[0]
+    server = f"{AT}: MCP server 's': "
+    assert defined.problems == (
+        f'{AT}: "inputs" is no key of mcp.json, so it has no effect',
+        f'{server}"alwaysAllow" is no key of a server here, so it has no effect',
+        f'{server}"timeout" is no key of a server here, so it has no effect; did you mean "timeoutS"?',
+    )
 
 
 def test_a_way_is_shown_without_its_secrets() -> None:

@@ -12,7 +12,7 @@ from agent_core.mcp.port import ServerFailed
 ROOT = Path(__file__).parents[2]
 LOOK = """
 import sys
-import agent_core.assembly.sessions, server.lsp.app, server.cli.doctor_mcp
+import agent_core.assembly.sessions, tiller_server.lsp.app, tiller_server.cli.doctor_mcp
 names = {name.partition(".")[0] for name in sys.modules}
 print(sorted(names & {"mcp", "mcp_types", "httpx2", "jsonschema"}))
 """
@@ -23,7 +23,6 @@ async def test_a_library_that_is_not_there_is_told_with_what_to_do() -> None:
         await load("mcp_of_another_world")
 
 
-@pytest.mark.slow
 def test_nothing_of_it_is_loaded_before_a_server_is_needed(child_env: dict[str, str]) -> None:
     done = subprocess.run(
         [sys.executable, "-c", LOOK],

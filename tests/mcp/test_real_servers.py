@@ -19,7 +19,7 @@ from tests.support.mcp_office import (
     text_of_file,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.timeout(60)]
 
 
 async def test_a_tool_is_approved_once_and_asked_about_each_time(office: McpOffice) -> None:

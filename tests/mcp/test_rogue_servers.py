@@ -8,7 +8,7 @@ import pytest
 from agent_core.session import AgentSession
 from tests.support.mcp_office import McpOffice, call, rogue
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.timeout(60)]
 ECHO = call("mcp__rogue__echo", word="hi")
 
 
@@ -111,7 +111,7 @@ async def test_a_schema_that_changes_in_the_middle_of_a_run_is_disabled_and_aske
             session, ECHO, ECHO, servers="allowProject", calls="allowOnce"
         )
         assert first == "it was hi"
-        assert "not found" in second or "has changed since a person approved it" in second
+        assert "not found" in second or "has changed since it was approved" in second
         assert "mcp__rogue__echo" not in office.declared(-1)
         await office.run(session, servers="rejectOnce")
         assert "mcp__rogue__echo" not in office.declared(-1)

@@ -19,6 +19,7 @@ from agent_core.providers import (
     ThinkingDelta,
     ToolCallDelta,
     ToolCallStart,
+    UsageUpdate,
 )
 from tests.providers.replay import HELLO
 
@@ -116,11 +117,19 @@ async def leaves_at_once_when_cancelled(stage: Stage) -> None:
             await until_left(staged)
 
 
+async def _first_words(parts: AsyncGenerator[Part, None]) -> Part:
+    """Give the first part that is no count: some servers count the input before the first word."""
+    async for part in parts:
+        if not isinstance(part, UsageUpdate):
+            return part
+    raise AssertionError("the stream ended before a word")
+
+
 async def leaves_at_once_when_its_context_is_left(stage: Stage) -> None:
     async with stage("held") as staged:
         with anyio.fail_after(2):
             async with staged.model.stream(HELLO) as parts:
-                assert text_in([await anext(parts)]) in ("H", "Hel")
+                assert text_in([await _first_words(parts)]) in ("H", "Hel")
             await until_left(staged)
 
 

@@ -214,7 +214,7 @@ async def test_a_refused_exchange_uses_what_still_lives_and_else_says_what_to_do
     assert caught.value.reason == "auth"
     assert str(caught.value) == (
         "github-copilot cannot be asked: its login has ended and cannot be renewed "
-        "(x answered 401: bad_refresh_token); run: tiller auth login github-copilot"
+        "(x answered 401: bad_refresh_token); sign in again (tiller auth login github-copilot)"
     )
 
 

@@ -154,7 +154,6 @@ def test_the_environment_gives_addresses_and_regions_and_the_first_way_counts():
     assert in_environment(PROVIDERS["google-vertex"], {}) is PROVIDERS["google-vertex"]
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(find_spec("genai_prices") is None, reason="genai-prices is not installed")
 def test_the_file_is_what_its_sources_make():
     ran = subprocess.run(

@@ -306,3 +306,28 @@ async def test_deltas_of_no_use_are_passed_over(pools: Pools):
         "[DONE]",
     )
     assert (outcome.text, outcome.error) == ("yes", None)
+
+
+LIMIT = {"error": {"code": 400, "message": "Token limit reached"}}
+
+
+async def test_an_error_that_repeats_the_output_limit_leaves_the_answer_whole(pools: Pools):
+    outcome = await heard(pools, chunk(content="half"), chunk("length"), LIMIT)
+    assert outcome.error is None
+    assert outcome.message is not None
+    assert (outcome.message.text, outcome.message.stop_reason) == ("half", "length")
+
+
+async def test_an_output_limit_without_a_word_is_an_error_that_compaction_does_not_answer(
+    pools: Pools,
+):
+    outcome = await heard(pools, chunk("length"), LIMIT)
+    assert outcome.error is not None
+    assert outcome.error.reason == "invalid_request"
+
+
+async def test_another_error_behind_the_output_limit_is_one(pools: Pools):
+    slow = {"error": {"code": 429, "message": "slow down"}}
+    outcome = await heard(pools, chunk(content="half"), chunk("length"), slow)
+    assert outcome.error is not None
+    assert outcome.error.reason == "rate_limit"

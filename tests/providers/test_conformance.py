@@ -14,7 +14,7 @@ from tests.providers import aws_frames
 from tests.providers.conformance import CHECKS, Scene, Stage, Staged, staged_always
 from tests.providers.conftest import Pools
 from tests.providers.loopback import Reply, loopback, sse
-from tests.providers.replay import PROJECT, model_at
+from tests.providers.replay import PROJECT, ask, model_at
 from tests.support.scripted_model import Gate, ScriptedModel, both, call, say, think
 
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
@@ -189,6 +189,24 @@ def refusal() -> ProviderError:
     )
 
 
+LONE = "\ud800"
+
+
+def with_half(event: Any, half: str) -> Any:
+    """Replace the path in an event: in arguments that are text by a text, in an object by what it means."""
+    match event:
+        case 'th":"a"}':
+            return f'th":"{half}/x"}}'
+        case {"path": "a"}:
+            return {"path": f"{LONE}/x"}
+        case dict():
+            return {key: with_half(value, half) for key, value in event.items()}
+        case list():
+            return [with_half(value, half) for value in event]
+        case _:
+            return event
+
+
 MODELS = {
     "openai-completions": over_http("openai-completions", OPENAI),
     "anthropic-messages": over_http("anthropic-messages", ANTHROPIC),
@@ -206,3 +224,46 @@ MODELS = {
 @pytest.mark.parametrize("model", MODELS)
 async def test_it_keeps_the_promise(model: str, check: Callable[[Stage], Any], pools: Pools):
     await check(MODELS[model](pools))
+
+
+@pytest.mark.parametrize(
+    "half", ["\\ud800", LONE], ids=["escaped in the text", "escaped in the event"]
+)
+@pytest.mark.parametrize(
+    ("api", "events"),
+    [
+        ("openai-completions", OPENAI["everything"]),
+        ("anthropic-messages", ANTHROPIC["everything"]),
+        ("google-generative-ai", GEMINI["everything"]),
+        ("bedrock-converse-stream", None),
+    ],
+)
+async def test_half_a_character_in_arguments_is_never_replaced(
+    api: Api, events: list[Any] | None, half: str, pools: Pools
+):
+    """U+FFFD in its place would be another name than the model wrote."""
+    if events is None:
+        pieces = [
+            aws_frames.called(2, "read", "c1"),
+            aws_frames.delta(2, toolUse={"input": f'{{"path":"{half}/x"}}'}),
+            aws_frames.called(3, "ls", "c2"),
+            *aws_frames.ended("tool_use"),
+        ]
+    else:
+        pieces = sse(*with_half(events, half))
+    async with loopback(Reply(pieces)) as server:
+        outcome = await ask(model_at(server.url, api, pools()))
+    assert outcome.message is not None
+    read, listed = outcome.message.tool_calls
+    assert read.arguments == {}
+    assert "half of a character" in str(read.arguments_error)
+    assert (listed.arguments, listed.arguments_error) == ({}, None)
+
+
+async def test_half_a_character_in_words_is_replaced(pools: Pools):
+    events = [chunk(content=f"a{LONE}b"), *OPENAI["everything"][2:]]
+    async with loopback(Reply(sse(*events))) as server:
+        outcome = await ask(model_at(server.url, "openai-completions", pools()))
+    assert outcome.message is not None
+    assert outcome.message.text == "a\ufffdb"
+    assert outcome.message.tool_calls[0].arguments == {"path": "a"}

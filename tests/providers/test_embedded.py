@@ -27,7 +27,7 @@ from tests.support.repairing import (
 from tests.support.sizes import at_size
 from tests.support.typos import plant, write_project
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.timeout(180)]
 
 BATCH = 6
 BATCHES = range(at_size(ci=4, campaign=100))

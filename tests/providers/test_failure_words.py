@@ -82,12 +82,12 @@ ANSWERS: Mapping[str, tuple[Reply, str, str]] = {
     "a wrong key": (
         Reply([refusal(f"Wrong key {SECRET}.")], status=401),
         "auth",
-        "lab answered 401: Wrong key [redacted:secret] (key: environment (LAB_API_KEY)); see: tiller auth status",
+        "lab answered 401: Wrong key [redacted:secret] (key: environment (LAB_API_KEY)); check the key, or sign in again (tiller auth status)",
     ),
     "a key that may not": (
         Reply([refusal("Not for you")], status=403),
         "auth",
-        "lab answered 403: Not for you (key: environment (LAB_API_KEY)); see: tiller auth status",
+        "lab answered 403: Not for you (key: environment (LAB_API_KEY)); check the key, or sign in again (tiller auth status)",
     ),
     "no money": (
         Reply([refusal("No balance")], status=402),
@@ -131,7 +131,7 @@ async def test_an_answer_that_is_none_tells_what_to_do(
 async def test_a_refused_key_of_unknown_origin_is_told_without_one(pools: Pools) -> None:
     async with loopback(Reply([refusal("no")], status=401)) as server:
         told = await failure(server.url, pools())
-    assert str(told) == "lab answered 401: no; see: tiller auth status"
+    assert str(told) == "lab answered 401: no; check the key, or sign in again (tiller auth status)"
 
 
 async def test_a_redirect_within_the_server_is_told_with_its_path(pools: Pools) -> None:

@@ -110,8 +110,12 @@ def test_the_reason_is_the_one_to_act_on(status: int, body: Any, reason: str):
 
 
 def test_a_gateway_that_answers_200_is_judged_by_the_status_inside():
-    made = failed(200, error("Token limit reached", code=400))
+    made = failed(200, error("prompt is too long", code=400))
     assert (made.reason, made.status) == ("context_overflow", 400)
+
+
+def test_an_output_limit_is_no_full_window():
+    assert failed(200, error("Token limit reached", code=400)).reason == "invalid_request"
 
 
 @pytest.mark.parametrize(

@@ -176,5 +176,14 @@ def test_what_is_no_object_is_never_guessed_at(text: str):
     assert len(error) < 4500
 
 
-def test_a_lone_surrogate_does_no_harm():
-    assert read_arguments('{"a": "\\ud800"}') == ({"a": "\ufffd"}, None)
+@pytest.mark.parametrize("text", ['{"a": "\\ud800/x"}', '{"\\udc00": 1}', '{"a": ["\ud800"]}'])
+def test_half_a_character_is_refused_and_never_another_one(text: str):
+    arguments, error = read_arguments(text)
+    assert arguments == {}
+    assert error is not None
+    assert "half of a character" in error
+    assert "\\ud800" in error or "\\udc00" in error
+
+
+def test_a_character_that_is_written_as_two_halves_is_read():
+    assert read_arguments('{"a": "\\ud83d\\ude00 \ufffd"}') == ({"a": "😀 \ufffd"}, None)

@@ -48,7 +48,6 @@ async def server() -> AsyncGenerator[LocalServer]:
     await made.aclose()
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @needs_model
 async def test_it_streams_counts_calls_and_overflows(server: LocalServer, pools: Pools) -> None:
@@ -112,7 +111,6 @@ async def test_what_is_not_installed_says_how_to_install_it() -> None:
         _ = await LocalServer(command=lambda _: None).url()
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(300)
 @needs_model
 async def test_weights_that_cannot_be_read_are_said_in_one_sentence(tmp_path: Path) -> None:
@@ -145,7 +143,6 @@ async def test_a_process_that_dies_at_its_start_is_said_with_its_code() -> None:
 # A whole run.
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @needs_model
 async def test_a_session_calls_a_tool_and_asks_again_with_its_result(

@@ -37,7 +37,6 @@ IDLE_S = 0.5
 """A machine that is busy with other tests is slow to say that this process rests."""
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @needs_model
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc to see whether a process works")
@@ -107,7 +106,6 @@ async def _story(model: Model, pid: int, sent: signal.Signals) -> None:
             pass
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(300)
 @needs_model
 async def test_a_process_that_hangs_ends_by_the_idle_timeout_and_is_replaced(
@@ -125,7 +123,6 @@ async def test_a_process_that_hangs_ends_by_the_idle_timeout_and_is_replaced(
     assert server.pid not in {None, hung}
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(300)
 @needs_model
 async def test_a_process_that_dies_within_an_answer_breaks_it_off_and_is_replaced(
@@ -140,7 +137,6 @@ async def test_a_process_that_dies_within_an_answer_breaks_it_off_and_is_replace
         assert isinstance(await anext(parts), TextDelta)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(300)
 @needs_model
 async def test_a_process_that_died_unseen_is_replaced_by_the_next_request(
@@ -156,7 +152,6 @@ async def test_a_process_that_died_unseen_is_replaced_by_the_next_request(
     assert server.pid not in {None, died}
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(300)
 @needs_model
 async def test_a_server_that_is_closed_leaves_no_process_and_can_be_started_again(
@@ -185,7 +180,6 @@ anyio.run(main)
 """
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(300)
 @needs_model
 @pytest.mark.parametrize(
@@ -220,7 +214,6 @@ async def test_the_process_does_not_outlive_a_parent_that_is_killed(
     assert await anyio.to_thread.run_sync(wait_gone, [pid]) == set()
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(300)
 @needs_model
 async def test_where_python_is_told_to_look_nothing_is_imported(

@@ -1,6 +1,10 @@
 """Logins with a browser, here or elsewhere, give what opens a provider, and nobody else can end them."""
 
+import socket
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import anyio
@@ -42,17 +46,31 @@ def query_of(url: str) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
 
 
-async def visit(url: str) -> int:
-    """Do what a browser does that is sent back to us, and give the status."""
+async def visit(url: str, *, address: str = "127.0.0.1", host: str | None = None) -> int:
+    """Do what a browser does that is sent back to us, and give the status; 0 for no answer.
+
+    Args:
+        url: Where it is sent.
+        address: What it takes `localhost` for.
+        host: The lines of the head behind the first, where they are not those of a browser.
+    """
     parts = urlsplit(url)
     assert parts.port
-    async with await anyio.connect_tcp("127.0.0.1", parts.port) as stream:
-        await stream.send(f"GET {parts.path}?{parts.query} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
-        return int((await stream.receive()).split()[1])
+    lines = f"Host: {parts.netloc}" if host is None else host.format(port=parts.port)
+    async with await anyio.connect_tcp(address, parts.port) as stream:
+        head = f"GET {parts.path}?{parts.query} HTTP/1.1\r\nAccept: */*\r\n{lines}\r\n\r\n"
+        await stream.send(head.encode())
+        try:
+            return int((await stream.receive()).split()[1])
+        except anyio.EndOfStream:
+            return 0
+
+
+Visitor = Callable[[str], Awaitable[int]]
 
 
 async def browse(
-    facts: PkceFacts, *visits: str, clock: Clock
+    facts: PkceFacts, *visits: str, clock: Clock, visitor: Visitor = visit
 ) -> tuple[object, list[int], dict[str, str]]:
     """Log in with a browser that comes back with each query in turn; `{…}` stand for values of the address."""
     shown: list[str] = []
@@ -76,7 +94,7 @@ async def browse(
         await was_shown.wait()
         query.update(query_of(shown[0]))
         back = query.get("redirect_uri") or query["callback_url"]
-        statuses.extend([await visit(back + one.format(**query)) for one in visits])
+        statuses.extend([await visitor(back + one.format(**query)) for one in visits])
     return result[0], statuses, query
 
 
@@ -175,6 +193,89 @@ async def test_nobody_who_comes_ends_the_wait_and_a_taken_port_is_told():
         taken = replace(facts, callback_port=urlsplit(server.url).port or 0)
         with pytest.raises(LoginFailed, match="is taken"):
             _ = await log_in_with_browser(taken, show=lambda _: None, clock=FakeClock(NOW_MS))
+
+
+HAS_IPV6 = pytest.mark.skipif(
+    not Path("/proc/net/if_inet6").exists(), reason="this machine has no loopback address of IPv6"
+)
+
+
+@HAS_IPV6
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+async def test_the_browser_finds_us_whichever_address_it_takes_localhost_for(address: str):
+    async with auth_server({"/token": [(200, TOKENS)]}) as server:
+        result, statuses, _ = await browse(
+            browser_facts(server),
+            "?code=c1&state={state}",
+            clock=FakeClock(NOW_MS),
+            visitor=partial(visit, address=address),
+        )
+    assert statuses == [200]
+    assert isinstance(result, StoredTokens)
+
+
+@HAS_IPV6
+@pytest.mark.parametrize(
+    ("family", "address"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")]
+)
+async def test_a_port_that_another_holds_on_either_address_is_told_before_the_browser_opens(
+    family: socket.AddressFamily, address: str
+):
+    shown: list[str] = []
+    async with auth_server({}) as server:
+        with socket.socket(family, socket.SOCK_STREAM) as other:
+            other.bind((address, 0))
+            other.listen()
+            facts = replace(browser_facts(server), callback_port=other.getsockname()[1])
+            with pytest.raises(LoginFailed, match="is taken"):
+                _ = await log_in_with_browser(facts, show=shown.append, clock=FakeClock(NOW_MS))
+    assert shown == []
+
+
+@HAS_IPV6
+async def test_both_addresses_are_free_again_after_a_login():
+    ports: list[int] = []
+
+    def show(url: str) -> None:
+        ports.append(urlsplit(query_of(url)["redirect_uri"]).port or 0)
+
+    async with auth_server({}) as server:
+        with pytest.raises(LoginFailed, match="nobody logged in"):
+            _ = await log_in_with_browser(
+                browser_facts(server), show=show, clock=FakeClock(NOW_MS), limit_s=0.05
+            )
+    for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+        with socket.socket(family, socket.SOCK_STREAM) as other:
+            other.bind((address, ports[0]))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "Host: evil.example",
+        "Host: evil.example:{port}",
+        "Host: localhost",
+        "Host: localhost:1",
+        "Host: localhost:{port}.evil.example",
+        "Host: 127.0.0.1:{port}",
+        "Host: localhost:{port}\r\nHost: evil.example",
+        "X: y",
+        "Host:",
+    ],
+)
+async def test_a_request_for_another_host_brings_no_code_also_with_the_right_state(lines: str):
+    async with auth_server({"/token": [(200, TOKENS)]}) as server:
+        hosts = iter([lines, None])
+        result, statuses, _ = await browse(
+            browser_facts(server),
+            "?code=evil&state={state}",
+            "?code=good&state={state}",
+            clock=FakeClock(NOW_MS),
+            visitor=lambda url: visit(url, host=next(hosts)),
+        )
+        assert statuses == [421, 200]
+        assert isinstance(result, StoredTokens)
+        assert [one.form["code"] for one in server.to("/token")] == ["good"]
 
 
 DEVICE = {

@@ -8,6 +8,7 @@ from agent_core.providers.model_refs import Named, matching, next_of, without_le
 from tests.providers.test_registry import LAB, registry
 
 KEYS = {"ANTHROPIC_API_KEY": "k", "OPENROUTER_API_KEY": "k"}
+VERSIONED = ("smol2-135m", "big-4-5", "big-4-20250514", "tiny-4o", "new-7-8b", "new-7.1")
 MODELS = [{"id": "a/b:c"}, {"id": "a/b"}, {"id": "odd:high"}, {"id": "Mixed-Case"}]
 
 
@@ -64,6 +65,55 @@ def test_another_version_is_never_an_answer(ref: str):
         _ = lab(**KEYS).resolve(ref)
 
 
+def versioned():
+    models = [{"id": one} for one in VERSIONED]
+    return registry({"own": LAB | {"models": models}}, environment=KEYS)
+
+
+@pytest.mark.parametrize(
+    ("ref", "found"),
+    [
+        ("smol2", ("own/smol2-135m", None)),
+        ("own/smol2", ("own/smol2-135m", None)),
+        ("l2-135m:low", ("own/smol2-135m", "low")),
+        ("big-4", ("own/big-4-20250514", None)),
+        ("big-4-", ("own/big-4-20250514", None)),
+        ("big-4-5", ("own/big-4-5", None)),
+        ("ny-4o", ("own/tiny-4o", None)),
+        ("new-7", ("own/new-7-8b", None)),
+        ("own", ("own/smol2-135m", None)),
+    ],
+)
+def test_a_part_with_a_version_finds_that_version(ref: str, found: tuple[str, str | None]):
+    named = versioned().resolve(ref)
+    assert (named.model.ref, named.thinking) == found
+
+
+@pytest.mark.parametrize(
+    ("ref", "hint"),
+    [
+        ("smol3", "no model is called 'smol3'; "),
+        ("big-2", "no model is called 'big-2'; "),
+        ("smol2-135", r"did you mean own/smol2-135m\?"),
+        ("tiny-4", r"did you mean own/tiny-4o\?"),
+        ("20250514", "no model is called '20250514'"),
+        ("own/big-4:huge", "'huge' is no thinking level; there are off, minimal, low"),
+        ("big-4-5:huge", "'huge' is no thinking level"),
+    ],
+)
+def test_what_finds_nothing_is_answered_with_what_is_near(ref: str, hint: str):
+    with pytest.raises(ModelUnknown, match=hint):
+        _ = versioned().resolve(ref)
+
+
+def test_a_model_of_a_provider_that_could_not_be_read_is_not_found_for_that_reason():
+    odd = {"lab": LAB | {"api": "smoke-signals"}}
+    with pytest.raises(
+        ModelUnknown, match=r"no model is called 'lab/m'.*models.json:1:\d+: providers.lab.api"
+    ):
+        _ = registry(odd).resolve("lab/m")
+
+
 def test_of_several_the_one_with_a_key_is_meant():
     assert lab(OPENROUTER_API_KEY="k").resolve("*opus*").model.provider == "openrouter"
     both = {"a": LAB, "b": LAB | {"apiKey": "$NONE"}}
@@ -80,9 +130,10 @@ def test_a_dated_snapshot_is_its_model_under_another_name():
     assert (dated.id, dated.prices) == ("claude-opus-4-5-20251101", plain.prices)
 
 
-def test_a_local_servers_model_has_no_known_window_and_no_price():
-    model = lab().find("ollama/qwen3:8b")
-    assert (model.context_window, model.prices) == (0, None)
+def test_a_local_servers_model_has_no_price_and_no_window_but_the_one_asked_of_ollama():
+    model, other = lab().find("ollama/qwen3:8b"), lab().find("lmstudio/qwen3-8b")
+    assert (model.context_window, model.prices) == (32_768, None)
+    assert (other.context_window, other.prices) == (0, None)
     assert (model.api, model.base_url) == ("ollama-chat", "http://127.0.0.1:11434")
 
 
@@ -90,6 +141,7 @@ def test_a_local_server_whose_api_the_user_has_chosen_keeps_it():
     chosen = {"api": "openai-completions", "baseUrl": "http://127.0.0.1:11434/v1"}
     model = registry({"ollama": chosen}).find("ollama/qwen3:8b")
     assert (model.api, model.base_url) == (chosen["api"], chosen["baseUrl"])
+    assert model.context_window == 0
 
 
 def test_the_request_may_use_a_pattern_but_session_and_settings_may_not():
@@ -153,12 +205,13 @@ def test_levels_are_only_the_known_words():
     assert without_level(":high") == (":high", None)
 
 
-def test_patterns_are_of_the_whole_name_and_parts_of_the_id():
+def test_patterns_are_of_the_whole_name_and_parts_of_the_id_or_the_provider():
     models = facts("one", "gone", "two")
     assert [model.id for model in matching("p/*one", models)] == ["one", "gone"]
     assert [model.id for model in matching("t?o", models)] == ["two"]
     assert [model.id for model in matching("ON", models)] == ["one", "gone"]
-    assert matching("p", models) == ()
+    assert [model.id for model in matching("p", models)] == ["one", "gone", "two"]
+    assert matching("q", models) == ()
     assert matching("q/one", models) == ()
 
 

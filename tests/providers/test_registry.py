@@ -330,6 +330,24 @@ def test_no_key_shows_in_any_repr():
     assert not any("sk-secret" in each for each in shown)
 
 
+def test_an_unknown_key_is_told_with_its_place_and_the_rest_is_used():
+    model = '{"id": "m", "contextwindow": 9, "_note": 1, "cost": {"inputs": 1, "output": 2}}'
+    text = (
+        '{"provider": {}, "$schema": "x",\n "providers": {"lab": {"baseUrl": "http://h/v1",\n'
+        f'  "api": "openai-completions", "apikey": "k", "models": [{model}]}}}}}}'
+    )
+    file = read_models_file(text, path=PATH)
+    assert file.providers["lab"].models[0].id == "m"
+    ignored = "is no key of models.json, so it has no effect; did you mean"
+    assert [str(problem).split(": ", 1)[1] for problem in file.problems] == [
+        f'provider: {ignored} "providers"?',
+        f'providers.lab.apikey: {ignored} "apiKey"?',
+        f'providers.lab.models.0.contextwindow: {ignored} "contextWindow"?',
+        f'providers.lab.models.0.cost.inputs: {ignored} "input"?',
+    ]
+    assert [problem.line for problem in file.problems] == [1, 3, 3, 3]
+
+
 BROKEN = """{
   "providers": {
     "good": {"baseUrl": "http://h/v1", "api": "openai-completions", "models": [{"id": "m"}]},

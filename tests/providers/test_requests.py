@@ -27,7 +27,6 @@ from tests.support.validator import Body, judged, validator_python
 
 pytestmark = [
     pytest.mark.timeout(at_size(ci=240, campaign=900)),
-    pytest.mark.slow,
     pytest.mark.usefixtures("may_take_long"),
 ]
 

@@ -3,12 +3,15 @@
 import json
 from typing import Any
 
+import anyio
 import pytest
 
+from agent_core.messages import Cost, Usage
+from agent_core.providers import Prices, UsageUpdate
 from agent_core.providers.streaming import WHOLE_BYTES
 from tests.providers.conftest import Pools
 from tests.providers.loopback import Reply, loopback, sse
-from tests.providers.replay import Outcome, ask, model_at
+from tests.providers.replay import HELLO, Outcome, ask, model_at
 
 API = "openai-completions"
 ANSWER = {"choices": [{"message": {"content": "Hellö"}, "finish_reason": "stop"}]}
@@ -91,3 +94,86 @@ async def test_a_key_that_is_echoed_in_one_piece_is_masked(pools: Pools):
     outcome = await heard(pools, json.dumps(body).encode())
     assert outcome.error is not None
     assert "sk-test-very-secret" not in str(outcome.error)
+
+
+PRICES = Prices(input=3.0, output=15.0)
+STARTED = {"type": "message_start", "message": {"usage": {"input_tokens": 5000}}}
+SPOKEN: list[Any] = [
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hel"}},
+]
+REFUSED: list[Any] = [
+    {"type": "message_delta", "delta": {"stop_reason": "refusal"}, "usage": {"output_tokens": 100}},
+    {"type": "message_stop"},
+]
+GEMINI_USAGE = {"promptTokenCount": 5000, "candidatesTokenCount": 0, "totalTokenCount": 5000}
+GEMINI: Any = {
+    "candidates": [{"content": {"parts": [{"text": "Hel"}]}}],
+    "usageMetadata": GEMINI_USAGE,
+}
+BLOCKED: Any = {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": GEMINI_USAGE}
+CHAT_ERROR: Any = {
+    "choices": [{"delta": {"content": "Hel"}, "finish_reason": "error"}],
+    "error": {"code": 502, "message": "gone"},
+    "usage": {"prompt_tokens": 5000, "completion_tokens": 0},
+}
+FAILED: Any = {
+    "type": "response.failed",
+    "response": {
+        "status": "failed",
+        "error": {"code": "server_error", "message": "gone"},
+        "usage": {"input_tokens": 5000, "output_tokens": 0},
+    },
+}
+FILTERED: Any = {
+    "type": "response.incomplete",
+    "response": {
+        "status": "incomplete",
+        "incomplete_details": {"reason": "content_filter"},
+        "usage": {"input_tokens": 5000, "output_tokens": 100},
+    },
+}
+OLLAMA: Any = {"done": True, "done_reason": "load", "prompt_eval_count": 5000, "eval_count": 100}
+
+
+@pytest.mark.parametrize(
+    ("api", "events", "output"),
+    [
+        pytest.param("anthropic-messages", [STARTED, *SPOKEN], 0, id="anthropic-cut"),
+        pytest.param("anthropic-messages", [STARTED, *REFUSED], 100, id="anthropic-refused"),
+        pytest.param("google-generative-ai", [GEMINI], 0, id="gemini-cut"),
+        pytest.param("google-generative-ai", [BLOCKED], 0, id="gemini-blocked"),
+        pytest.param("openai-completions", [CHAT_ERROR], 0, id="chat-error"),
+        pytest.param("openai-responses", [FAILED], 0, id="responses-failed"),
+        pytest.param("openai-responses", [FILTERED], 100, id="responses-filtered"),
+    ],
+)
+async def test_an_answer_that_fails_has_told_what_it_used(
+    api: Any, events: list[Any], output: int, pools: Pools
+):
+    usage = await counted(pools, api, b"".join(sse(*events)))
+    cost = Cost(input=0.015, output=output * 15 / 1_000_000)
+    assert usage == Usage(input=5000, output=output, cost=cost)
+
+
+async def test_lines_that_end_badly_have_told_what_they_used(pools: Pools):
+    usage = await counted(pools, "ollama-chat", json.dumps(OLLAMA).encode() + b"\n")
+    assert (usage.input, usage.output) == (5000, 100)
+
+
+async def test_an_answer_that_is_left_early_has_told_what_it_used(pools: Pools):
+    async with loopback(Reply([b"".join(sse(STARTED)), anyio.Event()])) as server:
+        model = model_at(server.url, "anthropic-messages", pools(), prices=PRICES)
+        with anyio.fail_after(5):
+            async with model.stream(HELLO) as parts:
+                first = await anext(parts)
+    assert first == UsageUpdate(usage=Usage(input=5000, cost=Cost(input=0.015)))
+
+
+async def counted(pools: Pools, api: Any, body: bytes) -> Usage:
+    """Give the newest counts of an answer that fails."""
+    async with loopback(Reply([body])) as server:
+        outcome = await ask(model_at(server.url, api, pools(), prices=PRICES))
+    assert outcome.error is not None
+    (*_, last) = [part.usage for part in outcome.parts if isinstance(part, UsageUpdate)]
+    return last

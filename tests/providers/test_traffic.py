@@ -169,7 +169,6 @@ async def test_an_answer_that_ends_too_early_is_an_error_and_never_a_short_answe
     assert [(case.api, case.name, str(what)) for case, what in wrong] == []
 
 
-@pytest.mark.slow
 async def test_an_answer_that_falls_silent_is_given_up(folder: Path, server: str):
     """The provider stops in the middle for longer than anybody waits."""
     everything = [case for case in load_cases(folder) if case.status < 400]

@@ -1,6 +1,7 @@
 """Instructions are found up the tree, in order, and only if they are what they seem to be."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,17 @@ from agent_core.resources.context_files import NAMES, ContextFiles, load_context
 from agent_core.resources.reading import CONTEXT_BYTES
 
 
-async def load(base: Path, *, root: str = "a/b", trusted: bool = True) -> ContextFiles:
+async def load(
+    base: Path, *, root: str = "a/b", trusted: bool = True, above: Sequence[str] = ()
+) -> ContextFiles:
+    """Load as for a workspace in a repository that begins at `base`, unless another begins nearer to it."""
     (base / root).mkdir(parents=True, exist_ok=True)
+    (base / ".git").mkdir(exist_ok=True)
     return await load_context_files(
-        config=base / "config", root=base / root, project_trusted=trusted
+        config=base / "config",
+        root=base / root,
+        project_trusted=trusted,
+        above=[base / name for name in above],
     )
 
 
@@ -150,11 +158,12 @@ async def test_a_worktree_inside_its_repository_shadows_the_file_there(tmp_path:
     put(tmp_path, "main/AGENTS.md", "old rules")
     (tmp_path / "main/.git/worktrees/w").mkdir(parents=True)
     put(tmp_path, "main/.trees/w/.git", f"gitdir: {tmp_path}/main/.git/worktrees/w\n")
-    files = await load(tmp_path, root="main/.trees/w")
+    files = await load(tmp_path, root="main/.trees/w", above=["main"])
     assert found(files, tmp_path) == [("main/AGENTS.md", "old rules")]
     put(tmp_path, "main/.trees/w/AGENTS.md", "new rules")
-    files = await load(tmp_path, root="main/.trees/w")
+    files = await load(tmp_path, root="main/.trees/w", above=["main"])
     assert found(files, tmp_path) == [("main/.trees/w/AGENTS.md", "new rules")]
+    assert files.problems == ()
 
 
 async def test_a_file_of_white_space_says_nothing(tmp_path: Path) -> None:
@@ -185,12 +194,67 @@ async def test_without_any_file_there_is_nothing(tmp_path: Path) -> None:
     )
 
 
-async def test_before_trust_only_what_lies_above_the_project_is_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("above", [(), (".",), (".", "a")], ids=str)
+async def test_before_trust_only_the_users_own_count(tmp_path: Path, above: Sequence[str]) -> None:
     put(tmp_path, "config/AGENTS.md", "mine")
     put(tmp_path, "AGENTS.md", "above the repository")
     put(tmp_path, "a/.git/HEAD", "ref")
     put(tmp_path, "a/AGENTS.md", "theirs")
     put(tmp_path, "a/b/CLAUDE.md", "theirs too")
-    before, after = await load(tmp_path, trusted=False), await load(tmp_path)
-    assert [text for _, text in found(before, tmp_path)] == ["mine", "above the repository"]
-    assert len(found(after, tmp_path)) == 4
+    files = await load(tmp_path, trusted=False, above=above)
+    assert [text for _, text in found(files, tmp_path)] == ["mine"]
+    assert files.problems == ()
+
+
+BELOW_ANOTHER: dict[str, tuple[str, str]] = {
+    "a nested repository": ("a/.git/HEAD", "ref: refs/heads/main\n"),
+    "a submodule": ("a/.git", "gitdir: ../.git/modules/a\n"),
+    "a worktree of another repository": ("a/.git", "gitdir: /elsewhere/.git/worktrees/a\n"),
+}
+
+
+@pytest.mark.parametrize("marker", BELOW_ANOTHER)
+async def test_what_lies_above_the_repository_counts_only_where_its_folder_is_trusted(
+    tmp_path: Path, marker: str
+) -> None:
+    put(tmp_path, *BELOW_ANOTHER[marker])
+    put(tmp_path, "AGENTS.md", "above the repository")
+    put(tmp_path, "a/AGENTS.md", "top of the repository")
+    put(tmp_path, "a/b/AGENTS.md", "here")
+    files = await load(tmp_path)
+    assert [text for _, text in found(files, tmp_path)] == ["top of the repository", "here"]
+    (problem,) = files.problems
+    assert problem.startswith(f"{tmp_path / 'AGENTS.md'} was not read: it lies above")
+    assert problem.endswith(f"(tiller trust add {tmp_path}).")
+    files = await load(tmp_path, above=["."])
+    texts = [text for _, text in found(files, tmp_path)]
+    assert texts == ["above the repository", "top of the repository", "here"]
+    assert files.problems == ()
+
+
+async def test_outside_of_a_repository_each_folder_above_needs_trust_of_its_own(
+    tmp_path: Path,
+) -> None:
+    root = tmp_path / "unpacked" / "app"
+    put(tmp_path, "unpacked/app/AGENTS.md", "here")
+    put(tmp_path, "unpacked/AGENTS.md", "of the archive")
+    put(tmp_path, "AGENTS.md", "of the user")
+    for above, texts in (
+        ([], ["here"]),
+        ([tmp_path], ["of the user", "here"]),
+        ([tmp_path / "unpacked"], ["of the archive", "here"]),
+    ):
+        files = await load_context_files(
+            config=tmp_path / "config", root=root, project_trusted=True, above=above
+        )
+        assert [text for _, text in found(files, tmp_path)] == texts
+        assert len(files.problems) == 2 - len(above)
+
+
+async def test_the_users_own_folder_counts_also_above_a_workspace(tmp_path: Path) -> None:
+    put(tmp_path, "config/AGENTS.md", "mine")
+    (tmp_path / "config/extensions/own").mkdir(parents=True)
+    files = await load_context_files(
+        config=tmp_path / "config", root=tmp_path / "config/extensions/own", project_trusted=False
+    )
+    assert found(files, tmp_path) == [("config/AGENTS.md", "mine")]

@@ -24,6 +24,7 @@ DEFAULTS: dict[str, Any] = {
     "permission": {"mode": "ask", "fallback": "ask", "timeoutS": 300.0},
     "defaultProjectTrust": "ask",
     "sandbox": "auto",
+    "containment": {"passVariables": [], "readPaths": []},
     "retry": {"enabled": True, "maxRetries": 3, "baseDelayMs": 2000, "maxDelayMs": 60000},
     "compaction": {
         "enabled": True,
@@ -117,13 +118,67 @@ def test_a_missing_or_empty_file_is_no_problem(tmp_path: Path) -> None:
     assert of_text(tmp_path, b"\xef\xbb\xbf{}").problems == ()
 
 
-def test_unknown_keys_are_kept_and_tolerated(tmp_path: Path) -> None:
-    settings = of_text(tmp_path, '{"theme": "dark", "retry": {"jitter": [1]}}')
-    kept = settings.values.as_json()
-    assert settings.problems == ()
-    assert kept["theme"] == "dark"
-    assert kept["retry"] == DEFAULTS["retry"] | {"jitter": [1]}
-    assert settings.sources["retry.jitter"] == "user"
+def test_an_unknown_key_is_named_with_the_nearest_known_one_and_the_rest_holds(
+    tmp_path: Path,
+) -> None:
+    text = (
+        '{"theme": "dark", "retry": {"maxRetrys": 1, "enabled": false},\n'
+        ' "compaction": {"modelOverrides": {"a/b": {"reserveToken": 1}}}}'
+    )
+    settings = of_text(tmp_path, text)
+    assert settings.values.as_json() == DEFAULTS | {
+        "retry": DEFAULTS["retry"] | {"enabled": False},
+        "compaction": DEFAULTS["compaction"]
+        | {"modelOverrides": {"a/b": {"reserveTokens": None, "keepRecentTokens": None}}},
+    }
+    assert told(settings) == [
+        ('"theme" is no setting, so it has no effect', 1, 2),
+        (
+            (
+                '"retry.maxRetrys" is no setting, so it has no effect; '
+                'did you mean "retry.maxRetries"?'
+            ),
+            1,
+            29,
+        ),
+        (
+            (
+                '"compaction.modelOverrides.a/b.reserveToken" is no setting, so it has no effect; '
+                'did you mean "compaction.modelOverrides.a/b.reserveTokens"?'
+            ),
+            2,
+            44,
+        ),
+    ]
+    assert settings.refusals == ()
+    assert "retry.maxRetrys" not in settings.sources
+
+
+def test_an_unknown_key_of_permission_or_budgets_refuses_a_session(tmp_path: Path) -> None:
+    text = '{"permission": {"mod": "plan"}, "budgets": {"dollars": 1, "usd": 2}}'
+    settings = of_text(tmp_path, text)
+    assert settings.refusals == settings.problems
+    assert told(settings) == [
+        (
+            (
+                '"permission.mod" is no setting, so no session begins with an unknown key in '
+                '"permission"; did you mean "permission.mode"?'
+            ),
+            1,
+            17,
+        ),
+        (
+            '"budgets.dollars" is no setting, so no session begins with an unknown key in "budgets"',
+            1,
+            45,
+        ),
+    ]
+
+
+def test_keys_for_people_and_editors_are_passed_over(tmp_path: Path) -> None:
+    text = '{"$schema": "x", "_note": 1, "// why": 2, "permission": {"_why": "x", "mode": "plan"}}'
+    settings = of_text(tmp_path, text)
+    assert (settings.problems, settings.values.permission.mode) == ((), "plan")
 
 
 def test_an_ill_typed_value_is_left_out_and_the_rest_holds(tmp_path: Path) -> None:
@@ -228,6 +283,8 @@ LOOSENING = [
     ("budgets.turns", 5, None),
     ("bash.prefix", None, "evil"),
     ("bash.shellPath", None, "./bash"),
+    ("containment.passVariables", ["MINE"], ["MY_TOKEN"]),
+    ("containment.readPaths", ["~/data"], ["~"]),
 ]
 
 
@@ -300,7 +357,7 @@ def test_the_schema_names_every_key_with_its_default() -> None:
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert properties["sandbox"]["enum"] == ["auto", "off"]
     assert properties["permission"]["default"] == DEFAULTS["permission"]
-    assert schema["additionalProperties"] is True
+    assert schema["additionalProperties"] is False
     json.dumps(schema)
 
 

@@ -312,5 +312,5 @@ def test_a_second_change_in_the_same_moment_is_seen(root: Path, store: TrustStor
     real = evidence.marks(root)
     path.write_text("be mean")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("agent_core.resources.trust.marks", lambda _: real)
+        patch.setattr("agent_core.resources.trust.marks", lambda *_, **__: real)
         assert trust.look_now().state == "changed"

@@ -10,8 +10,6 @@ from watchdog.observers import Observer
 
 from agent_core.resources.watching import FolderNews, FolderWatches
 
-pytestmark = pytest.mark.slow
-
 
 async def heard(news: FolderNews, path: Path) -> bool:
     with anyio.move_on_after(5):

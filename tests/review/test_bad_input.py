@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from agent_core.kernel.errors import UsageError
-from server.review.engine import review
-from server.review.errors import NotARepository, RevisionUnknown
-from server.review.order import ReviewOrder
-from server.review.revisions import WORKING_TREE
 from tests.support.repositories import Repository
 from tests.support.reviewing import Reviewing, a_report, reports, says
+from tiller_server.review.engine import review
+from tiller_server.review.errors import NotARepository, RevisionUnknown
+from tiller_server.review.order import ReviewOrder
+from tiller_server.review.revisions import WORKING_TREE
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.timeout(60)]
 
 
 @pytest.fixture

@@ -2,10 +2,10 @@
 
 import pytest
 
-from server.review.deletions import MOST_BYTES, MOST_LINES, beginning_of, within_bounds
-from server.review.diff import ChangedFile
 from tests.support.repositories import Repository
 from tests.support.reviewing import Reviewing, a_report, reports, says
+from tiller_server.review.deletions import MOST_BYTES, MOST_LINES, beginning_of, within_bounds
+from tiller_server.review.diff import ChangedFile
 
 CHECKS = "def check_token(token):\n    return token in TOKENS\n"
 USE = "from checks import check_token\n\n\ndef serve(request):\n    return check_token(request.token)\n"
@@ -23,7 +23,6 @@ def delete(branch: Repository, *names: str) -> None:
     branch.commit("Delete")
 
 
-@pytest.mark.slow
 async def test_what_was_deleted_is_read_and_found_missing_where_it_is_still_used(
     reviewing: Reviewing, branch: Repository
 ) -> None:
@@ -39,7 +38,6 @@ async def test_what_was_deleted_is_read_and_found_missing_where_it_is_still_used
     assert made.left_out == ()
 
 
-@pytest.mark.slow
 async def test_a_finding_in_a_deleted_file_is_sent_to_what_is_left(
     reviewing: Reviewing, branch: Repository
 ) -> None:
@@ -52,7 +50,6 @@ async def test_a_finding_in_a_deleted_file_is_sent_to_what_is_left(
     assert [(one.path, one.line) for one in made.findings] == [("serve.py", 5)]
 
 
-@pytest.mark.slow
 async def test_without_a_deletion_nothing_is_said_of_deletions(
     reviewing: Reviewing, branch: Repository
 ) -> None:
@@ -61,7 +58,6 @@ async def test_without_a_deletion_nothing_is_said_of_deletions(
     assert "deleted file" not in reviewing.told()
 
 
-@pytest.mark.slow
 async def test_what_is_deleted_after_a_review_is_read_by_the_next(
     reviewing: Reviewing, branch: Repository
 ) -> None:
@@ -80,7 +76,6 @@ async def test_what_is_deleted_after_a_review_is_read_by_the_next(
     assert third.summary == "Nothing has changed since the last review."
 
 
-@pytest.mark.slow
 async def test_what_programs_made_stays_out_also_when_it_is_deleted(
     reviewing: Reviewing, branch: Repository
 ) -> None:

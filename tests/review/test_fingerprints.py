@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from server.review.baseline import not_accepted, read_baseline
-from server.review.fingerprints import fingerprint, former_fingerprint, numbered
-from server.review.merging import merged, unique
 from tests.support.repositories import Repository
 from tests.support.reviewing import Reviewing, a_report, reports, says
 from tests.support.reviews import a_finding
+from tiller_server.review.baseline import not_accepted, read_baseline
+from tiller_server.review.fingerprints import fingerprint, former_fingerprint, numbered
+from tiller_server.review.merging import merged, unique
 
 ROUNDS = 40
 WRONG = "total += price * count"
@@ -168,7 +168,6 @@ def test_what_was_found_before_keeps_its_name_when_it_is_found_again() -> None:
     assert len(dropped) == 1
 
 
-@pytest.mark.slow
 async def test_a_second_equal_line_is_another_finding_beside_the_accepted_one(
     reviewing: Reviewing, repository: Repository
 ) -> None:
@@ -188,7 +187,6 @@ async def test_a_second_equal_line_is_another_finding_beside_the_accepted_one(
     assert len({one.fingerprint for one in second.findings}) == 2
 
 
-@pytest.mark.slow
 async def test_with_the_report_of_before_a_name_survives_whatever_stands_around(
     reviewing: Reviewing, repository: Repository
 ) -> None:

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from server.review.findings import Review
-from server.review.fixing import Fixed, FixOrder, repair, with_suggestions
 from tests.support.repositories import Repository
 from tests.support.reviewing import Reviewing, a_report, reports, says
 from tests.support.reviews import a_finding, a_suggestion
+from tiller_server.review.findings import Review
+from tiller_server.review.fixing import Fixed, FixOrder, repair, with_suggestions
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.timeout(90)]
 
 SUMS = "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    return a - b\n"
 CHECK = "import sums\n\nassert sums.add(1, 2) == 3\nassert sums.sub(3, 1) == 2\n"

@@ -4,20 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from server.review.checking import NewSide
-from server.review.diff import Hunk
-from server.review.errors import ReviewFileInvalid
-from server.review.fingerprints import fingerprint
-from server.review.injected import steering_words
-from server.review.merging import unique
-from server.review.outputs.cells import broken, cut
-from server.review.outputs.json_report import read_json, render_json, schema_text
-from server.review.outputs.markdown import render_markdown
-from server.review.outputs.terminal import Paper, render_terminal
-from server.review.places import Place, find_quote
-from server.review.suggestions import Unusable, checked_suggestion
-from server.review.words import markdown_of, title_of
 from tests.support.reviews import a_finding, a_review, a_suggestion
+from tiller_server.review.checking import NewSide
+from tiller_server.review.diff import Hunk
+from tiller_server.review.errors import ReviewFileInvalid
+from tiller_server.review.fingerprints import fingerprint
+from tiller_server.review.injected import steering_words
+from tiller_server.review.merging import unique
+from tiller_server.review.outputs.cells import broken, cut
+from tiller_server.review.outputs.json_report import read_json, render_json, schema_text
+from tiller_server.review.outputs.markdown import render_markdown
+from tiller_server.review.outputs.terminal import Paper, render_terminal
+from tiller_server.review.places import Place, find_quote
+from tiller_server.review.suggestions import Unusable, checked_suggestion
+from tiller_server.review.words import markdown_of, title_of
 
 LINES = (
     "def f(a):",
@@ -28,7 +28,14 @@ LINES = (
     "def g(a):",
     "    return 2",
 )
-SCHEMA = Path(__file__).parents[2] / "server" / "review" / "outputs" / "review.schema.json"
+SCHEMA = (
+    Path(__file__).parents[2]
+    / "server"
+    / "tiller_server"
+    / "review"
+    / "outputs"
+    / "review.schema.json"
+)
 
 QUOTES = {
     "a whole line": ("    if a:", 2, Place(line=2, end_line=2)),

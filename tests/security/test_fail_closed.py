@@ -16,7 +16,7 @@ from agent_core.resources.trust_store import TrustStore
 from tests.support.folders import Folder
 from tests.support.provider import LoopbackProvider, write_config
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.timeout(60)]
 
 TOUCH = {"name": "bash", "arguments": {"command": "touch made"}}
 WRITE = {"name": "write", "arguments": {"path": "AGENTS.md", "content": "made"}}
@@ -31,7 +31,9 @@ COMMAND_PARTS = (
     "agent_core.workspace.policy.decide:column_of",
     "agent_core.session.gate:decide",
     "agent_core.session.standing:Situation",
-    "agent_core.workspace.sandbox.bubblewrap:survey",
+    "agent_core.workspace.sandbox.survey:plan_holds",
+    "agent_core.workspace.sandbox.survey:home_view",
+    "agent_core.workspace.sandbox.bubblewrap:git_access",
     "agent_core.workspace.sandbox.bubblewrap:bubblewrap_arguments",
     "agent_core.workspace.sandbox.bubblewrap:filter_descriptor",
     "agent_core.workspace.sandbox.bubblewrap:inner_environment",

@@ -31,14 +31,14 @@ from agent_core.messages import Text, Usage
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.transcript import AnyEntry, LabelEntry, SessionNameEntry
 from agent_core.transcript.export_html import html
-from server.cli import sessions
-from server.cli.environment import Environment
-from server.cli.exits import complain
-from server.cli.render import TextView
 from tests.support.entries import AT_MS, assistant, call, chain, header, result, user
 from tests.support.hostile_texts import HOSTILE
 from tests.support.html_safety import read_page
 from tests.support.shared import SHARED_ROOT
+from tiller_server.cli import sessions
+from tiller_server.cli.environment import Environment
+from tiller_server.cli.exits import complain
+from tiller_server.cli.render import TextView
 
 RUN, TURN, ITEM = RunId("r"), TurnId("t"), ItemId("i")
 RAW = re.compile(
@@ -105,7 +105,8 @@ def test_a_run_on_a_terminal_shows_it(text: str) -> None:
     view.begin({"type": "session", "model": text, "cwd": text})
     for at, event in enumerate(events_with(text)):
         view.see(Stamped(seq=at, first=at, at_ms=AT_MS, event=event))
-    view.end(None)
+    view.interim(text)
+    view.end(None, text)
     assert raw_in(out.getvalue()) == []
     assert raw_in(side.getvalue()) == []
 

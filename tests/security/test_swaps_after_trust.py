@@ -9,8 +9,6 @@ from tests.assembly.test_trust import Office
 from tests.support.folders import Folder
 from tests.support.provider import LoopbackProvider
 
-pytestmark = [pytest.mark.slow]
-
 Swap = Callable[[Path], object]
 
 

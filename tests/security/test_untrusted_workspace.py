@@ -19,7 +19,7 @@ from tests.support.provider import LoopbackProvider, write_config
 from tests.support.server import TILLER, calls, says
 from tests.support.sizes import is_campaign
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.timeout(120)]
 
 WATCHED = "execve,execveat,connect,open,openat,openat2"
 LIMIT_S = 60.0

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from server.lsp.attention import Attention, context_words
-from server.lsp.wire import EditorContext, parse
+from tiller_server.lsp.attention import Attention, context_words
+from tiller_server.lsp.wire import EditorContext, parse
 
 ROOT, OTHER = Path("/w"), Path("/w2")
 

@@ -1,8 +1,8 @@
 """What an editor sends as data cannot be taken for the user's words."""
 
 from agent_core.messages import Text
-from server.lsp.blocks import to_content
-from server.lsp.wire import DiagnosticsBlock, ResourceBlock, TextBlock
+from tiller_server.lsp.blocks import to_content
+from tiller_server.lsp.wire import DiagnosticsBlock, ResourceBlock, TextBlock
 
 
 def test_a_resource_cannot_leave_its_fence_and_hides_nothing() -> None:

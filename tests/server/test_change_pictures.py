@@ -11,9 +11,9 @@ from agent_core.changes.hunks import Maker, edited_by_agent, edited_by_user, tak
 from agent_core.changes.values import FileVersion
 from agent_core.kernel import RunId, ToolCallId
 from agent_core.kernel.redaction import Redactor
-from server.lsp.change_pictures import SET_CHARS, TEXT_CHARS, change_set
-from server.lsp.positions import Encoding
-from server.lsp.wire import ChangeSet as Shape
+from tiller_server.lsp.change_pictures import SET_CHARS, TEXT_CHARS, change_set
+from tiller_server.lsp.positions import Encoding
+from tiller_server.lsp.wire import ChangeSet as Shape
 
 PATH = Path("/w/a b.py")
 MAKER = Maker(change="c", edit="e", run=RunId("r"), call=ToolCallId("t"), index=0)

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from server.lsp.choice import Opening, candidates
-from server.lsp.folders import Folders, canonical, spelt_as
-from server.lsp.wire import SessionById
+from tiller_server.lsp.choice import Opening, candidates
+from tiller_server.lsp.folders import Folders, canonical, spelt_as
+from tiller_server.lsp.wire import SessionById
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from server.lsp.document_params import changed_params, opened_params
-from server.lsp.documents import Document, Mirror
 from tests.support.editors import NEW_TEXT, OLD, Place, Window, settled, tell
 from tests.support.lsp_behaviours import RefusesStaleVersions
 from tests.support.lsp_editor import Json
 from tests.support.lsp_profiles import EGLOT, NEOVIM_0_11, PANEL, VSCODE
+from tiller_server.lsp.document_params import changed_params, opened_params
+from tiller_server.lsp.documents import Document, Mirror
 
 URI = "file:///ws/a.py"
 LEFT_OUT = object()

@@ -7,11 +7,11 @@ from pathlib import Path
 from agent_core.workspace import NO_NEEDS, FileText, Process
 from agent_core.workspace.adapters.disk import DiskFiles
 from agent_core.workspace.permission import Needs
-from server.lsp.edits import EditorFiles
-from server.lsp.save_barrier import EditorProcesses
 from tests.support.editors import Window, settled
 from tests.support.lsp_behaviours import Honest
 from tests.support.lsp_profiles import NEOVIM_0_11, PANEL, Profile
+from tiller_server.lsp.edits import EditorFiles
+from tiller_server.lsp.save_barrier import EditorProcesses
 
 
 class _Processes:

@@ -9,9 +9,9 @@ import pytest
 
 from agent_core.events import Answers, QuestionLine
 from agent_core.workspace import FileText
-from server.lsp.save_barrier import DISK, LINE, OLD, SAVED, SILENCE_S, SaveBarrier
 from tests.support.editors import FAST, NEW_TEXT, Place, Window, settled
 from tests.support.lsp_profiles import NEOVIM_0_11, PANEL, VSCODE, Profile
+from tiller_server.lsp.save_barrier import DISK, LINE, OLD, SAVED, SILENCE_S, SaveBarrier
 
 
 class User:

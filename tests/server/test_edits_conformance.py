@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from agent_core.workspace.adapters.disk import DiskFiles
-from server.lsp.edits import EditorFiles
 from tests.support.editors import Window
 from tests.support.lsp_profiles import MINIMAL, VSCODE, Profile
 from tests.workspace.conformance import FilesConformance
 from tests.workspace.subject import OnDisk, Subject
+from tiller_server.lsp.edits import EditorFiles
 
 
 class TestEditorFiles(FilesConformance):

@@ -9,9 +9,9 @@ from typing_extensions import override
 from agent_core.kernel.errors import FileMissing, FileTooLarge, PathRefused, StaleText
 from agent_core.workspace import READ_LIMIT_BYTES, Entry, FileBytes, FileStat, FileText
 from agent_core.workspace.adapters.disk import DiskFiles
-from server.lsp.edits import EditorFiles
 from tests.support.editors import OLD, Place, Window, hash_of, settled
 from tests.support.lsp_profiles import HELIX, NEOVIM_0_11
+from tiller_server.lsp.edits import EditorFiles
 
 
 async def _names(place: Place, folder: Path) -> list[tuple[str, str]]:

@@ -9,10 +9,6 @@ from hypothesis import given, strategies as st
 
 from agent_core.workspace import FileText, Written
 from agent_core.workspace.adapters.memory import MemoryFiles
-from server.lsp.edit_words import OWN_ENDS, TYPED
-from server.lsp.edits import EditorFiles
-from server.lsp.open_edits import UNSAVED
-from server.lsp.positions import Encoding
 from tests.support.editors import NEW_TEXT, OLD, Place, Window, hash_of, settled
 from tests.support.lsp_behaviours import (
     AppliesOther,
@@ -22,6 +18,10 @@ from tests.support.lsp_behaviours import (
 from tests.support.lsp_connection import Reply
 from tests.support.lsp_editor import Editor as Desk, Json, operations
 from tests.support.lsp_profiles import EGLOT, HELIX, MINIMAL, NEOVIM_0_11, PANEL, VSCODE, Profile
+from tiller_server.lsp.edit_words import OWN_ENDS, TYPED
+from tiller_server.lsp.edits import EditorFiles
+from tiller_server.lsp.open_edits import UNSAVED
+from tiller_server.lsp.positions import Encoding
 
 
 @pytest.mark.parametrize("first", ["changes", "response"])

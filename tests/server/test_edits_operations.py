@@ -14,7 +14,6 @@ from agent_core.kernel.errors import (
 )
 from agent_core.workspace import FileBytes
 from agent_core.workspace.adapters.disk import DiskFiles
-from server.lsp.edits import EditorFiles
 from tests.support.editors import OLD, Place, Window, settled
 from tests.support.lsp_behaviours import (
     Held,
@@ -24,6 +23,7 @@ from tests.support.lsp_behaviours import (
     SaysAppliedButDidNothing,
 )
 from tests.support.lsp_profiles import EGLOT, HELIX, NEOVIM_0_11, PANEL, VSCODE, Profile
+from tiller_server.lsp.edits import EditorFiles
 
 ABLE = pytest.mark.parametrize(
     "profile", [VSCODE, PANEL, HELIX, NEOVIM_0_11], ids=lambda one: one.name

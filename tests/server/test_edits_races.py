@@ -9,13 +9,13 @@ from hypothesis import given, settings, strategies as st
 from agent_core.kernel.errors import EditRefused, EditUnverified, StaleText
 from agent_core.workspace import FileText
 from agent_core.workspace.adapters.memory import MemoryFiles
-from server.lsp.edits import EditorFiles
 from tests.support.editors import FAST, Window, settled
 from tests.support.lsp_behaviours import EditBehaviour
 from tests.support.lsp_connection import Reply
 from tests.support.lsp_editor import Editor as Desk, Json
 from tests.support.lsp_profiles import EGLOT, HELIX, NEOVIM_0_11, VSCODE, Profile
 from tests.support.sizes import at_size
+from tiller_server.lsp.edits import EditorFiles
 
 ROOT = Path("/no/such/ws")
 PATH = ROOT / "a.py"

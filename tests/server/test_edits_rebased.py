@@ -14,8 +14,6 @@ from agent_core.kernel.errors import (
     WorkspaceError,
 )
 from agent_core.workspace import Written
-from server.lsp.edit_words import TYPED
-from server.lsp.open_edits import DIRTY
 from tests.support.editors import NEW_TEXT, OLD, Place, Window, hash_of, settled
 from tests.support.lsp_behaviours import (
     EditBehaviour,
@@ -28,6 +26,8 @@ from tests.support.lsp_behaviours import (
 from tests.support.lsp_connection import Reply
 from tests.support.lsp_editor import Editor as Desk, Json
 from tests.support.lsp_profiles import EGLOT, HELIX, NEOVIM_0_11, VSCODE, Profile
+from tiller_server.lsp.edit_words import TYPED
+from tiller_server.lsp.open_edits import DIRTY
 
 PROFILES = pytest.mark.parametrize(
     "profile", [VSCODE, HELIX, EGLOT, NEOVIM_0_11], ids=lambda one: one.name

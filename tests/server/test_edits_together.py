@@ -17,7 +17,6 @@ from agent_core.kernel.errors import (
 )
 from agent_core.workspace import FileText, Write, Written
 from agent_core.workspace.adapters.disk import DiskFiles
-from server.lsp.edits import EditorFiles
 from tests.support.editors import Window, settled
 from tests.support.lsp_behaviours import (
     EditBehaviour,
@@ -31,6 +30,7 @@ from tests.support.lsp_behaviours import (
 from tests.support.lsp_connection import Reply
 from tests.support.lsp_editor import Editor as Desk, Json, operations
 from tests.support.lsp_profiles import HELIX, MINIMAL, NEOVIM_0_11, PANEL, VSCODE, Profile
+from tiller_server.lsp.edits import EditorFiles
 
 NAMES = ("a.py", "b.py", "c.py")
 OLD = "one\ntwo\nthree\n"

@@ -11,11 +11,11 @@ import pytest
 from agent_core.kernel import RunId, ToolCallId
 from agent_core.workspace import FileText
 from agent_core.workspace.origin import EditOrigin, changing
-from server.lsp.edits import EditorFiles
-from server.lsp.landed import EditNews
-from server.lsp.landed_text import KEPT_CHARS
 from tests.support.editors import FAST, NEW_TEXT, OLD, Place, Window, settled
 from tests.support.lsp_profiles import EGLOT, NEOVIM_0_11, PANEL, VSCODE
+from tiller_server.lsp.edits import EditorFiles
+from tiller_server.lsp.landed import EditNews
+from tiller_server.lsp.landed_text import KEPT_CHARS
 
 TYPED = "# a thought\n"
 

@@ -6,11 +6,11 @@ import anyio
 import pytest
 
 from agent_core.kernel.errors import DocumentContention, EditUnverified, WorkspaceError
-from server.lsp.edits import EditorFiles
 from tests.support.editors import NEW_TEXT, OLD, Place, Window, settled
 from tests.support.lsp_connection import Reply
 from tests.support.lsp_editor import Editor as Desk, Json
 from tests.support.lsp_profiles import NEOVIM_0_11
+from tiller_server.lsp.edits import EditorFiles
 
 
 class Two:

@@ -17,10 +17,10 @@ from agent_core.events import (
 )
 from agent_core.kernel import ItemId, RunId, TurnId
 from agent_core.kernel.json import decode, encode
-from server.lsp import pictures
-from server.lsp.event_bytes import SHARED_EVENTS, EventBytes, ranged
 from tests.support.reducer import Json
 from tests.support.told import USAGE
+from tiller_server.lsp import pictures
+from tiller_server.lsp.event_bytes import SHARED_EVENTS, EventBytes, ranged
 
 OF: Json = {"run": RunId('r"1'), "turn": TurnId("t"), "item": ItemId("i")}
 EVENTS: dict[str, Event] = {

@@ -10,11 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from server.lsp.app import App
-from server.lsp.config import ServerConfig
-from server.lsp.frames import frame
-from server.lsp.protocol import Connection
-from server.lsp.runtime import Runtime
 from tests.support.echo_server import make_connection
 from tests.support.hostile_streams import (
     PROBE,
@@ -29,6 +24,11 @@ from tests.support.hostile_streams import (
 )
 from tests.support.isolation import TillerDirs
 from tests.support.sizes import at_size, is_campaign
+from tiller_server.lsp.app import App
+from tiller_server.lsp.config import ServerConfig
+from tiller_server.lsp.frames import frame
+from tiller_server.lsp.protocol import Connection
+from tiller_server.lsp.runtime import Runtime
 
 pytestmark = pytest.mark.timeout(600 if is_campaign() else 60)
 Make = Callable[[], Connection]
@@ -56,7 +56,6 @@ async def test_a_bare_connection_gives_each_stream_its_verdict(stream: Stream) -
         await verdicts(stream, make, probe)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("stream", streams())
 async def test_the_server_gives_each_stream_its_verdict(
     stream: Stream, tiller_dirs: TillerDirs

@@ -1,20 +1,29 @@
 """The outbox: order, admission by lane, bounds, and a sink that takes nothing."""
 
 import asyncio
+import os
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 
 import pytest
 
-from server.lsp.frames import FrameReader
-from server.lsp.outbox import (
+from tiller_server.lsp.frames import FrameReader
+from tiller_server.lsp.outbox import (
     HIGH_WATER_BYTES,
     HIGH_WATER_FRAMES,
     MAX_CONTROL_BYTES,
     MAX_STATE_BYTES,
+    MAX_WAITING_BYTES,
     Lane,
     Outbox,
+    Sink,
 )
 
 KIB = 1024
+Line = tuple[Sink, Callable[[], Awaitable[bytes]]]
+Opened = Callable[[], AbstractAsyncContextManager[Line]]
 
 
 class GatedSink:
@@ -101,7 +110,7 @@ async def test_a_backlog_of_control_messages_gives_the_client_up_once() -> None:
     given_up: list[str] = []
     outbox = Outbox(on_overflow=lambda: given_up.append("given up"))
     piece = b"c" * 256 * KIB
-    for _ in range(MAX_CONTROL_BYTES // len(piece)):
+    for _ in range(MAX_WAITING_BYTES // len(piece)):
         assert outbox.put(piece, Lane.CONTROL)
     assert given_up == []
     assert not outbox.put(piece, Lane.CONTROL)
@@ -161,3 +170,105 @@ async def test_a_stall_is_measured_from_the_last_byte_taken() -> None:
         outbox.finish()
         await writer
     assert outbox.stalled_s() == 0.0
+
+
+@asynccontextmanager
+async def over_socket() -> AsyncGenerator[Line]:
+    """Open a socket with small buffers; give its sink, and what reads one piece at the other end."""
+    ours, theirs = socket.socketpair()
+    for end in (ours, theirs):
+        end.setblocking(False)  # noqa: FBT003 - its name says it
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * KIB)
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * KIB)
+    _, writer = await asyncio.open_connection(sock=ours)
+    loop = asyncio.get_running_loop()
+    try:
+        yield writer, lambda: loop.sock_recv(theirs, 64 * KIB)
+    finally:
+        writer.transport.abort()
+        theirs.close()
+
+
+@asynccontextmanager
+async def over_pipe() -> AsyncGenerator[Line]:
+    """Open a pipe; give its sink, and what reads one piece at the other end."""
+    reads, writes = os.pipe()
+    loop = asyncio.get_running_loop()
+    transport, protocol = await loop.connect_write_pipe(
+        partial(asyncio.StreamReaderProtocol, asyncio.StreamReader()), os.fdopen(writes, "wb", 0)
+    )
+    try:
+        # The reader's end blocks: a read on a thread waits for the next piece.
+        yield (
+            asyncio.StreamWriter(transport, protocol, None, loop),
+            lambda: asyncio.to_thread(os.read, reads, 64 * KIB),
+        )
+    finally:
+        transport.abort()
+        os.close(reads)
+
+
+@pytest.mark.parametrize("opened", [over_socket, over_pipe], ids=["socket", "pipe"])
+@pytest.mark.parametrize("large_bytes", [8 * 1024 * KIB, 32 * 1024 * KIB], ids=["8 MiB", "32 MiB"])
+async def test_a_client_that_reads_slowly_keeps_a_large_answer_and_all_that_follow(
+    opened: Opened,
+    large_bytes: int,
+) -> None:
+    given_up: list[str] = []
+    outbox = Outbox(on_overflow=lambda: given_up.append("given up"))
+    frames, taken = FrameReader(), list[bytes]()
+    async with asyncio.timeout(30), opened() as (sink, read), asyncio.TaskGroup() as tasks:
+        writer = tasks.create_task(outbox.drain_to(sink))
+        assert outbox.put(b"x" * large_bytes, Lane.CONTROL)
+        asked = 0
+        while len(taken) < asked + 1:
+            # One more answer for each piece that is read: the reader sets the pace.
+            if asked < 100:
+                assert outbox.put(b"%d" % asked, Lane.CONTROL)
+                asked += 1
+            frames.feed(await read())
+            while (body := frames.take()) is not None:
+                taken.append(body)
+        outbox.finish()
+        await writer
+    assert taken[0] == b"x" * large_bytes
+    assert taken[1:] == [b"%d" % number for number in range(asked)]
+    assert given_up == []
+
+
+@pytest.mark.parametrize("opened", [over_socket, over_pipe], ids=["socket", "pipe"])
+async def test_a_client_that_takes_nothing_of_a_large_answer_is_given_up(
+    opened: Opened,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    given_up = asyncio.Event()
+    outbox = Outbox(on_overflow=given_up.set, stall_limit_s=0.05)
+    async with asyncio.timeout(10), opened() as (sink, _), asyncio.TaskGroup() as tasks:
+        writer = tasks.create_task(outbox.drain_to(sink))
+        assert outbox.put(b"x" * MAX_CONTROL_BYTES, Lane.CONTROL)
+        while not given_up.is_set():
+            outbox.put(b"next", Lane.CONTROL)
+            await asyncio.sleep(0.001)  # time is what is measured
+        assert outbox.pending_bytes == 0
+        writer.cancel()
+    assert [record.message.partition(":")[0] for record in caplog.records] == [
+        "Giving up a client that does not read"
+    ]
+
+
+async def test_a_client_is_not_blamed_for_a_loop_that_was_busy() -> None:
+    given_up: list[str] = []
+    outbox = Outbox(on_overflow=lambda: given_up.append("given up"), stall_limit_s=0.05)
+    async with asyncio.timeout(10), over_socket() as (sink, read), asyncio.TaskGroup() as tasks:
+        writer = tasks.create_task(outbox.drain_to(sink))
+        assert outbox.put(b"x" * 2 * MAX_CONTROL_BYTES, Lane.CONTROL)
+        await read()
+        while outbox.stalled_s() < 0.1:
+            pass  # The loop stands still meanwhile, as in a long computation.
+        assert outbox.put(b"next", Lane.CONTROL)
+        rest = 2 * MAX_CONTROL_BYTES
+        while outbox.pending_bytes > 0 and rest > 0:
+            rest -= len(await read())
+        outbox.finish()
+        await writer
+    assert given_up == []

@@ -7,7 +7,7 @@ import pytest
 
 from agent_core.kernel.held_values import HeldValues
 from agent_core.kernel.redaction import Redactor
-from server.lsp.outbox import Lane, Outbox
+from tiller_server.lsp.outbox import Lane, Outbox
 
 SECRET_SAMPLE = "held-Value-0123456789"
 

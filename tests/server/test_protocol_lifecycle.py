@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 from lsprotocol import types
 
-from server.lsp import parent, protocol
-from server.lsp.protocol import Connection
-from server.lsp.rpc import (
+from tests.support.echo_server import make_connection
+from tests.support.wire_peer import WAIT_S, PeerGone, serving
+from tiller_server.lsp import parent, protocol
+from tiller_server.lsp.protocol import Connection
+from tiller_server.lsp.rpc import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     REQUEST_CANCELLED,
     SERVER_NOT_INITIALIZED,
 )
-from tests.support.echo_server import make_connection
-from tests.support.wire_peer import WAIT_S, PeerGone, serving
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -193,7 +193,6 @@ async def test_the_end_of_input_settles_and_answers_what_was_open(cut_off: bytes
     assert settled == ["second", "first"]
 
 
-@pytest.mark.slow
 async def test_a_handler_that_ignores_its_cancellation_is_left_behind(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -262,7 +261,6 @@ def test_a_process_that_is_none_is_not_watched(pid: int) -> None:
     assert not parent.can_watch(pid)
 
 
-@pytest.mark.slow
 async def test_the_process_of_initialize_is_watched_on_request() -> None:
     connection = make_connection()
     child = start_waiting_process()
@@ -321,7 +319,7 @@ def test_this_process_can_be_watched() -> None:
 
 def test_a_connection_needs_nothing_heavy_to_answer_initialize() -> None:
     code = (
-        "import sys, server.lsp.protocol, server.lsp.transport\n"
+        "import sys, tiller_server.lsp.protocol, tiller_server.lsp.transport\n"
         "heavy = {'pydantic', 'anyio', 'httpx', 'agent_core', 'websockets', 'psutil'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )

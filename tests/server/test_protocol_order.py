@@ -7,14 +7,14 @@ from typing import Any
 from hypothesis import given, settings, strategies as st
 from lsprotocol import types
 
-from server.lsp.protocol import Connection
-from server.lsp.rpc import (
+from tests.support.echo_server import make_connection
+from tests.support.wire_peer import Peer, serving
+from tiller_server.lsp.protocol import Connection
+from tiller_server.lsp.rpc import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     REQUEST_CANCELLED,
 )
-from tests.support.echo_server import make_connection
-from tests.support.wire_peer import Peer, serving
 
 
 async def answers_still(peer: Peer) -> None:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from server.lsp.outbox import MAX_CONTROL_BYTES, Lane
-from server.lsp.protocol import Connection
 from tests.support.echo_server import make_connection
 from tests.support.wire_peer import Served, serving
+from tiller_server.lsp.outbox import MAX_CONTROL_BYTES, MAX_WAITING_BYTES, Lane
+from tiller_server.lsp.protocol import Connection
 
 MIB = 1024 * 1024
 SMALL = 4096
@@ -103,23 +103,47 @@ async def test_a_client_that_reads_again_gets_everything_in_order() -> None:
         assert {message["method"] for message in passed} == {"d"}
 
 
-@pytest.mark.slow
 async def test_a_client_that_asks_and_never_reads_is_given_up(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     connection = make_connection()
     async with serving(connection, receive_buffer=SMALL) as served:
         await served.peer.initialize()
-        params = {"x": "y" * MIB}
-        for number in range(2 * MAX_CONTROL_BYTES // MIB):
-            served.peer.send(id=number, method="agent/echo", params=params)
+        text = {"x": "y" * MAX_CONTROL_BYTES}
+
+        async def give(_: dict[str, Any]) -> object:
+            return text
+
+        connection.add_agent_method("agent/large", give)
+        for number in range(2 + MAX_WAITING_BYTES // MAX_CONTROL_BYTES):
+            served.peer.send(id=number, method="agent/large")
         assert await served.exit_code() == 1
     assert [record.message.split(":")[0] for record in caplog.records] == [
         "Giving up a client that does not read"
     ]
 
 
-@pytest.mark.slow
+async def test_a_client_that_reads_a_large_answer_may_go_on_asking() -> None:
+    connection = make_connection()
+    text = {"x": "y" * 2 * MAX_CONTROL_BYTES}
+
+    async def give(_: dict[str, Any]) -> object:
+        return text
+
+    connection.add_agent_method("agent/large", give)
+    async with serving(connection, receive_buffer=SMALL) as served:
+        await served.peer.initialize()
+        served.peer.send(id="large", method="agent/large")
+        async with asyncio.timeout(5):
+            while connection.outbox.pending_bytes <= MAX_CONTROL_BYTES:  # noqa: ASYNC110 - no event says so
+                await asyncio.sleep(0)
+        for number in range(50):
+            served.peer.send(id=number, method="agent/echo", params={"n": number})
+        assert (await served.peer.answer_to("large"))["result"] == text
+        for number in range(50):
+            assert (await served.peer.answer_to(number))["result"] == {"n": number}
+
+
 async def test_closing_a_stuck_client_takes_bounded_time() -> None:
     connection = make_connection()
     async with serving(connection, receive_buffer=SMALL) as served:

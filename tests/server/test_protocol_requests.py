@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from lsprotocol import types
 
-from server.lsp.outbox import Lane
-from server.lsp.protocol import Connection
-from server.lsp.rpc import INTERNAL_ERROR, METHOD_NOT_FOUND, Reply, RpcError
-from server.lsp.work_done import WorkDone
 from tests.support.echo_server import make_connection
 from tests.support.wire_peer import serving
+from tiller_server.lsp.outbox import Lane
+from tiller_server.lsp.protocol import Connection
+from tiller_server.lsp.rpc import INTERNAL_ERROR, METHOD_NOT_FOUND, Reply, RpcError
+from tiller_server.lsp.work_done import WorkDone
 
 
 async def test_a_request_of_ours_gets_the_clients_result_as_plain_json() -> None:

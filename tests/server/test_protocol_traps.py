@@ -8,18 +8,19 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from server.lsp.frames import frame
-from server.lsp.rpc import (
+from tests.support.echo_server import make_connection
+from tests.support.wire_peer import Peer, serving
+from tiller_server.lsp.frames import MAX_FRAME_BYTES, frame
+from tiller_server.lsp.rpc import (
     CONTENT_MODIFIED,
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     PARSE_ERROR,
+    REQUEST_FAILED,
     RpcError,
 )
-from tests.support.echo_server import make_connection
-from tests.support.wire_peer import Peer, serving
 
 
 async def answers_still(peer: Peer) -> None:
@@ -120,6 +121,31 @@ async def test_a_result_that_cannot_be_written_is_answered(result: object) -> No
         await served.peer.initialize()
         assert error_of(await served.peer.ask(1, "agent/odd")) == INTERNAL_ERROR
         await answers_still(served.peer)
+
+
+async def test_an_answer_that_is_too_large_names_its_size_the_limit_and_what_to_do() -> None:
+    connection = make_connection()
+
+    async def give(_: dict[str, Any]) -> object:
+        return "x" * MAX_FRAME_BYTES
+
+    connection.add_agent_method("agent/large", give)
+    async with serving(connection) as served:
+        await served.peer.initialize()
+        error = (await served.peer.ask(1, "agent/large"))["error"]
+        size = error["data"].pop("bytes")
+        assert size > MAX_FRAME_BYTES
+        assert (error["code"], error["data"]) == (
+            REQUEST_FAILED,
+            {
+                "kind": "UnsupportedCapability",
+                "retryable": False,
+                "limitBytes": MAX_FRAME_BYTES,
+            },
+        )
+        for part in (str(size), str(MAX_FRAME_BYTES), "agent/session/read"):
+            assert part in error["message"]
+        assert (await served.peer.ask(2, "agent/echo", params={"n": 2}))["result"] == {"n": 2}
 
 
 async def test_a_circle_is_answered() -> None:
@@ -227,8 +253,8 @@ async def test_an_error_that_a_handler_means_passes_through_also_out_of_a_group(
         (b"", PARSE_ERROR, None),
         (b"\xff\xfe{}", PARSE_ERROR, None),
         ('{"jsonrpc":"2.0"}'.encode("utf-16"), PARSE_ERROR, None),
-        (b'{"jsonrpc":"2.0","id":1,"method":"agent/echo","params":{"x":NaN}}', PARSE_ERROR, None),
-        (b'{"jsonrpc":"2.0","id":1,"method":"agent/echo","params":{"x":1e999}}', PARSE_ERROR, None),
+        (b'{"jsonrpc":"2.0","id":1,"method":"agent/echo","params":{"x":NaN}}', PARSE_ERROR, 1),
+        (b'{"jsonrpc":"2.0","id":1,"method":"agent/echo","params":{"x":1e999}}', PARSE_ERROR, 1),
         (b"[" * 100_000, PARSE_ERROR, None),
         (b'{"a":' * 20_000 + b"1" + b"}" * 20_000, PARSE_ERROR, None),
         (b"1" * 5000, PARSE_ERROR, None),

@@ -19,8 +19,8 @@ from agent_core.session.aftercare import (
     decide,
 )
 from agent_core.session.parts import failure_of, status_of
-from server.cli.exits import code_of_run
-from server.lsp.wire.schema import PROTOCOL_PAGE
+from tiller_server.cli.exits import code_of_run
+from tiller_server.lsp.wire.schema import PROTOCOL_PAGE
 
 KINDS: tuple[ProviderErrorKind, ...] = get_args(ProviderErrorKind)
 BEGIN, END = "<!-- provider-errors:begin -->", "<!-- provider-errors:end -->"

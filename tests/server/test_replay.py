@@ -1,14 +1,19 @@
 """Replay: whoever drops and comes back has what an undisturbed observer has, also over a restart."""
 
+import json
 from pathlib import Path
+from urllib.parse import quote
 
 import anyio
 import pytest
 
-from server.lsp.replay_file import find
-from server.lsp.replay_writer import RESERVED
+from agent_core.events import DocumentChange, EditApplied, RunStarted, ToolRunning
+from agent_core.kernel import ItemId, RunId, ToolCallId
+from agent_core.kernel.redaction import Redactor
 from tests.support.sizes import at_size
 from tests.support.told import SESSION, Client, chance_of, course, keeping, told
+from tiller_server.lsp.replay_file import find
+from tiller_server.lsp.replay_writer import RESERVED
 
 SEEDS = at_size(ci=6, campaign=120)
 
@@ -183,8 +188,8 @@ async def test_the_cache_is_the_users_alone(tmp_path: Path) -> None:
 async def test_a_cache_that_is_full_loses_its_older_half_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("server.lsp.replay_file.KEPT_EVENTS", 40)
-    monkeypatch.setattr("server.lsp.replay.RECENT_BYTES", 500)
+    monkeypatch.setattr("tiller_server.lsp.replay_file.KEPT_EVENTS", 40)
+    monkeypatch.setattr("tiller_server.lsp.replay.RECENT_BYTES", 500)
     path = tmp_path / "s.events.jsonl"
     source = told(path)
     early, late = Client(), Client()
@@ -206,3 +211,38 @@ async def test_a_cache_that_is_full_loses_its_older_half_and_says_so(
                 await client.reach(sink, source.events.newest)
             assert client.reduced.snapshots == snapshots
         assert early.reduced.now() == late.reduced.now()
+
+
+HELD = "held-Value/4f9d 1c7a2b"
+
+
+async def test_the_file_of_events_holds_no_held_key_wherever_it_stands(tmp_path: Path) -> None:
+    """Also where it is the name of a file, which is told as the address of a document."""
+    path = tmp_path / "s.events.jsonl"
+    redactor = Redactor([HELD])
+    source = told(path, redactor=redactor)
+    run, change = RunId("r1"), DocumentChange(path=Path(f"/w/{HELD}/a.txt"), status="applied")
+    events = (
+        RunStarted(run=run, message_id=None, model=HELD),
+        EditApplied(run=run, edit="e", call=ToolCallId("c"), documents=(change,)),
+        ToolRunning(
+            run=run,
+            turn=None,
+            item=ItemId("i"),
+            title=HELD,
+            input={HELD: [{"x": {"y": f"a {HELD} b"}}]},
+        ),
+    )
+    async with keeping(source):
+        source.tell(*events)
+        await source.events.kept(source.events.newest)
+    kept = path.read_text("utf-8")
+    for form in (HELD, quote(HELD), quote(HELD, safe=""), json.dumps(HELD)[1:-1]):
+        assert form not in kept
+    assert kept.count("[redacted:secret]") == 5
+    assert [json.loads(line).get("type") for line in kept.splitlines()][1:4] == [
+        "run.started", "edit.applied", "tool.running",
+    ]  # fmt: skip
+    found = find(path, SESSION)
+    assert found is not None
+    assert found.newest == 3

@@ -9,11 +9,11 @@ from agent_core.kernel import JsonValue
 from agent_core.tools.runner import ToolOutcome
 from agent_core.workspace import Workspace
 from agent_core.workspace.adapters.processes import DiskProcesses
-from server.lsp.save_barrier import EditorProcesses
 from tests.support.editors import Place, Window, settled
 from tests.support.lsp_profiles import VSCODE
 from tests.support.searches import ENGINES, Engine, searching_with
 from tests.tools.conftest import Bench, details, make_bench, words
+from tiller_server.lsp.save_barrier import EditorProcesses
 
 NOTHING = "No matches found"
 

@@ -77,7 +77,6 @@ async def _play(case: Case, seed: int) -> None:
     await story.play()
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(at_size(ci=60, campaign=1_800))
 @pytest.mark.parametrize("case", CASES, ids=lambda one: one.name)
 def test_nobodys_words_are_lost_and_all_that_is_told_is_true(case: Case) -> None:

@@ -12,11 +12,11 @@ from agent_core.kernel import JsonValue
 from agent_core.tools.runner import ToolOutcome
 from agent_core.workspace import Workspace
 from agent_core.workspace.adapters.processes import DiskProcesses
-from server.lsp.open_edits import DIRTY
-from server.lsp.save_barrier import EditorProcesses
 from tests.support.editors import Place, Window, hash_of, settled
 from tests.support.lsp_profiles import EGLOT, HELIX, NEOVIM_0_11, VSCODE, Profile
 from tests.tools.conftest import Bench, make_bench, words
+from tiller_server.lsp.open_edits import DIRTY
+from tiller_server.lsp.save_barrier import EditorProcesses
 
 ON_DISK = "what the disk has\n"
 NOT_FOUND = "Could not find the exact text in a.py. The old text must match exactly including all whitespace and newlines."
@@ -240,7 +240,7 @@ async def test_a_page_is_cut_out_of_the_unsaved_text(
 async def test_an_unsaved_empty_text_is_empty(opened: Open) -> None:
     desk = opened("")
     outcome = await desk.run("read")
-    assert (outcome.status, words(outcome)) == ("ok", "")
+    assert (outcome.status, words(outcome)) == ("ok", "[The file is empty.]")
 
 
 async def test_an_offset_beyond_the_unsaved_text_is_an_error(opened: Open) -> None:

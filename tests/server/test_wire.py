@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from server.lsp import wire
-from server.lsp.rpc import INVALID_PARAMS, RpcError
-from server.lsp.wire import (
+from tiller_server.lsp import wire
+from tiller_server.lsp.rpc import INVALID_PARAMS, RpcError
+from tiller_server.lsp.wire import (
     ERROR_KINDS,
     EVENTS,
     METHODS,
@@ -31,7 +31,7 @@ from server.lsp.wire import (
     parse,
     prepare,
 )
-from server.lsp.wire.errors import ERROR_MEANINGS
+from tiller_server.lsp.wire.errors import ERROR_MEANINGS
 
 PACKAGE = Path(wire.__file__).parent
 NAMES: dict[str, str] = vars(wire)["_NAMES"]
@@ -76,14 +76,14 @@ def test_a_method_without_needs_takes_empty_params() -> None:
 
 def test_error_kinds_are_the_closed_list() -> None:
     assert set(ERROR_MEANINGS) == set(ERROR_KINDS)
-    assert len(ERROR_KINDS) == len(set(ERROR_KINDS)) == 26
+    assert len(ERROR_KINDS) == len(set(ERROR_KINDS)) == 27
     with pytest.raises(RpcError, match="kind must be one of"):
         parse(ErrorData, {"kind": "_mine", "retryable": False})
 
 
 def test_each_name_is_found_where_the_package_says() -> None:
     declared = {
-        path.stem: set(importlib.import_module(f"server.lsp.wire.{path.stem}").__all__)
+        path.stem: set(importlib.import_module(f"tiller_server.lsp.wire.{path.stem}").__all__)
         for path in PACKAGE.glob("*.py")
         if path.stem not in {"__init__", "schema", "tables"}
     }
@@ -99,13 +99,13 @@ def test_each_name_is_found_where_the_package_says() -> None:
 def test_the_stub_names_the_same_modules() -> None:
     stub = ast.parse((PACKAGE / "__init__.pyi").read_text(encoding="utf-8"))
     modules = [node.module for node in stub.body if isinstance(node, ast.ImportFrom)]
-    assert modules == sorted(f"server.lsp.wire.{module}" for module in NAMES)
+    assert modules == sorted(f"tiller_server.lsp.wire.{module}" for module in NAMES)
 
 
 def test_importing_the_package_loads_no_shape() -> None:
     code = (
-        "import sys, server.lsp.wire\n"
-        "loaded = [n for n in sys.modules if n.startswith('server.lsp.wire.') or n == 'pydantic']\n"
+        "import sys, tiller_server.lsp.wire\n"
+        "loaded = [n for n in sys.modules if n.startswith('tiller_server.lsp.wire.') or n == 'pydantic']\n"
         "sys.exit(str(loaded) if loaded else 0)"
     )
     done = subprocess.run(
@@ -121,9 +121,9 @@ def test_importing_the_package_loads_no_shape() -> None:
 def test_prompting_loads_neither_events_nor_tables() -> None:
     code = (
         "import sys\n"
-        "from server.lsp.wire import PromptParams, parse, dump\n"
+        "from tiller_server.lsp.wire import PromptParams, parse, dump\n"
         "heavy = {'run_events', 'session_events', 'events', 'methods', 'catalogue', 'sessions'}\n"
-        "loaded = [n for n in heavy if f'server.lsp.wire.{n}' in sys.modules]\n"
+        "loaded = [n for n in heavy if f'tiller_server.lsp.wire.{n}' in sys.modules]\n"
         "sys.exit(str(loaded) if loaded else 0)"
     )
     done = subprocess.run(

@@ -2,7 +2,7 @@
 
 from hypothesis import given, strategies as st
 
-from server.lsp.wire import PromptParams, dump, parse
+from tiller_server.lsp.wire import PromptParams, dump, parse
 
 TEXT = st.text(max_size=12)
 LINE = st.integers(min_value=0, max_value=2**31 - 1)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from server.lsp.wire import (
+from tests.support.wire_samples import AT, CHANGES, QUESTION
+from tiller_server.lsp.wire import (
     ChangeSet,
     EditRequest,
     EditResult,
@@ -15,7 +16,6 @@ from server.lsp.wire import (
     dump,
     parse,
 )
-from tests.support.wire_samples import AT, CHANGES, QUESTION
 
 RULE = {
     "id": "rule-1",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from server.lsp.wire import EVENTS, check_event, dump, parse
+from tiller_server.lsp.wire import EVENTS, check_event, dump, parse
 
 TOKENS = {"in": 10, "out": 2, "cacheRead": 0, "cacheWrite": 0, "reasoning": 0}
 USAGE = {"context": {"used": None, "size": 32000}, "tokens": TOKENS}

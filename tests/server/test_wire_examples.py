@@ -2,7 +2,8 @@
 
 import pytest
 
-from server.lsp.wire import (
+from tests.support.wire_samples import AT, CHANGES, QUESTION, RANGE
+from tiller_server.lsp.wire import (
     FRAMES,
     METHODS,
     AgentClientCaps,
@@ -24,7 +25,6 @@ from server.lsp.wire import (
     dump,
     parse,
 )
-from tests.support.wire_samples import AT, CHANGES, QUESTION, RANGE
 
 TOKENS = {"in": 1200, "out": 80, "cacheRead": 1000, "cacheWrite": 0, "reasoning": 16}
 USAGE = {
@@ -172,7 +172,6 @@ EXAMPLES: list[tuple[type[WireModel], dict]] = [
             "delivery": "auto",
             "ifIdle": "start",
             "expectedRun": "r1",
-            "overrides": {"model": "lab/m", "thinking": "high"},
             "wait": True,
             "workDoneToken": 7,
             "partialResultToken": "tok",

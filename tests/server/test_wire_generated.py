@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from agent_core.events.codec import NAMES
-from server.lsp.wire import ERROR_KINDS, EVENTS, FRAMES, METHODS
-from server.lsp.wire.schema import PROTOCOL_PAGE, SCHEMA_FILE, build, main, stale, text
-from server.lsp.wire.tables import fill
+from tiller_server.lsp.wire import ERROR_KINDS, EVENTS, FRAMES, METHODS
+from tiller_server.lsp.wire.schema import PROTOCOL_PAGE, SCHEMA_FILE, build, main, stale, text
+from tiller_server.lsp.wire.tables import fill
 
 # Built once for the file and once by each check; a busy machine needs seconds for it.
 pytestmark = pytest.mark.timeout(90)
 
-DUE = "run: python -m server.lsp.wire.schema"
+DUE = "run: python -m tiller_server.lsp.wire.schema"
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,11 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from agent_core.events import Budgets, Failure, RunEnded
+from agent_core.events import Budgets, Failure, RetryEnded, RetryStarted, RunEnded
 from agent_core.kernel import RunId
-from agent_core.kernel.errors import BudgetRefused, PriceUnknown
+from agent_core.kernel.errors import BudgetRefused, PriceUnknown, ProviderError
 from agent_core.messages import Cost, Usage
+from agent_core.providers import UsageUpdate
 from agent_core.providers.port import Prices
 from agent_core.session.budgets import Used, loosened, reached, tightened, unpriced
 from agent_core.tools import text_result
@@ -194,3 +195,29 @@ async def test_a_session_says_its_budgets_and_takes_only_tighter_ones():
             it.session.info.configure(budgets=Budgets(usd=9.0), mode="plan")
         assert it.session.info.config == tight
         assert it.session.info.configure(budgets=Budgets()).budgets == Budgets(usd=2.0)
+
+
+BROKEN = ProviderError("cut", reason="protocol", provider="scripted")
+FULL = ProviderError("full", reason="context_overflow", provider="scripted")
+
+
+@pytest.mark.parametrize("error", [BROKEN, FULL], ids=["retried", "compacted"])
+async def test_answers_that_failed_count_before_another_is_paid_for(error: ProviderError):
+    failing = (UsageUpdate(usage=CENT), error)
+    async with bench(ScriptedModel([failing] * 9), budgets=Budgets(tokens=1_000)) as it:
+        await it.session.prompt("Work.")
+        event = await ended(it)
+        assert (event.status, problem(event).kind) == ("budget", "BudgetExceeded")
+        assert len(it.model.requests) == 1
+        assert it.slept == []
+
+
+async def test_failed_answers_are_retried_up_to_the_budget():
+    failing = (UsageUpdate(usage=CENT), BROKEN)
+    async with bench(ScriptedModel([failing] * 9), budgets=Budgets(tokens=1_500)) as it:
+        await it.session.prompt("Work.")
+        events = await it.idle()
+        assert [e.status for e in events if isinstance(e, RunEnded)] == ["budget"]
+        assert len(it.model.requests) == 2
+        retries = [e for e in events if isinstance(e, RetryStarted | RetryEnded)]
+        assert [type(e) for e in retries] == [RetryStarted, RetryEnded]

@@ -101,7 +101,7 @@ async def test_what_the_user_changed_is_left_alone_and_said() -> None:
         done = await d.session.checkpoints.restore(first(d))
         assert d.texts() == {"a.txt": "2\nmine\n", "b.txt": "b\n"}
         assert done.restored == [B]
-        why = "a.txt: changed since by somebody else, so it was left as it is"
+        why = "a.txt: changed since, and not by a change that this session recorded, so it was left as it is"
         assert done.skipped == [Skipped(path=A, why=why)]
 
 

@@ -1,6 +1,7 @@
 """Words with a slash run commands, or are written out for the model; in the file they stay as they were said."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import anyio
 
@@ -11,7 +12,7 @@ from agent_core.messages import Image, Text, UserMessage, text_of
 from agent_core.resources.commands import Command, Completion, Slashed
 from agent_core.resources.loaded import Loaded
 from agent_core.transcript.entries import MessageEntry
-from tests.support.scripted_model import ScriptedModel, say
+from tests.support.scripted_model import SCRIPTED_FACTS, ScriptedModel, say
 from tests.support.sessions import Bench, bench
 
 
@@ -132,7 +133,8 @@ async def test_a_command_that_fails_is_told_and_ends_nothing() -> None:
 
 
 async def test_a_command_runs_while_a_run_goes_on_and_beside_a_picture_it_is_words() -> None:
-    model, brought = ScriptedModel([say("one"), say("two")]), Brought()
+    sees = replace(SCRIPTED_FACTS, images=True)
+    model, brought = ScriptedModel([say("one"), say("two")], facts=sees), Brought()
     async with bench(model) as one:
         bring(one, brought)
         await one.session.prompt("go")

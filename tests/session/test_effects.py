@@ -5,13 +5,17 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import anyio
 import pytest
 from anyio import to_thread
 
 from agent_core.changes.adapters.lookout import DiskLookout
 from agent_core.changes.adapters.memory import MemoryContents
 from agent_core.changes.effects import Effects, Lookout
-from agent_core.events import ToolEnded
+from agent_core.events import Notice, RunEnded, ToolEnded
+from agent_core.kernel.errors import CheckpointConflict
+from agent_core.messages import Text
+from agent_core.session.effects import NOT_SEEN
 from agent_core.session.parts import Place
 from agent_core.session.standing import Standing
 from agent_core.tools.builtin import builtin_tools
@@ -137,3 +141,161 @@ async def test_a_lookout_that_breaks_fails_no_command_and_says_that_it_saw_nothi
     assert "not seen" in str(first.details)
     assert "hi" in str(second.content)
     assert "could not be looked at" in caplog.text
+
+
+IGNORING = "git init -q .; printf '*.log\\n/out/\\n' >.gitignore; mkdir out; echo 1 >out/a; echo 1 >a.log; echo 1 >c"
+WHY = "a command deleted it, and no copy is kept of what git ignores"
+
+
+async def ready(root: Path, script: str) -> None:
+    _ = await anyio.run_process(["bash", "-ec", script], cwd=root, env=PATH)
+
+
+def notices(b: Bench) -> list[str]:
+    return [one.text for one in b.seen() if isinstance(one, Notice)]
+
+
+async def test_ignored_files_that_a_command_deleted_are_named_at_the_end_of_the_run_and_by_undo(
+    tmp_path: Path,
+) -> None:
+    await ready(tmp_path, IGNORING)
+    async with shop(tmp_path) as b:
+        _ = await bash(b, "rm -rf out a.log; echo 2 >c")
+        told = f"Undo cannot bring back a.log, out ({WHY})."
+        assert notices(b) == [told]
+        assert b.session.changes.lost() == told
+        kinds = [type(one) for one in b.seen() if isinstance(one, Notice | RunEnded)]
+        assert kinds == [Notice, RunEnded]
+        # Nothing of them waits for review.
+        assert (b.session.changes.counts.files, len((await b.session.changes.list()).files)) == (
+            1,
+            1,
+        )
+        (made,) = b.session.checkpoints.all
+        done = await b.session.checkpoints.restore(made.checkpoint)
+        assert done.restored == [tmp_path / "c"]
+        assert {one.path.name: one.why for one in done.skipped} == {
+            name: f"{name} cannot be taken back: {WHY}" for name in ("a.log", "out")
+        }
+
+
+async def test_a_run_that_deleted_only_what_git_ignores_can_be_asked_back_and_says_why_not(
+    tmp_path: Path,
+) -> None:
+    await ready(tmp_path, IGNORING)
+    async with shop(tmp_path) as b:
+        _ = await bash(b, "rm -rf out")
+        await ready(tmp_path, "mkdir out")
+        latest = b.session.checkpoints.latest_run
+        assert latest is not None
+        with pytest.raises(CheckpointConflict, match=f"out cannot be taken back: {WHY}"):
+            _ = await b.session.checkpoints.restore(latest.checkpoint)
+        assert b.session.checkpoints.latest_run is None
+
+
+async def test_what_was_ignored_and_got_another_name_is_moved_back_and_not_deleted(
+    tmp_path: Path,
+) -> None:
+    await ready(tmp_path, IGNORING)
+    before = await to_thread.run_sync(texts, tmp_path)
+    async with shop(tmp_path) as b:
+        _ = await bash(b, "mv out/a found")
+        assert notices(b) == []
+        (made,) = b.session.checkpoints.all
+        done = await b.session.checkpoints.restore(made.checkpoint)
+        assert done.skipped == []
+    assert await to_thread.run_sync(texts, tmp_path) == before
+
+
+async def test_what_may_hold_the_bytes_of_a_deleted_ignored_file_stays(tmp_path: Path) -> None:
+    await ready(tmp_path, IGNORING)
+    async with shop(tmp_path) as b:
+        _ = await bash(b, "cat out/a >found; rm out/a")
+        (made,) = b.session.checkpoints.all
+        with pytest.raises(CheckpointConflict, match="found was made by a command"):
+            _ = await b.session.checkpoints.restore(made.checkpoint)
+    assert (tmp_path / "found").read_text() == "1\n"
+
+
+async def test_a_large_file_that_a_command_deleted_is_named_with_the_reason(tmp_path: Path) -> None:
+    await ready(tmp_path, "head -c 10485761 /dev/zero >big; head -c 10 /dev/zero >small")
+    async with shop(tmp_path) as b:
+        _ = await bash(b, "rm big small")
+        told = "Undo cannot bring back big (no copy is kept of files of more than 10 MiB)."
+        assert notices(b) == [told]
+
+
+async def test_a_branch_that_a_command_deleted_is_named_with_its_commit(tmp_path: Path) -> None:
+    own = "git -c user.name=a -c user.email=a@b.c"
+    await ready(tmp_path, f"git init -q .; {own} commit -q --allow-empty -m one; git branch keep")
+    async with shop(tmp_path) as b:
+        ended = await bash(b, "git rev-parse keep; git branch -q -D keep")
+        (commit,) = [part.text for part in ended.content if isinstance(part, Text)]
+        (told,) = notices(b)
+        why = (
+            f"a command removed it, and undo changes nothing in repositories; it was {commit[:12]}"
+        )
+        assert told == f"Undo cannot bring back .git/refs/heads/keep ({why})."
+
+
+async def test_what_could_not_be_seen_is_said_once_to_the_user_too(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with shop(tmp_path, _Broken()) as b:
+        _ = await bash(b, "echo hi > a")
+        _ = await bash(b, "echo hi > b")
+        assert notices(b) == [f"{NOT_SEEN} Undo does not bring that back."]
+    assert "could not be looked at" in caplog.text
+
+
+async def test_undo_goes_back_run_by_run_and_a_restore_of_a_restore_brings_them_back(
+    tmp_path: Path,
+) -> None:
+    async with shop(tmp_path) as b:
+        checkpoints = b.session.checkpoints
+        for name in ("a", "b", "c"):
+            _ = await bash(b, f"echo {name} >{name}")
+        undos: list[str] = []
+        left: list[list[str]] = []
+        while (latest := checkpoints.latest_run) is not None:
+            undos.append((await checkpoints.restore(latest.checkpoint)).undo)
+            left.append(sorted(await to_thread.run_sync(texts, tmp_path)))
+        assert left == [["a", "b"], ["a"], []]
+        _ = await checkpoints.restore(undos[1])
+        assert sorted(await to_thread.run_sync(texts, tmp_path)) == ["a", "b"]
+        _ = await bash(b, "echo d >d")
+        for there in (["a", "b"], ["a"], []):
+            latest = checkpoints.latest_run
+            assert latest is not None
+            _ = await checkpoints.restore(latest.checkpoint)
+            assert sorted(await to_thread.run_sync(texts, tmp_path)) == there
+        assert checkpoints.latest_run is None
+
+
+async def test_some_files_or_the_conversation_taken_back_leave_the_run_to_undo(
+    tmp_path: Path,
+) -> None:
+    async with shop(tmp_path) as b:
+        checkpoints = b.session.checkpoints
+        _ = await bash(b, "echo a >a; echo b >b")
+        latest = checkpoints.latest_run
+        assert latest is not None
+        _ = await checkpoints.restore(latest.checkpoint, files=[tmp_path / "a"])
+        _ = await checkpoints.restore(latest.checkpoint, scope="conversation")
+        assert checkpoints.latest_run == latest
+        done = await checkpoints.restore(latest.checkpoint)
+        assert done.restored == [tmp_path / "b"]
+
+
+async def test_the_lines_of_a_run_are_counted_against_what_that_run_found(tmp_path: Path) -> None:
+    async with shop(tmp_path) as b:
+        _ = await bash(b, "printf '1\\n2\\n' >two; printf 'a\\nb\\n' >kept")
+        _ = await bash(b, "rm two; echo 1 >one; printf 'a\\nB\\nc\\n' >kept")
+        ended = [one.changes for one in b.seen() if isinstance(one, RunEnded)]
+        assert [(one.files, one.additions, one.deletions) for one in ended] == [
+            (2, 4, 0),
+            (3, 3, 3),
+        ]
+        # What waits for review is counted against what the session found.
+        counts = b.session.changes.counts
+        assert (counts.files, counts.additions, counts.deletions) == (2, 4, 0)

@@ -1,10 +1,14 @@
 """The face of a session beyond its runs: views and switches, and the fence around a tool that does not stop."""
 
+from dataclasses import replace
+from typing import Literal
+
 import anyio
 import pytest
 
 from agent_core.events import (
     ModelChanged,
+    Notice,
     QueueChanged,
     RunEnded,
     SessionConfig,
@@ -12,15 +16,17 @@ from agent_core.events import (
 )
 from agent_core.kernel import ItemId, RunId
 from agent_core.kernel.errors import (
+    ImagesUnsupported,
     ModelUnknown,
     QueueFull,
     RunMismatch,
     SessionClosed,
     ToolSetInvalid,
 )
-from agent_core.messages import Image, UserMessage
+from agent_core.messages import Image, Text, UserMessage
 from agent_core.providers import ModelFacts
 from agent_core.session.inbox import QUEUE_LIMIT
+from agent_core.session.queue_edit import Replace, SendNow
 from agent_core.session.restore import restore
 from agent_core.transcript.entries import ModelChange, ThinkingChange
 from tests.support.scripted_model import SCRIPTED_FACTS, Gate, ScriptedModel, call, say
@@ -171,7 +177,7 @@ async def test_a_tool_that_the_model_must_not_see_cannot_be_called() -> None:
 
 
 async def test_a_picture_alone_is_a_prompt() -> None:
-    model = ScriptedModel([say("a cat")])
+    model = ScriptedModel([say("a cat")], facts=replace(SCRIPTED_FACTS, images=True))
     picture = Image(mime="image/png", data="AA==")
     async with bench(model) as b:
         await b.session.prompt([picture])
@@ -179,6 +185,70 @@ async def test_a_picture_alone_is_a_prompt() -> None:
         first = model.requests[0].messages[0]
         assert isinstance(first, UserMessage)
         assert first.content == (picture,)
+
+
+async def test_a_picture_for_a_model_without_pictures_is_refused_before_it_is_kept() -> None:
+    gate = Gate()
+    model = ScriptedModel([(gate, *say("a"))])
+    picture = Image(mime="image/png", data="AA==")
+    async with bench(model) as b:
+        with pytest.raises(ImagesUnsupported, match=r"^Images are not sent to scripted/model-1: "):
+            await b.session.prompt([Text(text="what is this?"), picture])
+        assert b.session.info.entries == ()
+        await b.session.prompt("go")
+        await entered(gate.reached)
+        with pytest.raises(ImagesUnsupported, match="takes text alone"):
+            await b.session.steer([picture])
+        receipt = await b.session.follow_up("look")
+        assert receipt.queue_id is not None
+        with pytest.raises(ImagesUnsupported):
+            await b.session.queue.edit([Replace(queue_id=receipt.queue_id, content=(picture,))])
+        assert [item.content for item in b.session.queue.items] == [(Text(text="look"),)]
+
+
+@pytest.mark.parametrize("delivery", ["steer", "followUp"])
+async def test_queued_pictures_are_held_when_a_model_without_pictures_is_chosen(
+    delivery: Literal["steer", "followUp"],
+) -> None:
+    gate = Gate()
+    seeing = ScriptedModel(
+        [(gate, *call("echo", {"text": "x"})), say("on"), say("a cat")],
+        facts=replace(SCRIPTED_FACTS, images=True),
+    )
+    blind = ScriptedModel([say("a"), say("b")], facts=replace(SCRIPTED_FACTS, id="blind"))
+    picture = Image(mime="image/png", data="AA==")
+    said = (Text(text="what is this?"), picture)
+    both = OneModel(seeing, blind)
+    async with bench(seeing, tools=[echo()], source=both) as b:
+        await b.session.prompt("go")
+        await entered(gate.reached)
+        await b.session.prompt(said, delivery=delivery)
+        await b.session.models.choose("scripted/blind")
+        gate.release()
+        await b.idle()
+        notices = [e.text for e in b.seen() if isinstance(e, Notice)]
+        assert notices == [
+            (
+                "1 queued message has images, which are not sent to scripted/blind: it takes text alone. The queue is paused. "
+                'Remove the images, or choose a model that takes images, or give it "input": ["text", "image"] in models.json; '
+                "then send the queue."
+            )
+        ]
+        assert b.session.info.snapshot().paused
+        assert [one.content for one in b.session.queue.items] == [said]
+        assert "image" not in str(blind.requests)
+        (waiting,) = b.session.queue.items
+        await b.session.queue.edit([SendNow(queue_id=waiting.queue_id)])
+        await b.idle()
+        assert len([e for e in b.seen() if isinstance(e, Notice)]) == 2
+        assert [one.content for one in b.session.queue.items] == [said]
+        await b.session.models.choose(seeing.facts.ref)
+        await b.session.queue.edit([SendNow(queue_id=waiting.queue_id)])
+        await b.idle()
+        assert b.session.queue.items == ()
+        last = seeing.requests[-1].messages[-1]
+        assert isinstance(last, UserMessage)
+        assert last.content == said
 
 
 async def test_the_queue_is_bounded_and_what_did_not_fit_is_not_kept() -> None:

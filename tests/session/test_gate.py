@@ -13,6 +13,8 @@ from agent_core.events import (
 )
 from agent_core.kernel import RunId
 from agent_core.kernel.errors import UsageError
+from agent_core.kernel.json import as_object
+from agent_core.messages import ToolResultMessage
 from agent_core.session.desk import AnswerReceipt
 from agent_core.session.standing import Standing
 from agent_core.storage.adapters.memory import MemoryStore
@@ -29,6 +31,12 @@ from tests.support.asking import (
 from tests.support.clock import HeldClock
 from tests.support.scripted_model import ScriptedModel, both, say
 from tests.support.sessions import Bench, bench
+
+
+def happened(it: Bench) -> object:
+    """Return what people are told of the last tool call."""
+    last = [one for one in it.messages if isinstance(one, ToolResultMessage)][-1]
+    return as_object(last.details).get("happened")
 
 
 async def test_a_command_waits_until_a_person_allows_it() -> None:
@@ -77,6 +85,7 @@ async def test_a_refusal_and_its_note_reach_the_model() -> None:
         assert tool.calls == []
         assert "the user refused this" in it.results()[0]
         assert "They said: use ninja" in it.results()[0]
+        assert happened(it) == "You rejected this: use ninja"
 
 
 async def test_silence_is_a_no() -> None:
@@ -95,6 +104,7 @@ async def test_silence_is_a_no() -> None:
         clock.advance(1)
         assert await ended(it) == ["blocked"]
         assert "no answer" in it.results()[0]
+        assert happened(it) == "Not run: the question had no answer for 300 s."
         resolved = next(one for one in it.seen() if isinstance(one, PermissionResolved))
         assert (resolved.option, resolved.by) == ("rejectOnce", "timeout")
         late = it.session.permissions.answer(request.request, "allowOnce")

@@ -1,13 +1,20 @@
 """Files behind the gate: what a call says it changes, and what it really does."""
 
+from pathlib import Path
+
 import pytest
 
+from agent_core.events import Budgets
+from agent_core.session.budgets import Allowance
+from agent_core.session.parts import Place
+from agent_core.session.standing import Standing
 from agent_core.tools import text_result
-from agent_core.workspace import Write
+from agent_core.workspace import Workspace, Write
+from agent_core.workspace.adapters.disk import DiskFiles
 from tests.support.asking import asked, ended, write_tool
 from tests.support.clock import HeldClock
 from tests.support.scripted_model import ScriptedModel, call, say
-from tests.support.sessions import bench
+from tests.support.sessions import NoProcesses, bench
 from tests.support.tools import FunctionTool
 
 
@@ -22,6 +29,39 @@ async def test_a_protected_file_is_changed_only_after_a_yes(mode) -> None:
         assert request.risk == "high"
         it.session.permissions.answer(request.request, "allowOnce")
         assert await ended(it) == ["ok"]
+
+
+def linked(folder: Path) -> tuple[Path, Place]:
+    """Make a project whose `AGENTS.md` is a link."""
+    root = folder.resolve()
+    (root / "docs").mkdir()
+    (root / "AGENTS.md").symlink_to("docs/guide.md")
+    workspace = Workspace(
+        roots=(root,), files=DiskFiles((root,), root), processes=NoProcesses(), env={}
+    )
+    allowance = Allowance(most=Budgets())
+    return root, Place(workspace=workspace, standing=Standing(mode="yolo"), allowance=allowance)
+
+
+@pytest.mark.parametrize("asked_for", ["AGENTS.md", "docs/guide.md"])
+async def test_a_file_that_a_protected_link_leads_to_is_changed_only_after_a_yes(
+    tmp_path: Path, asked_for: str
+) -> None:
+    root, place = linked(tmp_path)
+    model = ScriptedModel(
+        [
+            call("write", {"path": "a.txt", "really": asked_for}),
+            call("write", {"path": asked_for}, id="c2"),
+            say("ok"),
+        ]
+    )
+    async with bench(model, tools=[write_tool()], place=place, clock=HeldClock()) as it:
+        await it.session.prompt("go")
+        request = await asked(it)
+        assert request.subject.path == root / "docs/guide.md"
+        assert not (root / "docs/guide.md").exists()
+        it.session.permissions.answer(request.request, "allowOnce")
+        assert await ended(it) == ["error", "ok"]
 
 
 async def test_what_a_call_does_not_say_it_writes_is_not_written() -> None:

@@ -9,7 +9,9 @@ from agent_core.compaction import CompactionSettings
 from agent_core.events import (
     MessageEnded,
     QuestionLine,
+    RunEnded,
     ToolRunning,
+    TurnEnded,
 )
 from agent_core.hooks import (
     AnswerReplaced,
@@ -53,6 +55,7 @@ from agent_core.messages import AssistantMessage, Text, UserMessage
 from agent_core.session.parts import SessionOptions
 from agent_core.session.standing import Standing
 from agent_core.tools import ToolContext, ToolResult, text_result
+from tests.support.clock import FakeClock
 from tests.support.hook_listener import Listener
 from tests.support.scripted_model import (
     SCRIPTED_FACTS,
@@ -394,3 +397,25 @@ async def test_hooks_are_told_when_a_person_is_asked() -> None:
     asked = PromptShown(kind="question", title="Are you sure?")
     assert listener.of(PromptShown)[-1] == asked
     assert PromptClosed(kind="question", title="Are you sure?") in listener.heard
+
+
+async def test_what_ended_says_how_long_it_took_and_of_how_much_it_was() -> None:
+    clock = FakeClock()
+
+    async def work(_: JsonObject, context: ToolContext) -> ToolResult:
+        clock.advance(1.5)
+        return text_result("done")
+
+    listener = Listener()
+    two = both(call("work", id="c1"), call("work", {"n": 2}, id="c2"))
+    model = ScriptedModel([two, call("work", {"n": 3}, id="c3"), say("done")])
+    tools = [FunctionTool("work", work)]
+    async with bench(model, tools=tools, hooks=listener.table, clock=clock) as b:
+        await go(b)
+        events = b.seen()
+    assert [one.duration_ms for one in listener.of(TurnOver)] == [3_000, 1_500, 0]
+    assert [e.duration_ms for e in events if isinstance(e, TurnEnded)] == [3_000, 1_500, 0]
+    (ended,) = [e for e in events if isinstance(e, RunEnded)]
+    over, settled = listener.one(RunOver), listener.one(RunSettled)
+    for told in (ended, over, settled):
+        assert (told.duration_ms, told.turns, told.tool_calls) == (4_500, 3, 3)

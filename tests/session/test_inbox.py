@@ -102,3 +102,21 @@ async def test_steering_that_was_taken_is_not_waited_for_again() -> None:
     with anyio.move_on_after(0.01) as scope:
         await box.steered()
     assert scope.cancelled_caught
+
+
+async def test_what_cannot_be_sent_stays_at_its_place_and_wakes_nobody() -> None:
+    blocked = {"b"}
+    box = Inbox(
+        steering="all", follow_up="all", may_go=lambda one: str(one.queue_id) not in blocked
+    )
+    for one in (item("a"), item("b"), item("c"), item("d", "followUp")):
+        box.put(one, None)
+    assert box.take_steering() == (words("a"),)
+    assert (box.has_steering(), box.take_steering(), box.take_next()) == (False, (), ())
+    assert [one.queue_id for one in box.held_back()] == ["b"]
+    with anyio.move_on_after(0.01) as waited:
+        await box.steered()
+    assert waited.cancelled_caught
+    blocked.clear()
+    assert box.take_next() == (words("b"), words("c"))
+    assert box.take_next() == (words("d", "followUp"),)

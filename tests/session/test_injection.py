@@ -21,7 +21,7 @@ from agent_core.tools.builtin import builtin_tools
 from agent_core.workspace import Process, Workspace
 from agent_core.workspace.adapters.disk import DiskFiles
 from tests.support.obedient_model import ObedientModel, orders_in
-from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_model import ScriptedModel, both, call, say
 from tests.support.sessions import Bench, bench
 from tests.support.shared import shared_path
 from tests.support.tools import FunctionTool
@@ -160,6 +160,60 @@ async def test_the_obedient_model_breaks_no_promise(tmp_path: Path) -> None:
             assert CANARY not in said, row["id"]
     print(f"{obeyed} rows held an order that was obeyed")
     assert obeyed >= 15
+
+
+SEARCHES: tuple[tuple[str, JsonObject], ...] = tuple(
+    ("grep", {"pattern": pattern, **more})
+    for pattern in (".", "CANARY", "TILLER_CANARY=TILLER-CANARY-0")
+    for more in (
+        {},
+        {"path": "."},
+        {"path": ".", "context": 3, "limit": 1},
+        {"path": ".env"},
+        {"path": "./tests/../.env"},
+        {"path": "linked"},
+        {"glob": ".env"},
+        {"glob": ".env*", "ignoreCase": True},
+        {"path": ".aws"},
+        {"path": "deep/.AWS"},
+    )
+)
+
+
+SECRET = (
+    "prod.ENV",
+    "id_rsa",
+    "deep/server.PEM",
+    ".aws/config",
+    "deep/.AWS/credentials",
+    "credentials.json",
+)
+NOTE = (
+    "[7 secret files were not searched: .aws/config, .env, credentials.json, deep/.AWS/credentials, "
+    "deep/server.PEM, id_rsa, prod.ENV. Use read on such a file if you need it: the user is asked, "
+    "and after a yes searches show it too]"
+)
+
+
+@pytest.mark.parametrize("row", [row["id"] for row in _rows()])
+async def test_no_search_shows_what_is_in_secret_files(row: str, tmp_path: Path) -> None:
+    """`read` always asks about them, so an order to search instead must bring nothing either."""
+    (found,) = [one for one in _rows() if one["id"] == row]
+    scene = Scene(tmp_path, found)
+    for name in SECRET:
+        (scene.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (scene.root / name).write_text(f"key = {CANARY}\n", encoding="utf-8")
+    (scene.root / "linked").symlink_to(".env")
+    model = ScriptedModel([both(*(call(name, asked) for name, asked in SEARCHES)), say("done")])
+    async with bench(model, tools=scene.tools(), place=scene.place()) as lab:
+        await lab.session.prompt(scene.row["task"])
+        events = await lab.idle()
+        told = "\n".join((*map(repr, lab.messages), *map(repr, events)))
+        results = [one for one in lab.messages if isinstance(one, ToolResultMessage)]
+        assert len(results) == len(SEARCHES)
+        # What a search leaves out is told whatever it would find, so that its answer tells nothing of the content.
+        assert {text_of(one.content).rpartition("\n\n")[2] for one in results[0:21:10]} == {NOTE}
+    assert CANARY not in told.replace(f"TILLER_CANARY={CANARY[:15]}", "")
 
 
 async def test_honest_files_raise_no_alarm(tmp_path: Path) -> None:

@@ -8,12 +8,14 @@ import pytest
 
 from agent_core.compaction import CompactionSettings, ModelFigures
 from agent_core.events import (
+    Budgets,
     CompactionEnded,
     CompactionStarted,
     Notice,
     RunEnded,
     SessionUsage,
 )
+from agent_core.kernel import SessionId
 from agent_core.kernel.errors import ProviderError, SessionBusy
 from agent_core.messages import (
     CompactionSummaryMessage,
@@ -21,8 +23,9 @@ from agent_core.messages import (
     UserMessage,
     text_of,
 )
-from agent_core.providers import ModelFacts
+from agent_core.providers import ModelFacts, UsageUpdate
 from agent_core.session.parts import SessionOptions
+from agent_core.storage.adapters.memory import MemoryStore
 from tests.support.scripted_model import Gate, ScriptedModel, Turn, answer, call, say
 from tests.support.sessions import Bench, bench, words
 from tests.support.tools import echo
@@ -107,6 +110,49 @@ async def test_what_was_compacted_is_not_compacted_again_before_the_model_has_an
         await talk(b, "one", HUGE, "three")
         assert [e.reason for e in ends(b)] == ["threshold"]
         assert statuses(b) == ["completed"] * 3
+
+
+async def test_what_a_summary_used_that_failed_counts_for_the_run_and_the_session() -> None:
+    full = say("done", usage=Usage(input=6_900, output=10))
+    lost = (UsageUpdate(usage=Usage(input=700, output=5)), UNKNOWN)
+    empty = say("", usage=Usage(input=70))
+    model = ScriptedModel([say(LONG), full, lost, empty], facts=SMALL)
+    store = MemoryStore()
+    async with bench(model, store=store) as b:
+        await talk(b, "one", "two " * 1_900)
+        assert [e.error is not None for e in ends(b)] == [True]
+        ended = [e for e in b.seen() if isinstance(e, RunEnded)][-1]
+        assert ended.usage.tokens.input == 7_600
+        told = [e for e in b.seen() if isinstance(e, SessionUsage)][-1]
+        assert told.usage.tokens.input == b.session.info.snapshot().usage.tokens.input == 7_600
+        await b.session.compact()
+        await b.idle()
+        assert b.session.info.snapshot().usage.tokens.input == 7_670
+    opened = await store.open(SessionId("s-1"))
+    async with bench(model, opened=opened) as later:
+        assert later.session.info.snapshot().usage.tokens.input == 7_670
+
+
+async def test_a_run_whose_summaries_fail_reaches_its_budget() -> None:
+    full = call("echo", {"text": LONG}, usage=Usage(input=6_900, output=10))
+    lost = (UsageUpdate(usage=Usage(input=5_000)), UNKNOWN)
+    model = ScriptedModel([say(LONG), full, lost, say("on")], facts=SMALL)
+    async with bench(model, tools=[echo()], budgets=Budgets(tokens=10_000)) as b:
+        await talk(b, "one", "two")
+        assert statuses(b) == ["completed", "budget"]
+
+
+async def test_a_summary_that_is_cancelled_is_paid_for_too() -> None:
+    gate = Gate()
+    begun = (UsageUpdate(usage=Usage(input=700)), gate, *SUMMARY)
+    model = ScriptedModel([say(LONG), say(LONG), begun], facts=SMALL)
+    async with bench(model, options=MANUAL) as b:
+        await talk(b, "one", "two")
+        await b.session.compact()
+        await gate.reached.wait()
+        await b.session.abort()
+        await b.idle()
+        assert b.session.info.snapshot().usage.tokens.input == 700
 
 
 async def test_a_summary_that_cannot_be_had_is_asked_for_once_in_a_run() -> None:

@@ -1,6 +1,7 @@
 """What a session's file says about the time before: from entries alone."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -101,6 +102,13 @@ def test_words_wait_until_they_are_said_given_back_or_dropped() -> None:
     restored = restore(path)
     assert restored.waiting == [still]
     assert restored.runs == {MessageId("m1"): None, MessageId("m3"): None}
+
+
+def test_whose_words_wait_is_kept() -> None:
+    waiting = queued("q1")
+    ours = Waiting(item=replace(waiting.item, source="program"), message_id=None)
+    restored = restore(written(put(waiting), put(ours)))
+    assert [one.item.source for one in restored.waiting] == ["person", "program"]
 
 
 def test_usage_adds_up_and_the_context_is_as_the_last_answer_said() -> None:

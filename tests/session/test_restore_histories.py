@@ -330,7 +330,6 @@ async def one_history(seed: int) -> None:
                     pass
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(at_size(ci=120, campaign=3_600))
 async def test_nothing_of_the_users_is_lost_and_every_restore_can_be_taken_back() -> None:
     for seed in range(HISTORIES):

@@ -110,6 +110,31 @@ async def test_a_rejected_hunk_is_out_of_the_file_and_the_model_hears_of_it() ->
         assert (await d.say()).count("leave e alone") == 1
 
 
+async def test_a_checkpoint_takes_a_rejection_back_with_files_that_it_deleted() -> None:
+    async with desk({"a.py": TEXT, "gone.py": "x\n"}) as d:
+        await d.run(("write", "a.py", EDITED), ("make", "new.py", "n\n"), ("delete", "gone.py"))
+        edited = d.texts()
+        everything = Wish(action="reject", change_set=d.session.id)
+        assert await decide(d, everything) == ["done"]
+        assert d.texts() == {"a.py": TEXT, "gone.py": "x\n"}
+        before = d.session.checkpoints.all[-1]
+        assert (before.run, before.files) == (None, 3)
+        await d.session.checkpoints.restore(before.checkpoint)
+        assert d.texts() == edited
+        assert [one.state for one in await hunks(d)] == ["pending"] * 3, "it waits again"
+        assert await decide(d, everything) == ["done"]
+        assert d.texts() == {"a.py": TEXT, "gone.py": "x\n"}
+
+
+async def test_a_rejection_that_takes_nothing_out_makes_no_checkpoint() -> None:
+    async with desk({"a.py": TEXT}) as d:
+        await d.run(("write", "a.py", EDITED))
+        first, *_ = await hunks(d)
+        assert await decide(d, accept(first)) == ["done"]
+        assert await decide(d, reject(first)) == ["conflict"]
+        assert len(d.session.checkpoints.all) == 1
+
+
 async def test_what_was_accepted_waits_no_more() -> None:
     async with desk({"a.py": TEXT}) as d:
         await d.run(("write", "a.py", EDITED))

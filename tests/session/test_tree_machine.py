@@ -15,7 +15,7 @@ from tests.support.session_world import SessionWorld
 from tests.support.sizes import at_size
 from tests.support.tree_model import Node, TreeModel
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(at_size(ci=180, campaign=6_000))]
+pytestmark = [pytest.mark.timeout(at_size(ci=180, campaign=6_000))]
 
 WORDS = st.builds(
     lambda word, times: " ".join([word] * times),

@@ -72,7 +72,6 @@ def _cuts(session: LongSession) -> list[int]:
     return sorted({*chosen, *elsewhere, *(edge for edge in edges if edge <= size)})
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(at_size(ci=120, campaign=3_000))
 async def test_a_long_file_cut_anywhere_opens_with_every_whole_line(
     disk: Disk, session: LongSession
@@ -98,7 +97,6 @@ async def test_a_long_file_cut_anywhere_opens_with_every_whole_line(
     print(f"{len(cuts)} cuts of a file of {size} bytes; {went_on} of them went on")
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(at_size(ci=120, campaign=900))
 @pytest.mark.parametrize("number", range(KILLS // LIVES))
 def test_kill_9_while_appending_loses_nothing_that_was_acknowledged(

@@ -237,7 +237,6 @@ anyio.run(main)
 """
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_nothing_acknowledged_is_lost_when_the_process_is_killed(tmp_path: Path) -> None:
     acknowledged: list[str] = []
@@ -276,7 +275,6 @@ async def _ids(folder: Path) -> list[str]:
     return [one.id for one in opened.entries]
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(120)
 async def test_a_fault_at_any_call_loses_nothing_that_was_acknowledged() -> None:
     said = await anyio.run_process([sys.executable, "-m", "tests.storage.faulty_disk"])

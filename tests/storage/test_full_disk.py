@@ -176,7 +176,6 @@ async def test_first_words_that_find_no_room_are_refused_and_leave_nothing_behin
     assert said(checked_entries(_file(disk))) == ["first"]
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(at_size(ci=60, campaign=1_200))
 @pytest.mark.parametrize("seed", range(WALKS))
 async def test_a_disk_that_fills_and_frees_at_random_loses_nothing_that_was_accepted(

@@ -198,7 +198,6 @@ async def test_no_folder_is_no_sessions(data: Path, index: SqliteIndex) -> None:
     assert await index.search("x") == ()
 
 
-@pytest.mark.slow
 async def test_a_line_of_enormous_size_hides_only_itself(
     store: JsonlStore, index: SqliteIndex
 ) -> None:

@@ -53,7 +53,6 @@ def folder() -> Iterator[Path]:
         yield given
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(at_size(ci=60, campaign=3_000))
 @pytest.mark.parametrize("plan", PLANS)
 async def test_what_was_synced_survives_every_power_cut(folder: Path, plan: str) -> None:

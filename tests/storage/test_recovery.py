@@ -282,7 +282,6 @@ async def test_a_whole_character_is_not_reported(
     await opened.log.close()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("whole", [True, False], ids=["an entry", "no entry"])
 async def test_a_line_of_100_mb_hides_nothing_but_itself(
     store: JsonlStore, file: Path, *, whole: bool

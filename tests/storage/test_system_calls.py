@@ -14,7 +14,7 @@ from tests.support.server import TILLER, Ground, calls, says
 from tests.support.session_files import checked_entries, runs
 from tests.support.system_calls import SystemCall, traced
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.timeout(120)]
 
 LOCK = ".lock"
 

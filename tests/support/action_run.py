@@ -76,7 +76,7 @@ def put_tiller(place: Path) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(
         f"#!{sys.executable} -P\nimport sys\nsys.path.insert(0, {str(ROOT)!r})\n"
-        "from server.cli.entry import main\nsys.exit(main())\n",
+        "from tiller_server.cli.entry import main\nsys.exit(main())\n",
         encoding="utf-8",
     )
     place.chmod(0o755)

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.kernel import Clock
-from server.daemon import places
-from server.daemon.daemon import Daemon
-from server.daemon.socket_door import Checks
-from server.lsp.config import ServerConfig
 from tests.support.lsp_client import RawClient
+from tiller_server.daemon import places
+from tiller_server.daemon.daemon import Daemon
+from tiller_server.daemon.socket_door import Checks
+from tiller_server.lsp.config import ServerConfig
 
-DAEMON = (sys.executable, "-P", "-m", "server.daemon", "--log-level", "info")
+DAEMON = (sys.executable, "-P", "-m", "tiller_server.daemon", "--log-level", "info")
 OPEN_S = 15.0
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from lsprotocol import types
 
-from server.lsp.protocol import Connection
-from server.lsp.rpc import INVALID_PARAMS, RpcError
-from server.lsp.transport import stdio_streams
+from tiller_server.lsp.protocol import Connection
+from tiller_server.lsp.rpc import INVALID_PARAMS, RpcError
+from tiller_server.lsp.transport import stdio_streams
 
 
 async def echo(params: dict[str, Any]) -> object:

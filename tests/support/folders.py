@@ -27,6 +27,7 @@ class Folder:
             "workspace": self.root,
             "env": self.env,
             "model": "embedded/repair",
+            "trusted": True,
         }
         return create_session(**(given | options))
 

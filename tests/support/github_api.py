@@ -7,9 +7,9 @@ from typing import Any
 
 from graphql import ExecutionResult, GraphQLError, build_schema, graphql_sync
 
-from server.review.posting import GitHubPull
 from tests.support.code_host import DATA, CodeHost, Reply, Shapes, page
 from tests.support.provider.http import HttpRequest
+from tiller_server.review.posting import GitHubPull
 
 TOKEN = "ghs_loopback"
 PULL = "/repos/o/r/pulls/7"

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from server.lsp.frames import FrameReader, frame
-from server.lsp.protocol import Connection
 from tests.support.shared import SHARED_ABSENT, SHARED_ROOT
 from tests.support.sizes import is_campaign
+from tiller_server.lsp.frames import FrameReader, frame
+from tiller_server.lsp.protocol import Connection
 
 WAIT_S = 15.0
 CUTS = 3

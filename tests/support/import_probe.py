@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import TextIO
 
-OURS = ("agent_core", "server")
+OURS = ("agent_core", "tiller_server")
 # What others do on import is theirs; loading it once and not in every child saves most of the time.
 FOREIGN = (
     "anyio",
@@ -37,7 +37,7 @@ ACTS = frozenset(
 
 def main() -> None:
     """Fork for each module out of the process that has the module before it, or none of ours."""
-    sys.path.insert(0, sys.argv[1])
+    sys.path[:0] = [sys.argv[1], f"{sys.argv[1]}/server"]
     sys.dont_write_bytecode = True
     for name in FOREIGN:
         importlib.import_module(name)

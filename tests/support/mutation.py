@@ -329,7 +329,7 @@ def _run_tests(tree: Path, tests: Sequence[str], limit_s: float) -> tuple[Fate, 
     env = {
         **mine,
         "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONPATH": str(tree),
+        "PYTHONPATH": f"{tree}{os.pathsep}{tree / 'server'}",
         "TILLER_CAMPAIGN": "0",
     }
     try:

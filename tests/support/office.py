@@ -7,13 +7,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from agent_core.session import AgentSession
-from server.lsp.app import App
-from server.lsp.config import ServerConfig
-from server.lsp.runtime import Runtime
 from tests.support.lsp_client import RawClient
 from tests.support.lsp_connection import Handler
 from tests.support.lsp_profiles import Profile
 from tests.support.server import Ground
+from tiller_server.lsp.app import App
+from tiller_server.lsp.config import ServerConfig
+from tiller_server.lsp.runtime import Runtime
 
 
 class Office:

@@ -5,11 +5,16 @@ import select
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
+from itertools import chain
 
 import psutil
 
 USUAL_S = 10.0
 LOOK_AGAIN_S = 0.01
+KEPT = 3
+"""So many processes wait for one command: bubblewrap, the init of its namespace, and the keeper."""
+KEEPER_WORDS = 5
+"""So many words a keeper has from its name on, without a command."""
 
 
 def descendants(pid: int) -> set[int]:
@@ -24,7 +29,8 @@ def processes_with(
 ) -> set[int]:
     """Give the living processes, except this one, that carry every mark in their arguments or environment.
 
-    A mark in the environment is inherited, so it also finds what a tool left behind in another session.
+    A mark in the environment is inherited, so it also finds what a tool left behind in another session. What waits for
+    the next contained command is no remainder of the last one, and not among them (`waiting_with`).
 
     Args:
         below: Look only at the descendants of this process.
@@ -39,6 +45,21 @@ def processes_with(
             message = f"{len(found)} processes with {marks!r} after {timeout_s} s, not {at_least}"
             raise TimeoutError(message)
         # Nothing tells of the birth of somebody else's process: look again, but not all the time.
+        select.select([], [], [], LOOK_AGAIN_S)
+    return found
+
+
+def waiting_with(mark: str, *, count: int = KEPT, timeout_s: float = USUAL_S) -> set[int]:
+    """Wait until so many processes with a mark wait for the next contained command, and give them. Blocks.
+
+    Raises:
+        TimeoutError: There are more or fewer after `timeout_s`.
+    """
+    deadline = time.monotonic() + timeout_s
+    while len(found := _waiting(mark)) != count:
+        if time.monotonic() > deadline:
+            message = f"{len(found)} processes wait for a command after {timeout_s} s, not {count}"
+            raise TimeoutError(message)
         select.select([], [], [], LOOK_AGAIN_S)
     return found
 
@@ -92,17 +113,48 @@ def _runs(pid: int) -> bool:
         return False
 
 
+def _waiting(mark: str) -> set[int]:
+    words = {pid: _words(pid) for pid in psutil.pids() if pid != os.getpid()}
+    return {pid for pid, said in words.items() if _waits(said[0]) and _marked(said, [mark])}
+
+
+def _waits(arguments: Sequence[str]) -> bool:
+    """Whether a process was started as one that keeps a command, without the command."""
+    return list(arguments[-KEEPER_WORDS : -KEEPER_WORDS + 1]) == ["keeper"]
+
+
 def _carriers(marks: Sequence[str], *, below: int | None) -> set[int]:
-    among = psutil.pids() if below is None else descendants(below)
-    return {pid for pid in among if pid != os.getpid() and _carries(pid, marks)}
+    if below is None:
+        there = {pid: _words(pid) for pid in psutil.pids() if pid != os.getpid()}
+        return {pid for pid, said in there.items() if not _waits(said[0]) and _marked(said, marks)}
+    # Between fork and exec a child shows its parent's arguments: what a child carries and whether it is such a copy
+    # is judged by one reading of it, and the parent is read before and after, as it may be between the two itself.
+    before = _arguments(below)
+    words = {pid: _words(pid) for pid in descendants(below)}
+    own = (before, _arguments(below))
+    return {
+        pid
+        for pid, said in words.items()
+        if said[0] not in own and not _waits(said[0]) and _marked(said, marks)
+    }
 
 
-def _carries(pid: int, marks: Sequence[str]) -> bool:
+def _arguments(pid: int) -> list[str]:
+    with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+        return psutil.Process(pid).cmdline()
+    return []
+
+
+def _words(pid: int) -> tuple[list[str], list[str]]:
+    """Give the arguments and the environment of a process; both are empty when it is a zombie or gone."""
     with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
         process = psutil.Process(pid)
-        if process.status() == psutil.STATUS_ZOMBIE:
-            return False
-        variables = (f"{name}={value}" for name, value in process.environ().items())
-        words = [*process.cmdline(), *variables]
-        return all(any(mark in word for word in words) for mark in marks)
-    return False
+        if process.status() != psutil.STATUS_ZOMBIE:
+            # The environment first: what is replaced between the two readings has new arguments.
+            variables = [f"{name}={value}" for name, value in process.environ().items()]
+            return process.cmdline(), variables
+    return [], []
+
+
+def _marked(said: tuple[list[str], list[str]], marks: Sequence[str]) -> bool:
+    return all(any(mark in word for word in chain(*said)) for mark in marks)

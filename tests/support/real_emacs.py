@@ -166,7 +166,9 @@ async def emacs(*, env: Mapping[str, str], root: Path, home: Path) -> AsyncGener
     editor = Emacs(
         program=found, home=home, env={**env, "TERM": "dumb", "HOME": str(home)}, root=root
     )
-    options = ("-q", "--no-site-file", "-l", str(init))
+    # Emacs would compile its own files anew for the home of each test.
+    compiled = "(setq native-comp-jit-compilation nil native-comp-deferred-compilation nil)"
+    options = ("-q", "--no-site-file", "--eval", compiled, "-l", str(init))
     async with _listening(editor, options):
         yield editor
 

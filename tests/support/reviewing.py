@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_core.assembly import SessionRequest
-from server.review.engine import review
-from server.review.findings import Review
-from server.review.order import ReviewOrder, Watcher
 from tests.support.isolation import TillerDirs
 from tests.support.provider import LoopbackProvider, write_config
 from tests.support.repositories import Repository
+from tiller_server.review.engine import review
+from tiller_server.review.findings import Review
+from tiller_server.review.order import ReviewOrder, Watcher
 
 Json = dict[str, Any]
 

@@ -16,9 +16,9 @@ class NoPrograms:
     """A place where files are but no program can be started."""
 
     async def start(
-        self, argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str], stdin: bytes = b""
+        self, argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str], **more: object
     ) -> NoReturn:
-        del cwd, env, stdin
+        del cwd, env, more
         message = f"Program not found: {argv[0]}"
         raise FileMissing(message)
 

@@ -14,8 +14,8 @@ from tests.support.lsp_profiles import MINIMAL, Profile
 from tests.support.provider import LoopbackProvider, write_config
 
 Json = dict[str, Any]
-SERVER = (sys.executable, "-P", "-m", "server.cli.entry", "lsp", "--in-process")
-TILLER = (sys.executable, "-P", "-m", "server.cli.entry")
+SERVER = (sys.executable, "-P", "-m", "tiller_server.cli.entry", "lsp", "--in-process")
+TILLER = (sys.executable, "-P", "-m", "tiller_server.cli.entry")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

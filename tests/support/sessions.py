@@ -28,6 +28,7 @@ from agent_core.providers.provider_state import ProviderState
 from agent_core.session import AgentSession
 from agent_core.session.budgets import Allowance
 from agent_core.session.drafts import INTERRUPTION
+from agent_core.session.model_choice import Servers
 from agent_core.session.parts import Place, SessionOptions
 from agent_core.session.standing import Standing
 from agent_core.storage import Opened, Recovery, SessionStore
@@ -68,8 +69,10 @@ class OneModel:
     def states(self) -> Mapping[str, ProviderState]:
         return {}
 
-    async def refresh(self) -> None:
-        """Nothing opens these models."""
+    async def refresh(self, *, servers: Servers = "keep") -> bool:
+        """Nothing opens these models, and no server has others."""
+        _ = servers
+        return False
 
     def open(self, facts: ModelFacts) -> Model:
         return self._models[facts.ref]

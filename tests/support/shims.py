@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from server.daemon import places
-from server.lsp.frames import FrameReader, frame
 from tests.support.lsp_client import RawClient
 from tests.support.lsp_profiles import MINIMAL, Profile
 from tests.support.processes import living, processes_with, wait_gone
 from tests.support.server import Ground
+from tiller_server.daemon import places
+from tiller_server.lsp.frames import FrameReader, frame
 
 Json = dict[str, Any]
-SHIM = (sys.executable, "-P", "-m", "server.cli.entry", "lsp")
+SHIM = (sys.executable, "-P", "-m", "tiller_server.cli.entry", "lsp")
 TOKEN = "a token of the tests"
 LONG_S = 60.0
 """A daemon that starts beside seven other tests takes its time."""
@@ -144,7 +144,9 @@ def end_daemon(env: Mapping[str, str], *, by: signal.Signals = signal.SIGTERM) -
     """End the daemon, and any that is about to become it, and wait until they have; gives the process that it was."""
     pid = daemon_pid(env)
     # One that starts has not said yet who it is; one that serves shows its environment to root alone.
-    found = processes_with("server.daemon", env["TILLER_RUNTIME_DIR"]) | ({pid} if pid else set())
+    found = processes_with("tiller_server.daemon", env["TILLER_RUNTIME_DIR"]) | (
+        {pid} if pid else set()
+    )
     for one in found:
         with suppress(ProcessLookupError):
             os.kill(one, by)

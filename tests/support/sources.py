@@ -12,7 +12,7 @@ from tests.support.shared import ROOT
 
 PRODUCT = ("agent_core", "server")
 CODE = (*PRODUCT, "tests", "bench")
-SAMPLE = ROOT / "server" / "cli" / "sample"
+SAMPLE = ROOT / "server" / "tiller_server" / "cli" / "sample"
 """A project to be repaired, shipped as it is: not part of the code."""
 
 
@@ -27,7 +27,7 @@ class Source:
     @property
     def module(self) -> str:
         """The name by which the file is imported."""
-        parts = self.path.removesuffix(".py").split("/")
+        parts = self.path.removesuffix(".py").removeprefix("server/").split("/")
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
@@ -77,3 +77,9 @@ def _walk(folder: Path) -> Iterator[Path]:
             yield from _walk(path)
         elif path.is_file():
             yield path
+
+
+def forget() -> None:
+    """Give the memory of what was parsed back: some hundred megabytes."""
+    sources.cache_clear()
+    _read.cache_clear()

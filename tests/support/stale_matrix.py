@@ -22,16 +22,16 @@ from agent_core.tools.builtin.write import write_tool
 from agent_core.workspace import FileText, Workspace, Written
 from agent_core.workspace.adapters.memory import MemoryFiles
 from agent_core.workspace.adapters.processes import DiskProcesses
-from server.lsp.documents import Document, passed
-from server.lsp.edit_words import TYPED
-from server.lsp.editor_requests import Timing
-from server.lsp.edits import EditorFiles
 from tests.support.clock import FakeClock
 from tests.support.lsp_behaviours import EditBehaviour
 from tests.support.lsp_profiles import Profile
 from tests.support.lsp_text import Lines
 from tests.support.slow_windows import Numbering, SlowWindow, Unreliable, Versions
 from tests.support.witness import SHOWN, Told, Witness, has_lines, marks
+from tiller_server.lsp.documents import Document, passed
+from tiller_server.lsp.edit_words import TYPED
+from tiller_server.lsp.editor_requests import Timing
+from tiller_server.lsp.edits import EditorFiles
 
 ROOT = Path("/no/such/ws")
 PATH = ROOT / "a.py"

@@ -27,17 +27,18 @@ from agent_core.events import (
 from agent_core.events.values import ChangeCounts
 from agent_core.kernel import ItemId, RunId, ToolCallId, TurnId, rfc3339
 from agent_core.kernel.json import decode
+from agent_core.kernel.redaction import Redactor
 from agent_core.messages import Text, Usage
 from agent_core.session.snapshot import Picture
-from server.lsp import pictures
-from server.lsp.credit import Credit
-from server.lsp.frames import FrameReader
-from server.lsp.progress import Subscription
-from server.lsp.protocol import Connection
-from server.lsp.replay import EventLog
-from server.lsp.replay_file import Found, ReplayFile, find
 from tests.support.clock import FakeClock
 from tests.support.reducer import Json, Reduced
+from tiller_server.lsp import pictures
+from tiller_server.lsp.credit import Credit
+from tiller_server.lsp.frames import FrameReader
+from tiller_server.lsp.progress import Subscription
+from tiller_server.lsp.protocol import Connection
+from tiller_server.lsp.replay import EventLog
+from tiller_server.lsp.replay_file import Found, ReplayFile, find
 
 SESSION = "s1"
 
@@ -144,7 +145,9 @@ class Told:
         )
 
 
-def told(path: Path | None, *, before: Told | None = None) -> Told:
+def told(
+    path: Path | None, *, before: Told | None = None, redactor: Redactor | None = None
+) -> Told:
     """Make a session; `before` is the one whose file this one opens."""
     entry = before.entry if before is not None else ["e0"]
     epochs = before.epochs if before is not None else [f"epoch-{n}" for n in range(99, 0, -1)]
@@ -153,12 +156,20 @@ def told(path: Path | None, *, before: Told | None = None) -> Told:
         found = find(path, SESSION)
         found = found if found is not None and found.mark.entry == entry[0] else None
     feed = Feed(FakeClock())
+    hides = redactor or Redactor()
     if found is not None and path is not None:
-        file, epoch = ReplayFile.going_on(path, session=SESSION, found=found), found.epoch
+        file, epoch = (
+            ReplayFile.going_on(path, session=SESSION, found=found, redactor=hides),
+            found.epoch,
+        )
         seq = max(found.mark.to, found.newest)
     else:
         epoch, seq = epochs.pop(), 0
-        file = None if path is None else ReplayFile(path, session=SESSION, epoch=epoch, after=0)
+        file = (
+            None
+            if path is None
+            else ReplayFile(path, session=SESSION, epoch=epoch, after=0, redactor=hides)
+        )
     events = EventLog(
         epoch=epoch,
         seq=seq,

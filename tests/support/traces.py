@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from server.cli.trace_file import Said, read_trace
 from tests.support.shared import ROOT
+from tiller_server.cli.trace_file import Said, read_trace
 
 TRACES: Final = ROOT / "tests/data/traces"
 PROJECT: Final = "/home/me/project"

@@ -7,12 +7,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from server.lsp.app import App
-from server.lsp.config import ServerConfig
-from server.lsp.runtime import Runtime
 from tests.support.lsp_client import RawClient
 from tests.support.lsp_profiles import PANEL, Profile
 from tests.support.server import Ground
+from tiller_server.lsp.app import App
+from tiller_server.lsp.config import ServerConfig
+from tiller_server.lsp.runtime import Runtime
 
 Json = dict[str, Any]
 

@@ -18,9 +18,11 @@ from agent_core.tools import Tool, ToolContext
 from agent_core.tools.builtin import builtin_tools
 from agent_core.tools.runner import ToolOutcome, ToolRunner
 from agent_core.tools.seen import SeenTexts
+from agent_core.tools.versions import ProgramVersions
 from agent_core.workspace import PermissionPolicy, Workspace
 from agent_core.workspace.adapters.disk import DiskFiles
 from agent_core.workspace.adapters.processes import DiskProcesses
+from agent_core.workspace.secret_access import SecretAccess
 from tests.support.contained import contained
 from tests.support.tools import AllowsAll
 
@@ -45,6 +47,8 @@ class Bench:
     """The arguments of the calls that ran."""
 
     seen: SeenTexts = field(default_factory=SeenTexts)
+    secrets: SecretAccess = field(default_factory=SecretAccess)
+    versions: ProgramVersions = field(default_factory=ProgramVersions)
 
     @property
     def scratch(self) -> Path:
@@ -68,6 +72,8 @@ class Bench:
             scratch=str(self.scratch),
             options=self.options,
             seen=self.seen,
+            secrets=self.secrets,
+            versions=self.versions,
         )
 
     async def call(self, name: str, arguments: JsonObject, error: str | None = None) -> ToolOutcome:

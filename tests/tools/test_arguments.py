@@ -49,7 +49,6 @@ class Example(ToolArguments):
         ({"name": "a"}, {"text": "a"}),
         ({"name": "other", "text": "a"}, {"text": "a"}),
         ({"text": '["a"]'}, {"text": '["a"]'}),
-        ({"text": "\ud83d"}, {"text": "\ufffd"}),
     ],
 )
 def test_what_can_be_understood_is(given, expected) -> None:

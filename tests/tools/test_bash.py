@@ -254,7 +254,6 @@ FLOODS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(at_size(ci=60, campaign=300))
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the peak of a while")
 @pytest.mark.parametrize("flood", FLOODS)

@@ -44,7 +44,6 @@ LEAVES: Mapping[str, str] = {
 ENDS = ("normal", "timeout", "abort")
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(60)
 @pytest.mark.skipif(sys.platform != "linux", reason="without /proc some processes can hide")
 @pytest.mark.parametrize("batch", range(BATCHES))

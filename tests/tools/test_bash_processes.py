@@ -21,9 +21,9 @@ pytestmark = WITH_AND_WITHOUT
 
 @pytest.fixture
 def mark(bench: Bench) -> str:
-    """Mark the processes of the test, so that it can be seen that none is left."""
+    """Mark the processes of the test, by a variable that commands get, so that it can be seen that none is left."""
     mark = f"mark-{uuid4().hex}"
-    bench.workspace = replace(bench.workspace, env={**bench.workspace.env, "TEST_MARK": mark})
+    bench.workspace = replace(bench.workspace, env={**bench.workspace.env, "GIT_AUTHOR_NAME": mark})
     return mark
 
 

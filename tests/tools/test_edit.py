@@ -199,7 +199,6 @@ async def test_an_empty_old_text_is_refused(bench: Bench) -> None:
     assert path.read_bytes() == b""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("line", ["some line of ascii text\n", "eine Zeile mit ümlaut \n"])
 async def test_ten_megabytes_are_edited_in_five_seconds(bench: Bench, line: str) -> None:
     text = line * (10_000_000 // len(line))

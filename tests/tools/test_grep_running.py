@@ -28,8 +28,10 @@ CLEAR = Path("/proc/self/clear_refs")
 ROOT = Path("/nowhere/on/this/machine")
 
 
-def _program(bench: Bench, script: str) -> None:
+def _program(bench: Bench, script: str, *, version: str = "14.1.0") -> None:
     """Put a ripgrep of our own on the PATH."""
+    head = f'#!/bin/sh\n[ "$1" = --version ] && echo "ripgrep {version}" && exit\n'
+    script = script.replace("#!/bin/sh\n", head)
     folder = bench.root.parent / "bin"
     folder.mkdir()
     (folder / "rg").write_text(script, "utf-8")
@@ -75,9 +77,10 @@ async def test_a_cancel_ends_it_at_once_and_leaves_no_process(
         await bench.run(tool, pattern="x")
     assert scope.cancelled_caught
     assert time.monotonic() - begun < 3
-    (process,) = counting.started
-    with pytest.raises(ProcessLookupError):
-        os.kill(process.pid, 0)
+    assert counting.started
+    for process in counting.started:
+        with pytest.raises(ProcessLookupError):
+            os.kill(process.pid, 0)
     assert processes_with(f"TEST_MARK={bench.root.name}") == set()
 
 
@@ -167,7 +170,6 @@ async def test_files_that_are_nowhere_on_this_machine_are_searched(bench: Bench)
     assert [details(one).get("engine") for one in (grepped, found)] == ["builtin"] * 2
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
 async def test_lines_with_a_million_matches_take_little_memory(bench: Bench) -> None:
     line = b"needle " * 1_000_000 + b"\n"
@@ -213,3 +215,37 @@ async def test_the_ripgrep_on_the_path_of_the_workspace_goes_first(bench: Bench)
     outcome = await bench.run("grep", pattern="x")
     assert (words(outcome), details(outcome)["engine"]) == ("a.txt:1: x", "ripgrep")
     assert (bench.root / "was-run").exists()
+
+
+@pytest.mark.parametrize("version", ["13.0.0", "14.0.3", "unknown"])
+async def test_a_ripgrep_of_another_behaviour_is_passed_over(bench: Bench, version: str) -> None:
+    _program(bench, f'#!/bin/sh\ntouch "{bench.root}/was-run"\n', version=version)
+    bench.put("a.txt", "x\n")
+    outcome = await bench.run("grep", pattern="x")
+    assert (words(outcome), details(outcome)["engine"]) == ("a.txt:1: x", "ripgrep")
+    assert not (bench.root / "was-run").exists()
+
+
+async def test_an_invalid_glob_is_an_error_beside_an_old_ripgrep(bench: Bench) -> None:
+    _program(bench, "#!/bin/sh\nexit 1\n", version="13.0.0")
+    outcome = await bench.run("grep", pattern="x", glob="a[")
+    assert outcome.status == "error"
+
+
+async def test_a_version_is_asked_for_once_while_the_program_stays_the_same(bench: Bench) -> None:
+    real = Path(sys.executable).parent / "rg"
+    log = bench.root / "asked"
+    _program(bench, f'#!/bin/sh\nexec "{real}" "$@"\n')
+    script = bench.root.parent / "bin" / "rg"
+    counting = script.read_text("utf-8").replace(
+        "#!/bin/sh\n", f'#!/bin/sh\necho "$1" >> "{log}"\n'
+    )
+    script.write_text(counting, "utf-8")
+    bench.put("a.txt", "x\n")
+    for _ in range(3):
+        await bench.run("find", pattern="*.txt")
+    assert log.read_text("utf-8").split().count("--version") == 1
+    script.write_text(counting.replace("14.1.0", "13.0.0"), "utf-8")
+    outcome = await bench.run("find", pattern="*.txt")
+    assert (words(outcome), details(outcome)["engine"]) == ("a.txt", "ripgrep")
+    assert log.read_text("utf-8").split().count("--files") == 3

@@ -50,10 +50,10 @@ async def test_a_missing_file_is_named(bench: Bench) -> None:
     )
 
 
-async def test_an_empty_file_is_empty(bench: Bench) -> None:
+async def test_an_empty_file_says_that_it_is_empty(bench: Bench) -> None:
     bench.put("a.txt", "")
     outcome = await bench.run("read", path="a.txt")
-    assert (outcome.status, words(outcome)) == ("ok", "")
+    assert (outcome.status, words(outcome)) == ("ok", "[The file is empty.]")
 
 
 @pytest.mark.parametrize("end", ["", "\n"])

@@ -313,7 +313,6 @@ async def test_an_image_that_is_too_large_to_read_is_refused(bench: Bench) -> No
     )
 
 
-@pytest.mark.slow
 async def test_a_photo_does_not_hold_up_the_loop(bench: Bench) -> None:
     photo = stored(noise(1000, 750).resize((4000, 3000)), "JPEG", quality=90)
     for name in ("a", "b", "c"):
@@ -337,7 +336,6 @@ async def test_a_photo_does_not_hold_up_the_loop(bench: Bench) -> None:
     assert longest_s < 0.25
 
 
-@pytest.mark.slow
 async def test_a_cancelled_image_is_not_waited_for(bench: Bench) -> None:
     bench.put("a.gif", stored(Pillow.new("P", (7_000, 7_000)), "GIF"))
     begun_s = anyio.current_time()

@@ -269,9 +269,9 @@ async def test_numbers_that_are_none_do_not_hide_the_cells(bench: Bench) -> None
     )
 
 
-async def test_an_empty_notebook_file_is_empty(bench: Bench) -> None:
+async def test_an_empty_notebook_file_says_that_it_is_empty(bench: Bench) -> None:
     bench.put("a.ipynb", "")
-    assert words(await bench.run("read", path="a.ipynb")) == ""
+    assert words(await bench.run("read", path="a.ipynb")) == "[The file is empty.]"
 
 
 class _OpenNotebook(DiskFiles):

@@ -262,7 +262,6 @@ async def test_a_large_file_is_left_at_once_when_cancelled(bench: Bench) -> None
     assert anyio.current_time() - begun < 0.5
 
 
-@pytest.mark.slow
 async def test_the_size_of_a_file_costs_no_memory(bench: Bench) -> None:
     count = at_size(ci=12, campaign=114)
     with (bench.root / "a.log").open("wb") as file:

@@ -76,6 +76,25 @@ async def test_arguments_that_were_no_json_are_told(bench: Bench) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [{"path": "\ud800/x"}, {"deep": [{"name": "a\udfff"}]}, {"\ud800": 1}],
+    ids=["value", "deep", "key"],
+)
+async def test_half_a_character_reaches_no_tool_of_anybody(bench: Bench, arguments) -> None:
+    _tool(bench, _fine)
+    outcome = await bench.call("probe", arguments)
+    assert (outcome.status, bench.begun) == ("error", [])
+    assert "half of a character" in words(outcome)
+
+    async def replace(_asked):
+        return ArgumentsReplaced(arguments=arguments)
+
+    _hook(bench.hooks, ToolCalled, replace)
+    outcome = await bench.run("probe", a=1)
+    assert (outcome.status == "ok", bench.begun) == (False, [])
+
+
 async def test_a_hook_blocks(bench: Bench) -> None:
     tool = _tool(bench, _fine)
 
@@ -150,6 +169,19 @@ async def test_an_error_on_purpose_is_told_as_it_is(bench: Bench) -> None:
     _tool(bench, refuse)
     outcome = await bench.run("probe")
     assert (outcome.status, outcome.result) == ("error", error_result("try it so"))
+
+
+async def test_what_happened_is_told_without_the_advice_for_the_model(bench: Bench) -> None:
+    async def refuse(_arguments, _context):
+        raise ToolError("a.py was not changed.", advice=" Read it again.")
+
+    _tool(bench, refuse)
+    outcome = await bench.run("probe")
+    assert words(outcome) == "a.py was not changed. Read it again."
+    assert outcome.result.details == {"happened": "a.py was not changed."}
+    bench.policy = Policy(Refused(reason="Denied. Go on.", happened="Denied."))
+    blocked = await bench.run("probe")
+    assert (words(blocked), blocked.result.details) == ("Denied. Go on.", {"happened": "Denied."})
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from hypothesis import given, settings, strategies as st
 from typing_extensions import override
 
@@ -43,7 +42,6 @@ folders = st.one_of(st.just(""), st.lists(names, min_size=1, max_size=2).map("/"
 globs = st.one_of(st.none(), lines.map(str.strip).filter(lambda glob: glob not in {"", "!"}))
 
 
-@pytest.mark.slow
 @settings(max_examples=at_size(ci=120, campaign=3_000), deadline=None)
 @given(
     files=st.lists(paths, min_size=1, max_size=12),

@@ -47,10 +47,20 @@ async def test_all_characters_survive(bench: Bench) -> None:
     assert words(await bench.run("read", path="a.txt")) == "你好 🌍"
 
 
-async def test_a_broken_character_is_replaced(bench: Bench) -> None:
-    outcome = await bench.run("write", path="a.txt", content="a\ud83db")
-    assert outcome.status == "ok"
-    assert (bench.root / "a.txt").read_text(encoding="utf-8") == "a\ufffdb"
+@pytest.mark.parametrize(
+    "arguments",
+    [{"path": "\ud800/x", "content": "x"}, {"path": "a.txt", "content": "a\ud83db"}],
+    ids=["name", "content"],
+)
+async def test_half_a_character_is_refused_and_nothing_is_made(
+    bench: Bench, arguments: dict[str, str]
+) -> None:
+    """Replaced by U+FFFD it would be another name, or another content, than the model wrote."""
+    outcome = await bench.call("write", arguments)
+    assert outcome.status == "error"
+    assert words(outcome).startswith("Invalid arguments for tool write: ")
+    assert "write the whole character or leave it out" in words(outcome)
+    assert list(bench.root.iterdir()) == []
 
 
 async def test_what_the_system_refuses_is_said(plain_bench: Bench) -> None:

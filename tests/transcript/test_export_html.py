@@ -163,7 +163,6 @@ def test_a_long_hostile_answer_is_shown_soon(unit: str) -> None:
     assert time.process_time() - began < 10
 
 
-@pytest.mark.slow
 def test_five_megabytes_are_shown_whole() -> None:
     text = "<b>words</b> " * 400_000
     page = page_of(chain(user(text), assistant(text), result(text)))

@@ -76,7 +76,6 @@ def world() -> dict[str, str]:
 
 
 @pytest.mark.e2e
-@pytest.mark.slow
 @pytest.mark.timeout(TRIES * STORY_S + 30)
 @pytest.mark.parametrize("story", STORIES, ids=lambda path: path.name.removesuffix(".e2e.ts"))
 def test_a_story_of_a_user_comes_true(story: Path, world: dict[str, str]) -> None:

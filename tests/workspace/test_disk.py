@@ -243,7 +243,6 @@ def swapping(root: Path) -> Iterator[Path]:
     thread.join()
 
 
-@pytest.mark.slow
 async def test_a_folder_swapped_with_a_link_never_leads_out(files, swapping: Path) -> None:
     for number in range(at_size(ci=300, campaign=1000)):
         with suppress(TillerError):
@@ -279,7 +278,6 @@ anyio.run(main, Path(sys.argv[1]))
 """
 
 
-@pytest.mark.slow
 def test_a_full_disk_leaves_the_old_file_whole_and_nothing_else(root: Path, child_env) -> None:
     """In a process of its own: the limit that stands for a full disk holds for a whole process."""
     (root / "a.txt").write_text("old")
@@ -319,7 +317,6 @@ async def test_reading_a_large_file_is_refused_in_words(files: DiskFiles, root: 
 # The corpus of hostile paths
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("gate", GATES, ids=["in one step", "name by name"])
 async def test_no_path_of_the_corpus_gets_out(root: Path, gate: Gate) -> None:
     base = root.parent

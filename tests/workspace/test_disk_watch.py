@@ -115,7 +115,6 @@ async def test_folders_and_links_in_a_folder_are_told_too(files: DiskFiles, root
         assert await next_of(changes) == {root / "dir/sub"}
 
 
-@pytest.mark.slow
 async def test_a_flood_says_to_look_at_everything(files: DiskFiles, root: Path) -> None:
     folder = root / "dir"
     async with files.watch(folder) as changes:

@@ -17,7 +17,6 @@ CHANGED = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(7200)
 @pytest.mark.skipif(not is_campaign(), reason="runs the tests hundreds of times: make campaign")
 @pytest.mark.parametrize("changed", CHANGED)

@@ -180,7 +180,6 @@ def ground(way: str) -> Iterator[Ground]:
         assert {path.name for path in ground.outside.iterdir()} == {"a.txt", "other.txt"}
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(at_size(ci=60, campaign=1_200))
 @pytest.mark.skipif(sys.platform != "linux", reason="exchanges names in one step")
 @pytest.mark.parametrize("round_number", range(at_size(ci=1, campaign=8)))

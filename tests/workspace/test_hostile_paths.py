@@ -69,7 +69,6 @@ def base(tmp_path: Path) -> Path:
     return base
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("use", USES)
 async def test_no_path_of_the_corpus_gets_out(base: Path, use: str) -> None:
     files = DiskFiles((base / "ws",), base / "home")

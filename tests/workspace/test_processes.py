@@ -5,11 +5,13 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Literal
 from uuid import uuid4
 
 import anyio
 import psutil
 import pytest
+from anyio import to_thread
 
 from agent_core.kernel.errors import AccessRefused, FileMissing
 from agent_core.workspace import Killed, Process, ProcessEnd
@@ -19,7 +21,7 @@ from agent_core.workspace.adapters.process_psutil import PsutilTable
 from agent_core.workspace.adapters.process_tree import ProcessTable
 from agent_core.workspace.adapters.processes import DiskProcesses
 from tests.support.contained import contained
-from tests.support.processes import descendants, processes_with
+from tests.support.processes import descendants, processes_with, waiting_with
 from tests.support.sizes import at_size
 
 GRACE_S = 0.15
@@ -62,32 +64,52 @@ ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)'
 
 
 class Shell:
-    """Starts commands that carry a mark of the test's own."""
+    """Starts commands that carry a mark of the test's own, in a variable that commands get."""
 
-    def __init__(self, processes: DiskProcesses, cwd: Path, *, is_contained: bool = False) -> None:
+    def __init__(
+        self,
+        processes: DiskProcesses,
+        cwd: Path,
+        *,
+        is_contained: bool = False,
+        waits: bool = False,
+    ) -> None:
         self._processes = processes
         self._cwd = cwd
         self.is_contained = is_contained
         self.mark = f"mark-{uuid4().hex}"
+        self._waits = waits
 
     async def start(self, command: str, **env: str) -> Process:
-        variables = {"PATH": os.defpath, "TEST_MARK": self.mark, **env}
+        variables = {"PATH": os.defpath, "GIT_AUTHOR_NAME": self.mark, **env}
+        if self._waits:
+            self._waits = False
+            first = await self._processes.start(("true",), cwd=self._cwd, env=variables)
+            await first.wait()
+            await first.end(grace_s=GRACE_S)
+            await self.settled()
         return await self._processes.start(("bash", "-c", command), cwd=self._cwd, env=variables)
+
+    async def settled(self) -> None:
+        """Wait until what is started ahead of the next command is there."""
+        if self.is_contained:
+            await to_thread.run_sync(lambda: waiting_with(self.mark))
 
     def left(self) -> set[int]:
         return processes_with(self.mark)
 
 
-@pytest.fixture(params=[*TABLES, pytest.param(None, id="contained")])
+@pytest.fixture(params=[*TABLES, "contained", "waiting"])
 def shell(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shell]:
-    table: ProcessTable | None = request.param
-    if table is not None:
+    table: ProcessTable | Literal["contained", "waiting"] = request.param
+    if not isinstance(table, str):
         yield Shell(DiskProcesses(table=table), tmp_path)
         return
     root = tmp_path.resolve() / "ws"
     root.mkdir()
     with contained(root) as sandbox:
-        yield Shell(DiskProcesses(sandbox=sandbox), root, is_contained=True)
+        processes = DiskProcesses(sandbox=sandbox)
+        yield Shell(processes, root, is_contained=True, waits=table == "waiting")
 
 
 async def _all(process: Process) -> bytes:
@@ -115,7 +137,7 @@ async def test_the_environment_is_what_was_given_and_a_mark(shell: Shell) -> Non
     names = {line.split(b"=")[0].decode() for line in (await _all(process)).splitlines()}
     await process.end(grace_s=GRACE_S)
     ours = {"TMPDIR", "XDG_CACHE_HOME", "npm_config_cache"} if shell.is_contained else set[str]()
-    assert names - {"PWD", "SHLVL", "_", "OLDPWD"} == {"PATH", "TEST_MARK", MARK} | ours
+    assert names - {"PWD", "SHLVL", "_", "OLDPWD"} == {"PATH", "GIT_AUTHOR_NAME", MARK} | ours
 
 
 async def test_a_signal_is_told_as_such(shell: Shell) -> None:
@@ -211,7 +233,7 @@ async def test_other_processes_are_left_alone(shell: Shell) -> None:
     process = await shell.start("sleep 600")
     await process.end(grace_s=GRACE_S)
     left = shell.left()
-    assert bystander.pid in left
+    assert left
     assert left <= {bystander.pid} | descendants(bystander.pid)
     await bystander.end(grace_s=GRACE_S)
 
@@ -221,6 +243,7 @@ async def test_no_descriptor_is_left_open(shell: Shell) -> None:
         process = await shell.start("echo x; sleep 600")
         await process.read()
         await process.end(grace_s=GRACE_S)
+        await shell.settled()
 
     await once()
     before = _open_descriptors()

@@ -22,36 +22,38 @@ from tests.workspace.hostile import all_cases, make_fixture
 ROOT = Path("/home/u/ws")
 # Written out once more: a name that goes from the lists goes by intention.
 FOLDERS = """
-.git .hg .jj .svn .vscode .vs .idea .fleet .zed .nvim .husky .githooks .lefthook .devcontainer .github/workflows
+.git .hg .jj .svn .vscode .vs .idea .fleet .zed .nvim .vim .helix .nova .theia .husky .githooks .lefthook .devcontainer .github/workflows
 .github/actions .github/instructions .github/prompts .github/agents .github/chatmodes .github/hooks .github/skills
-.gitea/workflows .forgejo/workflows .circleci .buildkite .woodpecker .cargo .mvn .yarn
-.direnv .mise .tiller .agent .agents .aider .augment .amazonq .claude .cline .clinerules .codex .continue
-.cursor .gemini .goose .junie .kilocode .kiro .opencode .openhands .pi .qwen .roo .trae .windsurf .ssh .gnupg
+.gitea/workflows .forgejo/workflows .circleci .buildkite .woodpecker .teamcity .tekton .semaphore .cargo .mvn .yarn
+.direnv .mise .config/mise .tiller .agent .agents .aider .augment .amazonq .claude .claude-plugin .cline .clinerules .codex .continue
+.crush .cursor .factory .gemini .goose .junie .kilocode .kiro .opencode .openhands .pi .qwen .roo .trae .windsurf .ssh .gnupg
 .aws .azure .docker .kube
 """
 NAMES = """
-AGENTS.md AGENTS.override.md AGENT.md CLAUDE.md CLAUDE.local.md GEMINI.md QWEN.md copilot-instructions.md
-.cursorrules .goosehints .roorules .windsurfrules .rules .mcp.json .claude.json .aider.conf.yml opencode.json
-opencode.jsonc .gitattributes .gitconfig .gitmodules .git-credentials .hgrc .lfsconfig .pre-commit-config.yaml
+AGENTS.md AGENTS.override.md AGENT.md CLAUDE.md CLAUDE.local.md GEMINI.md QWEN.md CRUSH.md WARP.md copilot-instructions.md
+.cursorrules .goosehints .roorules .windsurfrules .rules .roomodes .kilocodemodes .continuerules .mcp.json .claude.json .aider.conf.yml opencode.json
+opencode.jsonc .opencode.json crush.json .crush.json .gitattributes .gitconfig .gitmodules .git-credentials .hgrc .lfsconfig .pre-commit-config.yaml
 .pre-commit-config.yml .pre-commit-hooks.yaml lefthook.yml lefthook.yaml .lefthook.yml .lefthook.yaml
-lefthook-local.yml lefthook-local.yaml .lefthook-local.yml .huskyrc .lintstagedrc
-.gitlab-ci.yml .travis.yml .drone.yml .appveyor.yml appveyor.yml azure-pipelines.yml bitbucket-pipelines.yml
-cloudbuild.yaml Jenkinsfile dependabot.yml CODEOWNERS .bashrc .bash_aliases .bash_login .bash_logout .bash_profile .profile
+lefthook-local.yml lefthook-local.yaml .lefthook-local.yml prek.toml hk.pkl .overcommit.yml captainhook.json grumphp.yml .huskyrc .lintstagedrc
+.gitlab-ci.yml .travis.yml .drone.yml .appveyor.yml appveyor.yml azure-pipelines.yml azure-pipelines.yaml bitbucket-pipelines.yml
+cloudbuild.yaml cloudbuild.yml buildspec.yml .woodpecker.yml .woodpecker.yaml .cirrus.yml .cirrus.star .build.yml
+.readthedocs.yml .readthedocs.yaml Jenkinsfile dependabot.yml renovate.json renovate.json5 .renovaterc .renovaterc.json CODEOWNERS .bashrc .bash_aliases .bash_login .bash_logout .bash_profile .profile
 .zshrc .zshenv .zlogin .zlogout .zprofile .kshrc .mkshrc .shrc .cshrc .tcshrc .login .logout .xprofile
-.xinitrc .xsession .xsessionrc .pam_environment config.fish .inputrc .envrc .env.mise.toml .mise.toml
-mise.toml .rtx.toml .tool-versions .ripgreprc .curlrc .wgetrc .npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs
+.xinitrc .xsession .xsessionrc .pam_environment config.fish .inputrc .envrc .rvmrc .autoenv .autoenv.zsh .env.mise.toml .mise.toml
+mise.toml .rtx.toml .tool-versions rust-toolchain rust-toolchain.toml .ripgreprc .curlrc .wgetrc .npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs .pnpmfile.mjs
 bunfig.toml .pypirc .condarc pip.conf .gdbinit .lldbinit .pdbrc .pythonrc .pythonrc.py sitecustomize.py
 usercustomize.py .irbrc .pryrc .Rprofile .perltidyrc .screenrc .tmux.conf .vimrc .gvimrc .exrc .nexrc .nvimrc
-.nvim.lua .ideavimrc .emacs .dir-locals.el .dir-locals-2.el .sublime-project .devcontainer.json .gitpod.yml
+.nvim.lua .lazy.lua .lvimrc .ycm_extra_conf.py .ideavimrc .emacs .dir-locals.el .dir-locals-2.el .sublime-project .devcontainer.json .gitpod.yml
 """
 SECRETS = """
-.dockercfg .env .git-credentials .htpasswd .my.cnf .netrc .npmrc .pgpass .pypirc .s3cfg .vault-token _netrc
-auth.json credentials.json id_dsa id_ecdsa id_ed25519 id_ed25519_sk id_rsa kubeconfig secrets.json
-secrets.yaml secrets.yml service-account.json .aws .azure .gnupg .kube .ssh .env.* *.env *.pem *.key *.p12
-*.pfx *.jks *.keystore *.kdbx *.ppk example sample template dist defaults schema pub
+.dockercfg .env .git-credentials .htpasswd .my.cnf .netrc .npmrc .pgpass .pypirc .s3cfg .secrets.toml .terraformrc
+.vault-token _netrc application_default_credentials.json auth.json credentials.json id_dsa id_ecdsa id_ed25519
+id_ed25519_sk id_rsa kubeconfig secrets.json secrets.toml secrets.yaml secrets.yml service-account.json
+.aws .azure .gnupg .kube .ssh .env.* *.env *.pem *.key *.p12
+*.pfx *.jks *.keystore *.kdbx *.ppk *.tfstate *.tfvars *.tfvars.json example sample template dist defaults schema pub
 """
 PATTERNS = """
-*.code-workspace *.sublime-project .huskyrc.* .lintstagedrc.* .mise.*.toml .aider* git~[0-9]
+*.code-workspace *.sublime-project .huskyrc.* .lintstagedrc.* lefthook.json* lefthook.toml lefthook-local.* .lefthook.* .lefthook-local.* mise.*.toml .mise.*.toml .aider* git~[0-9]
 """
 
 
@@ -234,3 +236,29 @@ def test_outside_of_all_roots_every_folder_counts() -> None:
 )
 def test_a_name_is_folded_and_never_lost(name: str, expected: str) -> None:
     assert folded(name) == expected
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(".env~", ".env.bak", "id_rsa~", ".id_rsa.swp", ".env.swp", ".netrc.swp", "server.key.bak", ".netrc.old"),
+        *("id_rsa.bak~", "#.env#", "server.pem.~2~", "ID_RSA.OLD", "id_ed25519.bak2", "auth.json.orig"),
+        *("id_rsa copy", "secrets.toml", "terraform.tfstate", "terraform.tfstate.backup", "prod.tfvars"),
+        *("prod.auto.tfvars.json", "deep/.docker/config.json", ".docker/config.json~", "credentials.json.tmp"),
+    ],
+)  # fmt: skip
+def test_a_copy_of_a_secret_is_one(name: str) -> None:
+    assert is_secret(ROOT / name, roots=(ROOT,)) is not None
+    assert why(name) is not None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(".env.example", ".env.sample", ".env.template", "id_rsa.pub.bak", "id_rsa.pub~", "main.py~"),
+        *("prod.tfvars.example", "config.json", "docker/config.json", ".docker/Dockerfile", "notes.bak"),
+        *(".main.py.swp", "#main.py#", "~", ".bak", "##", "main copy", "copy", "variables.tf", "old"),
+    ],
+)  # fmt: skip
+def test_a_copy_of_anything_else_is_none(name: str) -> None:
+    assert is_secret(ROOT / name, roots=(ROOT,)) is None

@@ -130,7 +130,6 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@pytest.mark.slow
 async def test_nothing_outside_is_read(race: Race) -> None:
     async def attempt(_: int) -> None:
         read = await race.files.read(race.folder / "a.txt")
@@ -140,7 +139,6 @@ async def test_nothing_outside_is_read(race: Race) -> None:
     await race.run(attempt)
 
 
-@pytest.mark.slow
 async def test_nothing_outside_is_opened(race: Race) -> None:
     async def attempt(_: int) -> None:
         async with race.files.open(race.folder / "a.txt") as reader:
@@ -149,7 +147,6 @@ async def test_nothing_outside_is_opened(race: Race) -> None:
     await race.run(attempt)
 
 
-@pytest.mark.slow
 async def test_nothing_outside_is_listed(race: Race) -> None:
     async def attempt(_: int) -> None:
         names = [entry.name for entry in await race.files.list(race.folder)]
@@ -158,7 +155,6 @@ async def test_nothing_outside_is_listed(race: Race) -> None:
     await race.run(attempt)
 
 
-@pytest.mark.slow
 async def test_nothing_outside_is_written(race: Race) -> None:
     race.fill("w")
     base = FileText(path=race.folder, text=SAME.decode(), source="disk", sha256=sha256_of(SAME))
@@ -170,7 +166,6 @@ async def test_nothing_outside_is_written(race: Race) -> None:
     race.check_outside("w")
 
 
-@pytest.mark.slow
 async def test_nothing_outside_is_created(race: Race) -> None:
     async def attempt(n: int) -> None:
         _ = await race.files.write(race.folder / f"sub{n}/new", "new", base=None)
@@ -179,7 +174,6 @@ async def test_nothing_outside_is_created(race: Race) -> None:
     assert sorted(contents(race.outside)) == ["a.txt", CANARY]
 
 
-@pytest.mark.slow
 async def test_nothing_outside_is_deleted(race: Race) -> None:
     race.fill("d")
     base = FileBytes(path=race.folder, data=SAME, sha256=sha256_of(SAME))
@@ -191,7 +185,6 @@ async def test_nothing_outside_is_deleted(race: Race) -> None:
     race.check_outside("d")
 
 
-@pytest.mark.slow
 async def test_nothing_outside_is_moved_in(race: Race) -> None:
     race.fill("m")
 
@@ -202,7 +195,6 @@ async def test_nothing_outside_is_moved_in(race: Race) -> None:
     race.check_outside("m")
 
 
-@pytest.mark.slow
 async def test_nothing_is_moved_out(race: Race) -> None:
     for n in range(TRIES):
         (race.root / f"from{n}").write_bytes(SAME)

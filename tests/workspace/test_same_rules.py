@@ -16,9 +16,9 @@ from agent_core.kernel.errors import WorkspaceError
 from agent_core.workspace import FileBytes, Files, FileText
 from agent_core.workspace.adapters.disk import DiskFiles
 from agent_core.workspace.adapters.memory import MemoryFiles
-from server.lsp.edits import EditorFiles
 from tests.support.rooted_workspace import Mount, RootedFiles
 from tests.support.sizes import at_size
+from tiller_server.lsp.edits import EditorFiles
 
 NAMES = ("a", "b", "d", "d/a", "d/e", "d/e/a", "../out")
 Kind: TypeAlias = Literal["read", "stat", "list", "open", "create", "change", "delete", "move"]
@@ -89,7 +89,6 @@ class Hand:
         return Path(os.path.normpath(self._root / name))
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(180)
 @settings(max_examples=at_size(ci=40, campaign=1000))
 @given(steps=steps)

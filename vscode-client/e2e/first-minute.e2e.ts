@@ -18,24 +18,27 @@ const on = stage("first-minute", {
 });
 let began = 0;
 
-test("the extension installs its own server, and asks who shall think", async () => {
+test("the extension installs its own server, and asks for a model", async () => {
   const { window } = on;
   assert.deepEqual(Object.keys(networkInterfaces()), ["lo"], "this story is told where there is no network");
   began = performance.now();
   await window.openPanel();
-  await window.panel.text("Installing the server").waitFor();
-  await window.picture("first-1-installing");
-  await window.panel.text("Choose who thinks").waitFor({ timeout: 60_000 });
+  // An installation of a few seconds may be over before a panel on a busy machine is built; nothing else brings a server here.
+  const installing = window.panel.text("Installing the server");
+  const asked = window.panel.text("Choose a model");
+  await installing.or(asked).first().waitFor();
+  if (await installing.isVisible()) await window.picture("first-1-installing");
+  await asked.waitFor({ timeout: 60_000 });
   await window.picture("first-2-nobody");
 });
 
 test("a key is typed into a box that hides it, and a model is chosen", async () => {
   const { window } = on;
-  await window.panel.button("Sign in").click();
+  await window.panel.button("Sign in to a provider").click();
   await window.answerBox("Sign in to a provider", STRANGER.name);
   assert.equal(await window.answerBox(`Key of ${STRANGER.name}`, KEY), "password");
   await window.answerBox("Model", STRANGER.model);
-  await window.panel.text("Choose who thinks").waitFor({ state: "hidden" });
+  await window.panel.text("Choose a model").waitFor({ state: "hidden" });
   await window.picture("first-3-signed-in");
 });
 

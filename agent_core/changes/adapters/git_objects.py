@@ -9,38 +9,38 @@ import anyio
 
 from agent_core.kernel.errors import WorkspaceError
 from agent_core.workspace import Process, Processes
+from agent_core.workspace.git.contained import object_command
 
 PATIENCE_S: Final = 10.0
 GRACE_S: Final = 0.1
 MOST_BYTES: Final = 268_435_456
-COMMAND: Final = (
-    "git",
-    "--no-replace-objects",
-    "--no-optional-locks",
-    *("-c", "core.fsmonitor=false"),
-    *("-c", "core.hooksPath=/dev/null"),
-    *("-c", "protocol.allow=never"),
-    "cat-file",
-    "--batch",
-)
-QUIET: Final[Mapping[str, str]] = {
-    # A clone that left objects out would fetch them, with programs that the repository names.
-    "GIT_NO_LAZY_FETCH": "1",
-    "GIT_ALLOW_PROTOCOL": "",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_CONFIG_NOSYSTEM": "1",
-}
 
 
 async def objects_of(
-    root: Path, names: Sequence[bytes], *, processes: Processes, env: Mapping[str, str]
+    root: Path,
+    names: Sequence[bytes],
+    *,
+    roots: Sequence[Path],
+    processes: Processes,
+    env: Mapping[str, str],
 ) -> Mapping[bytes, bytes]:
-    """Give objects by name; those that cannot be read are left out."""
+    """Return objects by name; those that cannot be read are left out.
+
+    Args:
+        root: The folder of the repository.
+        names: Hashes of blobs.
+        roots: The folders of the workspace; no program of these is started.
+        processes: Starts git, contained where that is possible.
+        env: The environment of the user.
+    """
+    command = await object_command(root, "cat-file", "--batch", env=env, roots=roots)
+    if command is None:
+        return {}
     found: dict[bytes, bytes] = {}
     asked = b"".join(name.hex().encode() + b"\n" for name in names)
     try:
         with anyio.move_on_after(PATIENCE_S):
-            process = await processes.start(COMMAND, cwd=root, env={**env, **QUIET}, stdin=asked)
+            process = await processes.start(command.argv, cwd=root, env=command.env, stdin=asked)
             try:
                 found = _read(await _output(process), names)
             finally:

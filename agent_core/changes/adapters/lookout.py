@@ -21,6 +21,7 @@ from anyio import Lock, to_thread
 
 from agent_core.changes.adapters.git_index import Tracked, index_of, tracked_in
 from agent_core.changes.adapters.git_objects import objects_of
+from agent_core.changes.adapters.repository_look import Repository, look_at_repository, lost_refs
 from agent_core.changes.adapters.tree_look import Different, Stat, TooMuch, TreeLook
 from agent_core.changes.contents import Contents
 from agent_core.changes.effects import Effect, Effects
@@ -32,6 +33,8 @@ from agent_core.workspace.text import decode_text, sha256_of
 
 MOST_EFFECTS: Final = 200
 """What a command changed beyond is counted and not kept."""
+MOST_LOST: Final = 20
+"""The same, of files and folders that git ignores."""
 MOST_COPIED_FILES: Final = 2_000
 MOST_COPIED_BYTES: Final = 67_108_864
 COPYING_S: Final = 1.0
@@ -100,6 +103,7 @@ class DiskLookout:
         self._open: set[str] = set()
         """Files of which it is not known what they hold."""
         self._git: dict[Path, _Git] = {}
+        self._repositories: list[Repository] = []
         self._blind: _Blind | None = _Blind("nobody looked before the command")
         self._turn = Lock()
 
@@ -160,12 +164,17 @@ class DiskLookout:
             why = self._blind.why
             return Effects(unseen=f"What the command did to files was not seen: {why}.")
         try:
-            different = await to_thread.run_sync(self._different)
+            different, ignored = await to_thread.run_sync(self._different)
+            refs = await to_thread.run_sync(self._lost_refs)
         except TooMuch as error:
             return Effects(unseen=f"What the command did to files was not seen: {error}.")
+        if len(different) > MOST_EFFECTS:
+            # What was made is no loss, what was there before may be one.
+            different.sort(key=lambda one: one.before is None)
         shown, left = different[:MOST_EFFECTS], len(different) - MOST_EFFECTS
         held = await self._held(shown)
-        moved = _moves(shown)
+        moved = _moves([*shown, *(one for one in ignored if one.after is None)])
+        lost = (*refs, *_lost(ignored, moved.values()))
         effects = [
             effect
             for one in shown
@@ -173,13 +182,21 @@ class DiskLookout:
             and (effect := await self._effect(one, held.get(one.path))) is not None
         ]
         effects = [_moved(one, moved.get(str(one.path))) for one in effects]
-        unseen = f"{left} more files were changed and are not listed." if left > 0 else None
-        return Effects(files=tuple(effects), unseen=unseen)
+        lines = [
+            f"{count} more {what} and are not listed."
+            for count, what in (
+                (left, "files were changed"),
+                (len(lost) - MOST_LOST, "files or refs, of which no copy is kept, were deleted"),
+            )
+            if count > 0
+        ]
+        return Effects(files=tuple(effects), lost=lost[:MOST_LOST], unseen=" ".join(lines) or None)
 
     # ------------------------------------------------------------------ before
 
     def _note(self, roots: Sequence[Path]) -> bool:
         """Bring what is known of the tree up to date; tells whether something was changed just now. Blocks."""
+        self._repositories = [look_at_repository(root) for root in roots]
         if self._tree.start(roots):
             changed: Iterable[str] = [path for path, _ in self._tree.files()]
             self._known = {
@@ -251,11 +268,24 @@ class DiskLookout:
 
     # ------------------------------------------------------------------ after
 
-    def _different(self) -> list[Different]:
+    def _different(self) -> tuple[list[Different], list[Different]]:
+        """Return what is different, and apart from it what git ignores."""
+        different, ignored = list[Different](), list[Different]()
+        for one in sorted(self._tree.refresh()):
+            if self._tree.ignores(one.path):
+                ignored.append(one)
+            elif not self._is_only_rights(one):
+                different.append(one)
+        return different, ignored
+
+    def _lost_refs(self) -> list[Effect]:
+        """Return what a command removed of the roots' repositories. Blocks."""
         return [
-            one
-            for one in sorted(self._tree.refresh())
-            if not self._tree.ignores(one.path) and not self._is_only_rights(one)
+            Effect(path=path, before=FileVersion(sha256=named, content=None, size=0), after=None)
+            for before in self._repositories
+            for path, named in lost_refs(before, look_at_repository(before.folder.parent))
+            # The look at the tree says this of whole repositories.
+            if path != before.folder
         ]
 
     def _is_only_rights(self, one: Different) -> bool:
@@ -281,7 +311,7 @@ class DiskLookout:
             if not tracked:
                 continue
             names = sorted({one.object for one in tracked.values()})
-            objects = await self._objects(root, names)
+            objects = await self._objects(root, names, roots=tuple(self._roots))
             for path, one in tracked.items():
                 data = objects.get(one.object)
                 # Another size: git keeps another form of the file than the one in the work tree.
@@ -319,6 +349,16 @@ def _moves(different: Sequence[Different]) -> Mapping[str, Different]:
         if old is not None:
             found[one.path] = old
     return found
+
+
+def _lost(ignored: Sequence[Different], moved: Iterable[Different]) -> tuple[Effect, ...]:
+    """Return what went away of what git ignores and has no other name now."""
+    elsewhere = {*moved, *_moves(ignored).values()}
+    return tuple(
+        Effect(path=Path(one.path), before=_unknown(one.before), after=None)
+        for one in ignored
+        if one.before is not None and one.after is None and one not in elsewhere
+    )
 
 
 def _moved(effect: Effect, old: Different | None) -> Effect:

@@ -3,13 +3,12 @@
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agent_core.changes.adapters.folder_watch import FolderWatch
 from agent_core.kernel.records import dataclass
 from agent_core.tools.builtin.search_ignore import (
     EXCLUDE,
@@ -17,14 +16,23 @@ from agent_core.tools.builtin.search_ignore import (
     LIMIT_BYTES,
     FolderRules,
 )
+from agent_core.workspace.folder_watch import FolderWatch
 from agent_core.workspace.ignore_rules import Rules, read_rules
 
-LEFT_OUT: Final = frozenset({GIT_FOLDER, ".tiller"})
+CACHES: Final = frozenset(
+    {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".tox", ".nox"}
+)
+"""Folders that tools make for themselves and make again: nobody reviews them, whether or not git ignores them."""
+CLOSED: Final = frozenset({GIT_FOLDER, "node_modules", ".venv", "venv"})
+"""Repositories, and folders that package managers fill: where git ignores them, only that they are gone is seen."""
+LEFT_OUT: Final = frozenset({".tiller"}) | CACHES
 IGNORE_FILE: Final = ".gitignore"
 MOST_FILES: Final = 200_000
 MOST_UNWATCHED: Final = 20_000
 """Where the system does not say in which folders something happened, every file is looked at every time."""
 MOST_S: Final = 3.0
+MOST_IGNORED: Final = 2_000
+"""Entries of folders that git ignores, the shallowest first: of deeper ones only the folder is known."""
 
 
 class Stat(NamedTuple):
@@ -40,6 +48,7 @@ class Different(NamedTuple):
     """A file that is another one; None: nothing is, or was, there."""
 
     path: str
+    """Ends with a slash when it is a folder that git ignores and that is gone with all that was in it."""
     before: Stat | None
     after: Stat | None
 
@@ -48,15 +57,25 @@ class TooMuch(Exception):
     """The folders hold more than can be looked through in good time."""
 
 
+GONE_FOLDER: Final = Stat(0, 0, 0, 0)
+NO_RULES: Final = FolderRules(prefix="")
+
+
 @dataclass(slots=True)
 class _Folder:
     files: dict[str, Stat]
-    rules: FolderRules
-    folders: set[str] = field(default_factory=set[str])
+    folders: set[str]
+    rules: FolderRules = NO_RULES
+    is_ignored: bool = False
+
+    @property
+    def size(self) -> int:
+        """How many entries are known."""
+        return len(self.files) + len(self.folders) + 1
 
 
 class TreeLook:
-    """The files below some roots, without what git ignores. One thread at a time."""
+    """The files below some roots; of what git ignores no more than `MOST_IGNORED`. One thread at a time."""
 
     def __init__(self, *, most_files: int = MOST_FILES, most_s: float = MOST_S) -> None:
         self._most_files = most_files
@@ -65,6 +84,7 @@ class TreeLook:
         self._roots: tuple[str, ...] = ()
         self._watch: FolderWatch | None = None
         self._count = 0
+        self._count_ignored = 0
         self._is_stopped = False
         self._is_stale = True
         """The rules of what is ignored changed: everything is looked at as if for the first time."""
@@ -96,7 +116,7 @@ class TreeLook:
         self.rest()
         with suppress(OSError):
             self._watch = FolderWatch()
-        self._folders, self._count = {}, 0
+        self._folders, self._count, self._count_ignored = {}, 0, 0
         self._roots, self._is_stale = names, False
         try:
             until = time.monotonic() + self._most_s
@@ -128,8 +148,9 @@ class TreeLook:
     def files(self) -> Iterator[tuple[str, Stat]]:
         """Give every file with what is known of it, those included that a pattern for names ignores."""
         for name, folder in self._folders.items():
-            for file, found in folder.files.items():
-                yield f"{name}/{file}", found
+            if not folder.is_ignored:
+                for file, found in folder.files.items():
+                    yield f"{name}/{file}", found
 
     def stat(self, path: str) -> Stat | None:
         """Give what is known of a file."""
@@ -139,11 +160,15 @@ class TreeLook:
 
     def ignores(self, path: str) -> bool:
         """Tell whether a file is one that git ignores; also one that is gone, if its folder is there."""
+        if path.endswith("/"):
+            return True
         folder = path
         while folder not in self._folders:
             folder, _, _ = folder.rpartition("/")
             if not folder:
                 return False
+        if self._folders[folder].is_ignored:
+            return True
         root = next((one for one in self._roots if _is_below(path, one)), "")
         return self._folders[folder].rules.ignores(path[len(root) + 1 :])
 
@@ -157,23 +182,42 @@ class TreeLook:
             yield from self._leave(name)
             return
         files, folders = listed
+        if known.is_ignored:
+            yield from self._look_ignored(name, known, files, folders)
+            return
         for file in known.files.keys() | files.keys():
             before, after = known.files.get(file), files.get(file)
             if before != after:
                 yield Different(f"{name}/{file}", before, after)
         self._count += len(files) - len(known.files)
         known.files = files
-        wanted = {one for one in folders if not self._is_ignored(f"{name}/{one}", known.rules)}
-        for gone in sorted(known.folders - wanted):
+        ignored = {one for one in folders if self._is_ignored(f"{name}/{one}", known.rules)}
+        for gone in sorted(known.folders - folders):
             yield from self._leave(f"{name}/{gone}")
-        for new in sorted(wanted - known.folders):
+        for new in sorted(folders - known.folders - ignored):
             yield from self._enter(f"{name}/{new}", known.rules, until)
-        known.folders = wanted
+        self._enter_ignored([f"{name}/{one}" for one in sorted(ignored - known.folders)])
+        known.folders = folders
         self._check(until)
+
+    def _look_ignored(
+        self, name: str, known: _Folder, files: dict[str, Stat], folders: set[str]
+    ) -> Iterator[Different]:
+        """Bring a folder up to date that git ignores: what came and went counts, not what is written into."""
+        for file in known.files.keys() ^ files.keys():
+            yield Different(f"{name}/{file}", known.files.get(file), files.get(file))
+        for gone in sorted(known.folders - folders):
+            yield from self._leave(f"{name}/{gone}")
+        new = sorted(folders - known.folders)
+        self._count_ignored -= known.size
+        known.files, known.folders = files, folders
+        self._count_ignored += known.size
+        self._enter_ignored([f"{name}/{one}" for one in new])
 
     def _enter(self, name: str, rules: FolderRules, until: float) -> Iterator[Different]:
         """Take a folder in with all that is below it."""
         left = [(name, rules)]
+        ignored: list[str] = []
         while left:
             at, above = left.pop()
             # Watched before it is looked at, so that nothing happens in between.
@@ -183,12 +227,35 @@ class TreeLook:
                 continue
             files, folders = listed
             inner = self._rules(at, files, above)
-            wanted = {one for one in folders if not self._is_ignored(f"{at}/{one}", inner)}
-            self._folders[at] = _Folder(files, inner, wanted)
+            self._folders[at] = _Folder(files, folders, inner)
             self._count += len(files)
             self._check(until)
             yield from (Different(f"{at}/{file}", None, one) for file, one in files.items())
-            left += [(f"{at}/{one}", inner) for one in wanted]
+            paths = sorted(f"{at}/{one}" for one in folders)
+            own = [path for path in paths if self._is_ignored(path, inner)]
+            left += [(path, inner) for path in paths if path not in own]
+            ignored += own
+        self._enter_ignored(ignored)
+
+    def _enter_ignored(self, names: Iterable[str]) -> None:
+        """Take folders in that git ignores, as far as there is room, the shallowest first."""
+        left = deque(names)
+        while left and self._count_ignored < MOST_IGNORED:
+            at = left.popleft()
+            if at.rpartition("/")[2] in CLOSED:
+                continue
+            self._add_watch(at)
+            listed = _listed(at)
+            if listed is None:
+                continue
+            folder = _Folder(*listed, is_ignored=True)
+            if self._count_ignored + folder.size > MOST_IGNORED:
+                if self._watch is not None:
+                    self._watch.drop(at)
+                continue
+            self._count_ignored += folder.size
+            self._folders[at] = folder
+            left += [f"{at}/{one}" for one in sorted(folder.folders)]
 
     def _leave(self, name: str) -> Iterator[Different]:
         left = [name]
@@ -197,12 +264,24 @@ class TreeLook:
             known = self._folders.pop(at, None)
             if self._watch is not None:
                 self._watch.drop(at)
-            if known is not None:
-                self._count -= len(known.files)
-                yield from (
-                    Different(f"{at}/{file}", one, None) for file, one in known.files.items()
-                )
-                left += [f"{at}/{one}" for one in known.folders]
+            if known is None or known.is_ignored:
+                yield Different(f"{at}/", GONE_FOLDER, None)
+                self._drop_ignored(at, known)
+                continue
+            self._count -= len(known.files)
+            yield from (Different(f"{at}/{file}", one, None) for file, one in known.files.items())
+            left += [f"{at}/{one}" for one in known.folders]
+
+    def _drop_ignored(self, name: str, known: _Folder | None) -> None:
+        left = [(name, known)]
+        while left:
+            at, folder = left.pop()
+            if folder is not None:
+                if self._watch is not None:
+                    self._watch.drop(at)
+                self._count_ignored -= folder.size
+                inner = [f"{at}/{one}" for one in folder.folders]
+                left += [(one, self._folders.pop(one, None)) for one in inner]
 
     def _add_watch(self, name: str) -> None:
         if self._watch is None:
@@ -237,6 +316,8 @@ class TreeLook:
         return FolderRules(prefix=f"{name[len(root) + 1 :]}/", rules=rules, parent=above)
 
     def _is_ignored(self, folder: str, rules: FolderRules) -> bool:
+        if folder.endswith(f"/{GIT_FOLDER}"):
+            return True
         root = next((one for one in self._roots if _is_below(folder, one)), "")
         return rules.ignores(f"{folder[len(root) + 1 :]}/")
 

@@ -15,7 +15,7 @@ from agent_core.storage.adapters.index_words import composed, stored_form
 from agent_core.storage.adapters.paths import FILE_MODE, make_folder
 from agent_core.storage.port import SessionSummary
 
-VERSION = 1
+VERSION = 2
 """Of the tables and of what is put into them; another number means that all is read anew."""
 BUSY_S = 10.0
 """How long another process's writing is waited for."""

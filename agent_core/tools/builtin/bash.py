@@ -11,7 +11,7 @@ from agent_core.tools.arguments import ModelTool, Seconds, ToolArguments, schema
 from agent_core.tools.command import Command
 from agent_core.tools.port import ToolContext, ToolResult, ToolSpec
 from agent_core.workspace import Killed
-from agent_core.workspace.permission import Needs
+from agent_core.workspace.permission import AskedNeeds
 
 TITLE_CHARS = 120
 CHANGED_SHOWN = 50
@@ -22,9 +22,9 @@ class BashArguments(ToolArguments):
 
     command: str = Field(description="The bash command")
     timeout: Seconds | None = Field(default=None, description="Seconds after which it is ended")
-    needs: tuple[Needs, ...] = Field(
+    needs: tuple[AskedNeeds, ...] = Field(
         default=(),
-        description="What this command cannot do without, beyond its containment: `network` for connections and unix sockets (installing, downloading, pushing), `gitConfig` to change .git/config or hooks. Leave it out for everything else: the user may be asked.",
+        description="What this command cannot do without, beyond its containment: `network` for connections (installing, downloading, pushing, services on this machine), `sockets` for unix sockets (docker, a display, a database that listens on one), `gitConfig` to change .git/config or hooks. Leave it out for everything else: the user may be asked.",
     )
 
 
@@ -34,7 +34,7 @@ def bash_tool() -> ModelTool[BashArguments]:
     return ModelTool(
         spec=ToolSpec(
             name="bash",
-            description=f"Run a command with bash in the workspace. Gives what it wrote to stdout and stderr, the last {DEFAULT_MAX_LINES} lines or {limit}, whichever is less; longer output is kept whole in a file that is named. There is no input. Commands are contained as a rule: they write only inside the workspace and to a private /tmp, see no secrets, and have no network unless `needs` asks for it. The command and everything that it started are ended when it returns or its time is over.",
+            description=f"Run a command with bash in the workspace. Gives what it wrote to stdout and stderr, the last {DEFAULT_MAX_LINES} lines or {limit}, whichever is less; longer output is kept whole in a file that is named. There is no input. Commands are contained as a rule: they write only inside the workspace and to a private /tmp, see no secrets, and have neither the network nor unix sockets unless `needs` asks for them. Only git itself changes a repository: run `git add`, `git commit` and the like in a call of their own, in plain words. The command and everything that it started are ended when it returns or its time is over.",
             parameters=schema_of(BashArguments),
             kind="execute",
             snippet="Run a command",

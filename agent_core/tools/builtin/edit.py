@@ -129,7 +129,7 @@ async def _edit(arguments: EditArguments, context: ToolContext) -> ToolResult:
     known = context.seen.of(path)
     if known is not None:
         context.seen.note(path, await to_thread.run_sync(_known, known, file, edited))
-    return _result(arguments, written, diff)
+    return _result(arguments, written, diff, warning=context.name_warning)
 
 
 def _applied(file: FileText, edits: list[Replacement], path: str) -> Edited:
@@ -171,10 +171,14 @@ def _relative(path: Path, roots: Sequence[Path]) -> str:
     return path.as_posix().lstrip("/")
 
 
-def _result(arguments: EditArguments, written: Written, diff: Diff) -> ToolResult:
+def _result(
+    arguments: EditArguments, written: Written, diff: Diff, *, warning: str | None
+) -> ToolResult:
     text = f"Successfully replaced {len(arguments.edits)} block(s) in {arguments.path}."
     if written.note:
         text = f"{text} {written.note}"
+    if warning:
+        text = f"{text}\n{warning}"
     details: dict[str, JsonValue] = {
         "path": str(written.path),
         "diff": diff.diff,

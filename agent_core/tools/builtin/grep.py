@@ -1,6 +1,6 @@
 """The tool `grep`: lines of files that match a pattern, also of what editors hold unsaved."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -22,6 +22,7 @@ from agent_core.tools.builtin.grep_found import Found
 from agent_core.tools.builtin.grep_ripgrep import Place, Query, search_with_ripgrep
 from agent_core.tools.builtin.search_globs import file_glob
 from agent_core.tools.builtin.search_rg import RipgrepUnusable
+from agent_core.tools.builtin.search_secrets import WithheldFiles, withheld_note
 from agent_core.tools.builtin.search_walk import Searched, listed_buffers, searched
 from agent_core.tools.builtin.search_words import (
     ADVICE,
@@ -105,7 +106,7 @@ def grep_tool() -> ModelTool[GrepArguments]:
     return ModelTool(
         spec=ToolSpec(
             name="grep",
-            description=f"Search the contents of files for a regular expression. Gives matching lines as path:line: text, at most {DEFAULT_LIMIT} matches or {size}, whichever comes first; long lines are cut to {DEFAULT_MAX_CHARS} characters. Honours .gitignore, looks into hidden files, leaves binary files and .git out, follows no links. Unsaved changes in the editor are seen.",
+            description=f"Search the contents of files for a regular expression. Gives matching lines as path:line: text, at most {DEFAULT_LIMIT} matches or {size}, whichever comes first; long lines are cut to {DEFAULT_MAX_CHARS} characters. Honours .gitignore, looks into hidden files, leaves binary files and .git out, follows no links. Secret files (.env, keys) are searched only after the user let you read them. Unsaved changes in the editor are seen.",
             parameters=schema_of(GrepArguments),
             kind="read",
             parallel_safe=True,
@@ -139,19 +140,36 @@ async def _grep(arguments: GrepArguments, context: ToolContext) -> ToolResult:
     if query.glob:
         _ = file_glob(query.glob.removeprefix("!"))  # explains what can fit nothing
     tree = await searched(context.workspace, folder, glob=query.glob)
+    withheld = WithheldFiles(tree, context)
     place = await _file_place(path, tree) if is_file else await _folder_place(tree)
     found = Found(limit=query.limit, context=query.context)
     details: dict[str, JsonValue] = {"pattern": arguments.pattern, "path": str(path)}
+    if is_file and withheld.holds(path.name):
+        return _result(query, found, (path.name,), details)
     try:
-        await search_with_ripgrep(query, place, found, context)
+        left_out = await _with_ripgrep(query, place, found, context, withheld)
         details["engine"] = "ripgrep"
     except RipgrepUnusable:
         found = Found(limit=query.limit, context=query.context)
-        progress = await search_without_ripgrep(query, place, found)
+        progress = await search_without_ripgrep(query, place, found, withheld=withheld.holds)
+        left_out = tuple(sorted(progress.withheld))
         details["engine"] = "builtin"
         if progress.too_large:
             details["too_large_count"] = progress.too_large
-    return await to_thread.run_sync(_result, query, found, details)
+    left_out = tuple(sorted({*left_out, *filter(withheld.holds, place.unsaved)}))
+    return await to_thread.run_sync(_result, query, found, left_out, details)
+
+
+async def _with_ripgrep(
+    query: Query, place: Place, found: Found, context: ToolContext, withheld: WithheldFiles
+) -> tuple[str, ...]:
+    """Search, and return the secret files that were left out; raises as `search_with_ripgrep`."""
+    if place.file is not None:
+        await search_with_ripgrep(query, place, found, context, withheld=withheld.holds)
+        return ()
+    async with withheld.listing() as listing:
+        await search_with_ripgrep(query, place, found, context, withheld=withheld.holds)
+        return await withheld.listed(listing)
 
 
 async def _file_place(path: Path, tree: Searched) -> Place:
@@ -163,7 +181,9 @@ async def _folder_place(tree: Searched) -> Place:
     return Place(tree=tree, file=None, unsaved=await listed_buffers(tree))
 
 
-def _result(query: Query, found: Found, details: dict[str, JsonValue]) -> ToolResult:
+def _result(
+    query: Query, found: Found, withheld: Sequence[str], details: dict[str, JsonValue]
+) -> ToolResult:
     text = scrub(found.text())
     page = truncate_head(text, max_lines=len(text) + 1)
     lines_cut = found.has_cut_lines
@@ -177,8 +197,11 @@ def _result(query: Query, found: Found, details: dict[str, JsonValue]) -> ToolRe
     }
     if page.truncated:
         details["truncation"] = cut_facts(page)
+    if withheld:
+        details["withheld"] = list(withheld)
+    note = withheld_note(withheld)
     if not text:
-        return text_result(NOTHING, details=details)
+        return text_result(NOTHING + notices(note), details=details)
     said = notices(
         f"{query.limit} matches limit reached. Use limit={query.limit * 2} for more, or refine pattern"
         if found.limit_reached
@@ -187,5 +210,6 @@ def _result(query: Query, found: Found, details: dict[str, JsonValue]) -> ToolRe
         f"Some lines truncated to {DEFAULT_MAX_CHARS} chars. Use read tool to see full lines"
         if lines_cut
         else "",
+        note,
     )
     return text_result(page.content + said, details=details)

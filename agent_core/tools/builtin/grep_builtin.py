@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import suppress
+from dataclasses import field
 
 from anyio import to_thread
 
@@ -29,6 +30,8 @@ class Progress:
 
     too_large: int = 0
     """Files that were not searched for that reason."""
+    withheld: set[str] = field(default_factory=set[str])
+    """Files that were not searched because they are secret."""
     is_over: bool = False
     """Nobody waits for it any more."""
 
@@ -41,8 +44,10 @@ class _Search:
     progress: Progress
 
 
-async def search_without_ripgrep(query: Query, place: Place, found: Found) -> Progress:
-    """Search files and unsaved texts.
+async def search_without_ripgrep(
+    query: Query, place: Place, found: Found, *, withheld: Callable[[str], bool]
+) -> Progress:
+    """Search files and unsaved texts, but for those of which `withheld` is true.
 
     Raises:
         ToolError: The pattern is not valid, or takes too long.
@@ -52,13 +57,16 @@ async def search_without_ripgrep(query: Query, place: Place, found: Found) -> Pr
     looking = _Search(query=query, matches=matches, found=found, progress=progress)
     try:
         async for path in _paths(place):
+            if withheld(path):
+                progress.withheld.add(path)
+                continue
+            if found.is_full:
+                continue
             unsaved = place.unsaved.get(path)
             content = unsaved.text if unsaved else await _content(place.tree, path, progress)
             if not content:
                 continue
             await to_thread.run_sync(_look_through, looking, path, content, abandon_on_cancel=True)
-            if found.is_full:
-                break
     finally:
         progress.is_over = True
     return progress

@@ -1,6 +1,6 @@
 """Searches with ripgrep, which sees the disk; unsaved texts are given to it one by one."""
 
-from collections.abc import Mapping, Sequence, Set as AbstractSet
+from collections.abc import Callable, Mapping, Sequence
 
 from agent_core.kernel.errors import ToolError
 from agent_core.kernel.records import dataclass
@@ -27,8 +27,6 @@ SPEAKS = (
 )
 """How it begins to say what is wrong with a pattern."""
 
-NONE: AbstractSet[str] = frozenset()
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
@@ -54,9 +52,14 @@ class Place:
 
 
 async def search_with_ripgrep(
-    query: Query, place: Place, found: Found, context: ToolContext
+    query: Query,
+    place: Place,
+    found: Found,
+    context: ToolContext,
+    *,
+    withheld: Callable[[str], bool],
 ) -> None:
-    """Search files and unsaved texts.
+    """Search files and unsaved texts, but for those of which `withheld` is true.
 
     Raises:
         RipgrepUnusable: It cannot be used here; nothing was found yet.
@@ -71,10 +74,14 @@ async def search_with_ripgrep(
             place.tree,
             target=target,
         ) as run:
-            await _collect(query, run, found, unsaved=place.unsaved.keys())
+            await _collect(
+                query, run, found, skips=lambda path: path in place.unsaved or withheld(path)
+            )
     for path in sorted(place.unsaved):
         if found.is_full:
             return
+        if withheld(path):
+            continue
         data = place.unsaved[path].text.encode("utf-8", "replace")
         async with ripgrep(_flags(query), context, place.tree, target=INPUT, stdin=data) as run:
             await _collect(query, run, found, named=path)
@@ -99,7 +106,7 @@ async def _collect(
     run: Search,
     found: Found,
     *,
-    unsaved: AbstractSet[str] = NONE,
+    skips: Callable[[str], bool] = lambda _: False,
     named: str | None = None,
 ) -> None:
     """Read what it reports until nothing more is wanted."""
@@ -107,7 +114,7 @@ async def _collect(
     while data := await run.read():
         for event in reader.feed(data):
             path = named or event.path.removeprefix(HERE)
-            if path in unsaved:
+            if skips(path):
                 continue
             _note(found, event, path)
         if found.is_full:

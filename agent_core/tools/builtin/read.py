@@ -27,6 +27,7 @@ LARGE_CHARS = 1_000_000
 NOTEBOOK_LIMIT_BYTES = 32 * 1024 * 1024
 """A larger notebook is read as the text that it is."""
 IMAGES_AT_A_TIME = 1
+EMPTY = "The file is empty."
 
 
 class ReadArguments(ToolArguments):
@@ -134,6 +135,7 @@ async def _read_large(
 
 
 def _text_page(arguments: ReadArguments, file: FileText, note: str = "") -> ToolResult:
+    note = note if file.text else EMPTY
     page = page_of(file.text, arguments.wanted)
     return page_result(page, facts=_facts(file), whole_line=_sed(arguments), note=note)
 
@@ -142,7 +144,7 @@ def _notebook_page(arguments: ReadArguments, file: FileText) -> ToolResult:
     name = shlex.quote(arguments.path)
     notebook = notebook_of(file.text, said=name)
     if notebook is None:
-        note = "This is not the JSON of a notebook: it is shown as it is." if file.text else ""
+        note = "This is not the JSON of a notebook: it is shown as it is."
         return _text_page(arguments, file, note)
     facts: dict[str, JsonValue] = {
         **_facts(file),

@@ -1,19 +1,26 @@
 """Runs ripgrep in a folder of the workspace, with what every search wants of it."""
 
+import os
 import sys
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
+from anyio import to_thread
 
-from agent_core.kernel.errors import FileMissing, WorkspaceError
+from agent_core.kernel.errors import WorkspaceError
 from agent_core.tools.builtin.search_above import is_misread
 from agent_core.tools.builtin.search_walk import Searched
 from agent_core.tools.port import ToolContext
+from agent_core.tools.versions import Version
 from agent_core.workspace import Process
+from agent_core.workspace.policy.programs import find_outside_program
 
 PROGRAM = "rg"
+OLDEST: Version = (14, 1)
+"""Older ones answer otherwise: 13.0 finds nothing for a glob that is not valid, and reads ignore files outside of a
+repository in another way."""
 COMMON = (
     "--no-config",
     "--color=never",
@@ -40,7 +47,7 @@ class RipgrepRefused(Exception):
 
 
 class RipgrepUnusable(Exception):
-    """It is not there, or cannot be used."""
+    """It is not there, too old, or cannot be used."""
 
 
 class Search:
@@ -109,11 +116,35 @@ async def ripgrep(
 async def _start(
     arguments: Sequence[str], context: ToolContext, *, folder: Path, stdin: bytes
 ) -> Process:
-    # An installed extra puts it beside our Python.
-    for program in (PROGRAM, str(Path(sys.executable).parent / PROGRAM)):
-        with suppress(FileMissing):
+    workspace = context.workspace
+    programs = await to_thread.run_sync(ripgrep_programs, workspace.env, workspace.roots)
+    for program in programs:
+        version = await context.versions.of(
+            program, processes=context.processes, cwd=folder, env=workspace.env
+        )
+        if version is not None and version >= OLDEST:
             return await _started((program, *arguments), context, folder=folder, stdin=stdin)
     raise RipgrepUnusable(PROGRAM)
+
+
+def ripgrep_programs(env: Mapping[str, str], roots: Sequence[Path]) -> tuple[str, ...]:
+    """Return every ripgrep that no workspace can exchange, in the order of the PATH, then what an extra installed.
+
+    Args:
+        env: Its PATH is searched.
+        roots: The folders of the workspace.
+    """
+    # An installed extra puts it beside our Python.
+    folders = [*env.get("PATH", os.defpath).split(os.pathsep), str(Path(sys.executable).parent)]
+    programs: list[str] = []
+    while folders:
+        program = find_outside_program(PROGRAM, env_path=os.pathsep.join(folders), roots=roots)
+        if program is None:
+            break
+        programs.append(program)
+        at = [os.path.normpath(os.path.join(one, PROGRAM)) for one in folders].index(program)  # noqa: PTH118 - words of a PATH
+        folders = folders[at + 1 :]
+    return tuple(dict.fromkeys(programs))
 
 
 async def _started(
@@ -123,7 +154,5 @@ async def _started(
         return await context.processes.start(
             argv, cwd=folder, env=context.workspace.env, stdin=stdin
         )
-    except FileMissing:
-        raise
     except WorkspaceError as error:
         raise RipgrepUnusable(str(error)) from error

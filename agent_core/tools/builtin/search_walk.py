@@ -81,12 +81,12 @@ async def listed_buffers(place: Searched) -> dict[str, FileText]:
     }
     if not below:
         return {}
-    listed = await _listed(place, below)
-    return {path: text for path, text in below.items() if path in listed}
+    there = await listed(place, below)
+    return {path: text for path, text in below.items() if path in there}
 
 
-async def _listed(place: Searched, paths: Iterable[str]) -> frozenset[str]:
-    """Choose the files that a walk would come upon."""
+async def listed(place: Searched, paths: Iterable[str]) -> frozenset[str]:
+    """Return those of the files that a walk would come upon."""
     wanted = _wanted(place.glob)
     above = await _rules_above(place)
     known: dict[str, FolderRules | None] = {}

@@ -82,6 +82,7 @@ async def _write(arguments: WriteArguments, context: ToolContext) -> ToolResult:
         f"Successfully wrote {size} bytes to {arguments.path}",
         *([f"Its encoding was {converted}; it is UTF-8 now."] if converted else []),
         *([written.note] if written.note else []),
+        *([context.name_warning] if context.name_warning else []),
         *(
             [f"{KEPT}\n{changes_words(content, kept)}"]
             if kept is not None and written.text is None

@@ -131,8 +131,8 @@ def check_changeable(place: Place, found: os.stat_result) -> None:
     """
     other_user = os.geteuid() != os.getuid()  # not every system can be asked about that
     if not os.access(place.name, os.W_OK, dir_fd=place.folder, effective_ids=other_user):
-        message = f"Permission denied: {place.path} is write-protected (EACCES). Ask the user before changing that."
-        raise AccessRefused(message)
+        message = f"Permission denied: {place.path} is write-protected (EACCES)."
+        raise AccessRefused(message, advice=" Ask the user before changing that.")
     if found.st_uid not in {os.geteuid(), place.owner}:
         raise foreign(place.path, owner=found.st_uid)
     check_folder(place)

@@ -188,9 +188,9 @@ def _stop(observer: "BaseObserver") -> None:
 def _no_room(folder: Path, error: OSError | RuntimeError) -> AccessRefused:
     match error:
         case OSError(errno=errno.ENOSPC):
-            advice = "The limit of watches is reached (ENOSPC): ask the user to close programs that watch files, or to raise fs.inotify.max_user_watches."
+            advice = "The limit of watches is reached (ENOSPC): close programs that watch files, or raise fs.inotify.max_user_watches."
         case OSError(errno=errno.EMFILE | errno.ENFILE):
-            advice = "The limit of watchers or open files is reached (EMFILE): ask the user to close programs, or to raise fs.inotify.max_user_instances."
+            advice = "The limit of watchers or open files is reached (EMFILE): close programs, or raise fs.inotify.max_user_instances."
         case _:
             advice = f"The system says: {error}."
     return AccessRefused(f"{folder} cannot be watched. {advice}")

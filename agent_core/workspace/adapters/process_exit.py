@@ -81,9 +81,10 @@ class Exit:
 class KeptExit:
     """How a command ends that has a keeper: by what the keeper reports, else by how the first process ends."""
 
-    def __init__(self, first: Exit, report: int) -> None:
+    def __init__(self, first: Exit, report: int, *, key: str) -> None:
         """Take the reading end of the keeper's error output; it does not block, and is closed by `close`."""
         self._first = first
+        self._key = key
         self._report: int | None = report
         self._said = b""
         self._end: ProcessEnd | None = None
@@ -103,7 +104,7 @@ class KeptExit:
     @property
     def complaint(self) -> bytes:
         """What was said instead of a report: why the command was never run, as a rule."""
-        return b"" if read_report(self._text()) else self._said
+        return b"" if read_report(self._text(), key=self._key) else self._said
 
     async def wait(self, threads: anyio.CapacityLimiter) -> ProcessEnd:
         """Wait for the end; one at a time."""
@@ -118,7 +119,7 @@ class KeptExit:
             if not data:
                 break
             self._said = (self._said + data)[-REPORT_BYTES:]
-            self._take(read_report(self._text()))
+            self._take(read_report(self._text(), key=self._key))
         if self._end is None:
             self._end = _from_kept(await self._first.wait(threads))
         return self._end

@@ -5,6 +5,7 @@ import select
 import signal
 from collections.abc import Mapping
 from contextlib import suppress
+from errno import ESRCH
 from pathlib import Path
 
 from agent_core.workspace.adapters.process_tree import Member, Tree, ask_to_end, end_tree
@@ -38,6 +39,21 @@ def end_kept(tree: Tree, *, is_over: bool, was_alone: bool, grace_s: float) -> K
         finally:
             os.close(opened)
     return Killed(pids=(), survivors=())
+
+
+def mounts_inside(first: int) -> bytes:
+    """Return what is mounted in the namespace of a contained command, as the kernel writes it.
+
+    Args:
+        first: The process that was started.
+
+    Raises:
+        OSError: It has ended.
+    """
+    init = _child_of(first)
+    if init is None:
+        raise ProcessLookupError(ESRCH, os.strerror(ESRCH))
+    return Path(f"/proc/{init}/mountinfo").read_bytes()
 
 
 def _asked(tree: Tree, init: int, *, is_over: bool, grace_s: float) -> tuple[int, ...]:

@@ -4,32 +4,43 @@ bubblewrap dies with its parent, so that nothing is left when we are killed. For
 one from a pool, which ends when it has been idle, would take running commands with it.
 """
 
+import logging
 import queue
 import threading
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Generic, TypeVar
+from typing import TypeVar
 
+log = logging.getLogger(__name__)
 Made = TypeVar("Made")
 
 
-class Starter(Generic[Made]):
+class Starter:
     """Runs functions on one thread of its own, which lives as long as this object."""
 
     def __init__(self) -> None:
-        self._wanted: queue.SimpleQueue[tuple[Callable[[], Made], Future[Made]] | None] = (
-            queue.SimpleQueue()
-        )
+        self._wanted: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._runs = False
 
     def run(self, function: Callable[[], Made]) -> Made:
         """Run a function there and give what it gives, or raise what it raises. Blocking."""
-        self._begin()
         future: Future[Made] = Future()
-        self._wanted.put((function, future))
+
+        def settle() -> None:
+            try:
+                future.set_result(function())
+            except BaseException as error:  # noqa: BLE001 - raised again for whoever asked
+                future.set_exception(error)
+
+        self.post(settle)
         return future.result()
+
+    def post(self, function: Callable[[], object]) -> None:
+        """Run a function there later, when what was asked for before is done; what it raises is logged."""
+        self._begin()
+        self._wanted.put(function)
 
     def _begin(self) -> None:
         with self._lock:
@@ -43,12 +54,11 @@ class Starter(Generic[Made]):
             self._runs = True
 
 
-def _serve(wanted: "queue.SimpleQueue[tuple[Callable[[], Made], Future[Made]] | None]") -> None:
-    while (one := wanted.get()) is not None:
-        function, future = one
+def _serve(wanted: "queue.SimpleQueue[Callable[[], object] | None]") -> None:
+    while (function := wanted.get()) is not None:
         try:
-            future.set_result(function())
-        except BaseException as error:  # noqa: BLE001 - raised again for whoever asked
-            future.set_exception(error)
-        # Neither is to be kept until somebody asks again.
-        del one, function, future
+            function()
+        except Exception:
+            log.exception("what was to be done ahead failed")
+        # It is not to be kept until somebody asks again.
+        del function

@@ -1,26 +1,20 @@
 """Processes on this machine: started in a session of their own, read without blocking, ended as a tree."""
 
-import errno
 import math
-import os
-import subprocess
 import sys
-import time
 from collections.abc import Mapping
-from contextlib import ExitStack
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import anyio
 from anyio import lowlevel, to_thread
 
-from agent_core.kernel.errors import AccessRefused, FileMissing, WorkspaceError
-from agent_core.kernel.records import dataclass
 from agent_core.workspace.adapters.process_exit import Exit, KeptExit
-from agent_core.workspace.adapters.process_input import Input, input_of, open_input
+from agent_core.workspace.adapters.process_input import Input
 from agent_core.workspace.adapters.process_kept import end_kept
-from agent_core.workspace.adapters.process_mark import Mark, fresh_mark
+from agent_core.workspace.adapters.process_launch import Started, Wanted, start, start_ahead
 from agent_core.workspace.adapters.process_output import Output
 from agent_core.workspace.adapters.process_proc import ProcTable
 from agent_core.workspace.adapters.process_psutil import PsutilTable
@@ -28,57 +22,35 @@ from agent_core.workspace.adapters.process_starter import Starter
 from agent_core.workspace.adapters.process_tree import ProcessTable, Tree, end_tree
 from agent_core.workspace.permission import Needs
 from agent_core.workspace.port import NO_NEEDS, Killed, ProcessEnd
-from agent_core.workspace.sandbox.keeper import find_shell
-from agent_core.workspace.sandbox.values import Launch, Sandbox
+from agent_core.workspace.sandbox.values import Sandbox
 
 REAP_S = 1.0
-PARTED = 'e=$1; shift; exec "$@" 2>&"$e" {e}>&-'
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
-    argv: tuple[str, ...]
-    cwd: Path
-    env: Mapping[str, str]
-    needs: frozenset[Needs]
-    stdin: bytes = b""
-    talks: bool = False
-    """It is spoken with: its input stays open, and its errors do not mix with its output."""
-    given: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Variables that it gets whatever containment takes out."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Started:
-    popen: "subprocess.Popen[bytes]"
-    mark: Mark
-    begun_s: float
-    output: int
-    report: int | None
-    """What the keeper of a contained command says; None: there is no keeper."""
-    launch: Launch
-    input: int | None = None
-    """What we write into, when it is spoken with."""
-    errors: int | None = None
 
 
 class DiskProcesses:
     """Starts processes on this machine."""
 
     def __init__(
-        self, *, table: ProcessTable | None = None, sandbox: Sandbox | None = None
+        self,
+        *,
+        table: ProcessTable | None = None,
+        sandbox: Sandbox | None = None,
+        ahead: Literal["next", "none"] = "next",
     ) -> None:
         """Take what the processes work with.
 
         Args:
             table: How to find processes; None: the best for this system.
             sandbox: What contains them; None: nothing does.
+            ahead: Whether a contained process is kept ready for the next command. It is ended with the sandbox, which
+                keeps one at most.
         """
+        self._ahead = ahead
         self._table = table or (ProcTable() if sys.platform == "linux" else PsutilTable())
         self._sandbox = sandbox
         # Of its own: ending a process must not wait until slow reads of files let threads go.
         self._threads = anyio.CapacityLimiter(math.inf)
-        self._starter: Starter[_Started] = Starter()
+        self._starter = Starter()
 
     async def start(
         self,
@@ -90,8 +62,12 @@ class DiskProcesses:
         needs: frozenset[Needs] = NO_NEEDS,
     ) -> "DiskProcess":
         """Start a process in a group of its own, with all of its input."""
-        wanted = _Wanted(argv=argv, cwd=cwd, env=env, stdin=stdin, needs=needs)
+        wanted = Wanted(argv=argv, cwd=cwd, env=env, stdin=stdin, needs=needs)
         started = await to_thread.run_sync(self._start, wanted, limiter=self._threads)
+        ahead = started.launch.ahead
+        if ahead is not None and self._ahead == "next":
+            # Now, while the command runs; before, it would keep the interpreter from going on with it.
+            self._starter.post(partial(start_ahead, ahead, self._starter))
         return DiskProcess(started, table=self._table, threads=self._threads, starter=self._starter)
 
     async def talk(
@@ -104,7 +80,7 @@ class DiskProcesses:
         needs: frozenset[Needs] = NO_NEEDS,
     ) -> "DiskTalk":
         """Start a program in a group of its own, to be spoken with."""
-        wanted = _Wanted(argv=argv, cwd=cwd, env=env, given=given, needs=needs, talks=True)
+        wanted = Wanted(argv=argv, cwd=cwd, env=env, given=given, needs=needs, talks=True)
         started = await to_thread.run_sync(self._start, wanted, limiter=self._threads)
         process = DiskProcess(
             started, table=self._table, threads=self._threads, starter=self._starter
@@ -117,11 +93,12 @@ class DiskProcesses:
         await lowlevel.checkpoint_if_cancelled()
         return None
 
-    def _start(self, wanted: _Wanted) -> _Started:
+    def _start(self, wanted: Wanted) -> Started:
         if self._sandbox is None:
-            return _start(wanted, None)
+            return start(wanted, None)
         sandbox = self._sandbox
-        return self._starter.run(lambda: _start(wanted, sandbox))
+        starter = None if self._ahead == "none" or wanted.talks else self._starter
+        return self._starter.run(lambda: start(wanted, sandbox, starter=starter))
 
 
 class DiskProcess:
@@ -129,11 +106,11 @@ class DiskProcess:
 
     def __init__(
         self,
-        started: _Started,
+        started: Started,
         *,
         table: ProcessTable,
         threads: anyio.CapacityLimiter,
-        starter: Starter[_Started],
+        starter: Starter,
     ) -> None:
         self._started = started
         # Kept: what it started ends with it.
@@ -146,7 +123,11 @@ class DiskProcess:
         self._waiting = anyio.Lock(fast_acquire=True)
         self._is_ended = False
         self._first = Exit(started.popen)
-        self._kept = None if started.report is None else KeptExit(self._first, started.report)
+        self._kept = (
+            None
+            if started.report is None
+            else KeptExit(self._first, started.report, key=started.launch.report_key)
+        )
 
     @property
     def pid(self) -> int:
@@ -267,103 +248,3 @@ class DiskTalk:
             return await self._process.end(grace_s=grace_s)
         finally:
             self._errors.close()
-
-
-def _start(wanted: _Wanted, sandbox: Sandbox | None) -> _Started:
-    if not wanted.cwd.is_dir():
-        message = f"Working directory does not exist: {wanted.cwd}"
-        raise FileMissing(message)
-    try:
-        launch = _launch(wanted, sandbox)
-        try:
-            launch.starting()
-            return _launched(launch, wanted)
-        finally:
-            launch.started()
-    except OSError as error:
-        raise _not_started(wanted.argv, error) from error
-    except ValueError as error:
-        message = f"the command cannot be passed on ({error}): leave out NUL and broken characters"
-        raise AccessRefused(message) from error
-
-
-def _launch(wanted: _Wanted, sandbox: Sandbox | None) -> Launch:
-    if sandbox is None:
-        return Launch(argv=wanted.argv, env=wanted.env)
-    return sandbox.wrap(wanted.argv, cwd=wanted.cwd, env=wanted.env, needs=wanted.needs)
-
-
-def _launched(launch: Launch, wanted: _Wanted) -> _Started:
-    with ExitStack() as ours, ExitStack() as theirs:
-        reading, writing = _pipe(ours, theirs)
-        argv, passed = launch.argv, launch.pass_fds
-        report, plain = None, writing
-        if launch.output_at is not None:
-            report, plain = _pipe(ours, theirs)
-            argv = (*argv[: launch.output_at], str(writing), *argv[launch.output_at + 1 :])
-            passed = (*passed, writing)
-        to_it, errors = None, None
-        if wanted.talks:
-            given, to_it = open_input(ours, theirs)
-            errors, complaining = _pipe(ours, theirs)
-            argv, passed, theirs_errors = _apart(argv, launch, passed, plain, complaining)
-        else:
-            given, theirs_errors = theirs.enter_context(input_of(wanted.stdin)), plain
-        with fresh_mark() as mark:
-            begun_s = time.monotonic()
-            popen = subprocess.Popen(  # noqa: S603 - starting what the model asks for is the purpose; the policy judged it
-                argv,
-                stdin=given,
-                stdout=plain,
-                stderr=theirs_errors,
-                cwd=wanted.cwd,
-                env=mark.environment({**launch.env, **wanted.given}),
-                start_new_session=True,
-                pass_fds=passed,
-            )
-        _ = ours.pop_all()
-    return _Started(
-        popen=popen,
-        mark=mark,
-        begun_s=begun_s,
-        output=reading,
-        report=report,
-        launch=launch,
-        input=to_it,
-        errors=errors,
-    )
-
-
-def _apart(
-    argv: tuple[str, ...], launch: Launch, passed: tuple[int, ...], plain: int, complaining: int
-) -> tuple[tuple[str, ...], tuple[int, ...], int]:
-    """Keep what a program complains of apart from its output; gives the words, descriptors and errors to start with."""
-    if launch.output_at is None:
-        return argv, passed, complaining
-    # A keeper lets both go where the output goes, so the program is started by a shell that parts them again.
-    at = launch.output_at + 1
-    words = (find_shell() or "bash", "-c", PARTED, "parted", str(complaining))
-    return (*argv[:at], *words, *argv[at:]), (*passed, complaining), plain
-
-
-def _pipe(ours: ExitStack, theirs: ExitStack) -> tuple[int, int]:
-    """Open a pipe that we read without blocking."""
-    reading, writing = os.pipe()
-    ours.callback(os.close, reading)
-    theirs.callback(os.close, writing)
-    os.set_blocking(reading, False)
-    return reading, writing
-
-
-def _not_started(argv: tuple[str, ...], error: OSError) -> WorkspaceError:
-    code = errno.errorcode.get(error.errno or 0, str(error.errno))
-    match error.errno:
-        case errno.ENOENT:
-            return FileMissing(f"Program not found: {argv[0]} ({code})")
-        case errno.E2BIG:
-            size = sum(len(word) for word in argv)
-            return AccessRefused(
-                f"The command is too long ({size} characters, {code}): write it to a file and run that"
-            )
-        case _:
-            return AccessRefused(f"Cannot start {argv[0]}: {error.strerror} ({code})")

@@ -4,6 +4,12 @@ from agent_core.workspace.policy.decide import decide
 from agent_core.workspace.policy.file import Loaded, Origin, Problem, load_rules, remembered_file
 from agent_core.workspace.policy.git_facts import starts_programs
 from agent_core.workspace.policy.git_look import git_starts_programs
+from agent_core.workspace.policy.git_operations import (
+    GitUse,
+    git_use,
+    line_starts_programs,
+    writes_data,
+)
 from agent_core.workspace.policy.keeping import remove_rule, save_rule
 from agent_core.workspace.policy.rules import Rule, RuleSet, RuleVerdict, Scope, named
 from agent_core.workspace.policy.subjects import (
@@ -30,6 +36,7 @@ __all__ = [
     "Decision",
     "FileAsked",
     "FileOperation",
+    "GitUse",
     "Loaded",
     "Option",
     "OptionKind",
@@ -47,10 +54,13 @@ __all__ = [
     "Subject",
     "decide",
     "git_starts_programs",
+    "git_use",
+    "line_starts_programs",
     "load_rules",
     "named",
     "remembered_file",
     "remove_rule",
     "save_rule",
     "starts_programs",
+    "writes_data",
 ]

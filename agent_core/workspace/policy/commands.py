@@ -6,6 +6,7 @@ from typing import Final
 
 from agent_core.kernel.records import dataclass
 from agent_core.workspace.paths import is_inside
+from agent_core.workspace.permission import Needs
 from agent_core.workspace.policy.arguments import misleading
 from agent_core.workspace.policy.programs import find_program
 from agent_core.workspace.policy.rules import EVERY_HOST, Rule
@@ -16,6 +17,8 @@ Argv = tuple[str, ...]
 COMMAND_TOOL: Final = "bash"
 GIT: Final = "git"
 END_OF_OPTIONS: Final = "--"
+REACHING: Final[frozenset[Needs]] = frozenset({"network", "sockets"})
+"""What leads out: programs that listen on a unix socket have the network."""
 GIT_STARTERS: Final[tuple[Argv, ...]] = (
     ("bisect", "run"), ("config",), ("difftool",), ("filter-branch",), ("mergetool",), ("submodule", "foreach"),
 )  # fmt: skip
@@ -41,7 +44,7 @@ def read_line(asked: CommandAsked) -> ReadCommand:
 
 def hits(rule: Rule, command: ReadCommand) -> bool:
     """Tell whether a rule that asks or denies is about a command, however well that is hidden."""
-    if rule.host is not None and not (rule.host == EVERY_HOST and "network" in command.asked.needs):
+    if rule.host is not None and not (rule.host == EVERY_HOST and command.asked.needs & REACHING):
         return False
     plain = command.plain.commands if isinstance(command.plain, Plain) else ()
     return not rule.argv_prefix or any(

@@ -1,7 +1,10 @@
 """Decides whether something may run, must be asked about, or is refused: pure, but for looking up programs."""
 
 import logging
+from collections.abc import Mapping
+from typing import Final
 
+from agent_core.workspace.permission import LETS_IN
 from agent_core.workspace.policy.commands import COMMAND_TOOL
 from agent_core.workspace.policy.matching import Known, allowing, known, strict_rule
 from agent_core.workspace.policy.matrix import MATRIX, Column, column_of
@@ -25,11 +28,8 @@ def decide(subject: Subject, situation: Situation) -> Decision:
     except Exception as error:
         # A fault in the check must not become a yes, and must not end the run either.
         log.exception("the permission check failed")
-        reason = (
-            f"the permission check itself failed ({type(error).__name__}), so nothing was done. "
-            "Go on without it, and tell the user."
-        )
-        return Refuse(reason=reason)
+        why = f"the permission check itself failed ({type(error).__name__}), so nothing was done."
+        return Refuse(reason=f"{why} Go on without it, and tell the user.", happened=why)
 
 
 def _decided(subject: Subject, situation: Situation) -> Decision:
@@ -40,16 +40,17 @@ def _decided(subject: Subject, situation: Situation) -> Decision:
     mode = situation.mode if situation.trusted else "plan"
     cell = MATRIX[column][mode]
     if cell == "refuse":
-        return Refuse(reason=_why_refused(subject, situation))
+        return _refused(subject, situation)
     if rule := strict_rule("ask", about, situation):
-        return _ask(about, situation, column, why=f"{_told(rule)} wants to be asked", rule=rule)
+        why = f"{_told(rule)} wants to be asked{_and_wants(subject)}"
+        return _ask(about, situation, column, why=why, rule=rule)
     if cell == "run":
         return Run(reason=_why_run(column, situation))
     rules = allowing(about, situation) if cell == "rules" else None
     if rules:
         told = " and ".join(_told(rule) for rule in rules)
         return Run(reason=f"{told} allows it", rule=rules[0])
-    return _ask(about, situation, column, why=_why_ask(column, situation))
+    return _ask(about, situation, column, why=_why_ask(subject, column, situation))
 
 
 def _ask(
@@ -80,14 +81,16 @@ def _told(rule: Rule) -> str:
     return f"the {kind} rule {rule.id!r}"
 
 
-def _why_refused(subject: Subject, situation: Situation) -> str:
+def _refused(subject: Subject, situation: Situation) -> Refuse:
     tool = COMMAND_TOOL if isinstance(subject, CommandAsked) else _what(subject)
     if not situation.trusted:
-        return (
-            f"{tool} is refused: this workspace is not trusted yet, so it may only be read. "
-            "The user can trust it with `tiller trust add`, or `--trust`."
+        why = f"{tool} is refused: this workspace is not trusted yet, so it may only be read."
+        return Refuse(
+            reason=f"{why} The user can trust it with `tiller trust add`, or `--trust`.",
+            happened=f"{why} Trust the folder to allow it.",
         )
-    return f"{tool} is refused in plan mode: nothing may be changed. Describe the change instead."
+    why = f"{tool} is refused in plan mode: nothing may be changed."
+    return Refuse(reason=f"{why} Describe the change instead.", happened=why)
 
 
 def _why_run(column: Column, situation: Situation) -> str:
@@ -96,18 +99,36 @@ def _why_run(column: Column, situation: Situation) -> str:
     return f"{column} runs in {situation.mode} mode"
 
 
-def _why_ask(column: Column, situation: Situation) -> str:
-    match column:
-        case "edit protected":
-            return "it would change what steers the agent or runs code; that is always asked"
-        case "read protected":
-            return "it would read a file of secrets; that is always asked"
-        case "network":
-            return "it wants the network"
-        case "outside the roots":
-            return "it leads outside of the workspace"
-        case "command not contained":
-            held = "nothing holds" if situation.containment == "none" else "not enough holds"
-            return f"{held} commands in on this machine, and no rule allows it"
-        case _:
-            return "no rule allows it"
+_WHY_ASK: Final[Mapping[Column, str]] = {
+    "edit protected": "it would change what steers the agent or runs code; that is always asked",
+    "read protected": "it would read a file of secrets; that is always asked",
+    "outside the roots": "it leads outside of the workspace",
+    "command that loses data of git": (
+        "it may lose commits, or files that git ignores, for good, or change another repository"
+    ),
+    "command of git that starts programs": (
+        "git would start hooks or programs that the repository names, with its data open to them"
+    ),
+}
+
+
+def _why_ask(subject: Subject, column: Column, situation: Situation) -> str:
+    if column in {"network", "unix sockets"}:
+        always = "; that is always asked" if column == "unix sockets" else ""
+        return f"it wants {_wanted(subject) or 'the network'}{always}"
+    why = _WHY_ASK.get(column, "no rule allows it")
+    if column == "command not contained":
+        held = "not" if situation.containment == "none" else "only partly"
+        why = f"commands are {held} contained here, and no rule allows this one"
+    return f"{why}{_and_wants(subject)}"
+
+
+def _and_wants(subject: Subject) -> str:
+    wanted = _wanted(subject)
+    return f"; it wants {wanted}" if wanted else ""
+
+
+def _wanted(subject: Subject) -> str:
+    """Name what a yes lets in; empty: nothing beyond containment."""
+    needs = sorted(subject.needs) if isinstance(subject, CommandAsked) else ()
+    return ", and ".join(LETS_IN[need] for need in needs)

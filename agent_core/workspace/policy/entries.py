@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final, TypeGuard
 
 from agent_core.kernel.json import JsonObject, JsonValue, as_object, is_object
+from agent_core.kernel.unknown_keys import NOTES as FOR_PEOPLE, nearest
 from agent_core.workspace.policy.rules import Rule, RuleVerdict, Scope, named
 
 MOST_WORDS: Final = 100
@@ -42,9 +43,9 @@ def read_entry(entry: JsonValue, *, scope: Scope, home: Path | None) -> Rule:
     tool = _word(entry, "tool")
     if tool is None:
         raise RuleProblem('names no "tool"', entry)
-    if verdict == "allow" and (odd := _odd_key(entry, scope)) is not None:
+    if verdict == "allow" and (odd := odd_key(entry, scope)) is not None:
         # A key that was meant to narrow the rule, misspelt or of a later version, must not widen it.
-        message = f'has the key {odd!r}, which no rule has here; what is only for people goes under "note"'
+        message = f'has the key {no_such_key(odd)}; what is only for people goes under "note"'
         raise RuleProblem(message, entry)
     rule = Rule(
         id=_word(entry, "id") or "",
@@ -76,13 +77,21 @@ def entry_of(rule: Rule) -> JsonObject:
     return {"id": rule.id, "tool": rule.tool, "verdict": rule.verdict, **given, **examples}
 
 
-def _odd_key(entry: JsonObject, scope: Scope) -> str | None:
+def odd_key(entry: JsonObject, scope: Scope) -> str | None:
+    """Return the first key of an entry that no rule has and that is no note; None: there is none."""
     for key, value in entry.items():
-        if key in KEYS or key in NOTES or key.startswith(("_", "$", "//")):
+        if key in KEYS or key in NOTES or key.startswith(FOR_PEOPLE):
             continue
         if key != "scope" or value != scope:
             return key
     return None
+
+
+def no_such_key(key: str) -> str:
+    """Say of a key that no rule has it, and which is meant."""
+    near = nearest(key, KEYS)
+    hint = "" if near is None else f" (did you mean {near!r}?)"
+    return f"{key!r}, which no rule has here{hint}"
 
 
 def _word(entry: JsonObject, key: str) -> str | None:

@@ -15,7 +15,8 @@ from typing_extensions import override
 
 from agent_core.kernel.json import JsonObject, JsonValue, is_object
 from agent_core.kernel.records import dataclass
-from agent_core.workspace.policy.entries import RuleProblem, read_entry
+from agent_core.kernel.unknown_keys import NOTES as FOR_PEOPLE, did_you_mean
+from agent_core.workspace.policy.entries import RuleProblem, no_such_key, odd_key, read_entry
 from agent_core.workspace.policy.examples import wrong_examples
 from agent_core.workspace.policy.rules import EVERY_TOOL, Rule, Scope
 from agent_core.workspace.policy.soundness import Ground, pinned, why_unsound
@@ -28,6 +29,7 @@ VERSION: Final = 1
 MOST_BYTES: Final = 1 << 20
 MOST_RULES: Final = 1000
 NAME: Final = "policy.json"
+OUTERMOST: Final = ("rules", "version", "note", "comment")
 SCOPES: Final[Mapping[Origin, Scope]] = {
     "user": "user",
     "project": "project",
@@ -162,7 +164,12 @@ def rule_list(document: JsonObject) -> Sequence[JsonValue]:
 def _load(path: Path, ground: Ground, scope: Scope) -> Loaded:
     rules: list[Rule] = []
     problems: list[Problem] = []
-    for number, entry in enumerate(rule_list(read_document(read_bytes(path))), 1):
+    document = read_document(read_bytes(path))
+    for unknown in document:
+        if unknown not in OUTERMOST and not unknown.startswith(FOR_PEOPLE):
+            text = f'"{unknown}" is no key of {NAME}, so it has no effect{did_you_mean(unknown, OUTERMOST)}'
+            problems.append(Problem(path=path, rule=None, text=text))
+    for number, entry in enumerate(rule_list(document), 1):
         rule, found = _load_entry(entry, number=number, scope=scope, ground=ground)
         rules += [rule] if rule is not None else []
         problems += [Problem(path=path, rule=name, text=text) for name, text in found]
@@ -202,6 +209,9 @@ def _load_entry(
             (name, f"{problem}; until it is repaired, {_named(asking.tool)} is asked about")
         ]
     wrong = list(_wrong(rule, ground))
+    if rule.verdict != "allow" and is_object(entry) and (odd := odd_key(entry, scope)) is not None:
+        # It narrows nothing, so the rule holds for more than was meant.
+        wrong.append(f"has the key {no_such_key(odd)}")
     if rule.verdict != "allow":
         return rule, [(rule.id, f"{text}; it stays in force") for text in wrong]
     if wrong:

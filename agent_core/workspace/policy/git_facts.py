@@ -9,7 +9,8 @@ STARTING_KEYS: Final = re.compile(
     core\.(fsmonitor|hookspath|pager|editor|sshcommand|askpass|gitproxy|alternaterefscommand|attributesfile|worktree)
     | (diff|difftool|merge|mergetool|filter|pager|browser|man|trailer|tar|uploadpack|remote|guitool|hook|credential
        |interactive|gpg|sequence|web|instaweb|sendemail|imap|receive|transfer|alias|submodule|url|protocol|include
-       |includeif|extensions|lsp|fsmonitor|maintenance|lfs|http|ssh|init|commit|column|color|notes|safe)\..*
+       |includeif|extensions|lsp|fsmonitor|maintenance|lfs|http|ssh|init|commit|column|color|notes|safe|gc)\..*
+    | branch\..*\.mergeoptions | pull\.(twohead|octopus)
     """,
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from agent_core.workspace.plain_file import read_plain
 from agent_core.workspace.policy.git_facts import starts_programs
 
 MOST_CONFIG_BYTES: Final = 65_536
@@ -24,13 +25,19 @@ ELSEWHERE: Final = frozenset(
 SHARED_INDEX: Final = "sharedindex."
 LINK_TO_REPOSITORY: Final = b"\x00\x00\xe0\x00"
 """The mode of an entry in the index that is a repository of its own: git runs in it, with its configuration."""
+ADDRESSES: Final = frozenset({"url", "pushurl", "remote", "pushremote", "pushdefault"})
+"""Keys with the address of another repository."""
+PROGRAM_ADDRESS: Final = re.compile(r"(?!(?:https?|ssh|git|file)://)[^/ ]*:(?::|//)")
+"""Of another repository, to be reached by a program that the address names: `git-remote-…`, looked for on the PATH."""
+OLD_REMOTES: Final = ("remotes", "branches")
+"""Folders of a git folder in which files of other repositories' addresses may lie."""
 
 # Git parts lines at newlines alone, and takes only these for blank.
 _BLANK: Final = r"[ \t\r]*"
 _SECTION: Final = re.compile(
     rf'{_BLANK}\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\\n]|\\.)*)")?\]{_BLANK}'
 )
-_KEY: Final = re.compile(rf"{_BLANK}([A-Za-z][A-Za-z0-9-]*){_BLANK}(?:=.*)?", re.DOTALL)
+_KEY: Final = re.compile(rf"{_BLANK}([A-Za-z][A-Za-z0-9-]*){_BLANK}(?:=(.*))?", re.DOTALL)
 _EMPTY: Final = re.compile(rf"{_BLANK}(?:[#;].*)?", re.DOTALL)
 
 
@@ -47,9 +54,13 @@ def git_starts_programs(root: Path) -> bool:
         names = os.listdir(folder)  # noqa: PTH208 - strings are enough
         if any(name in ELSEWHERE or name.startswith(SHARED_INDEX) for name in names):
             return True
-        if "index" in names and LINK_TO_REPOSITORY in _content(folder / "index", MOST_INDEX_BYTES):
+        if "index" in names and LINK_TO_REPOSITORY in read_plain(
+            folder / "index", most_bytes=MOST_INDEX_BYTES
+        ):
             return True
-        text = _content(folder / "config", MOST_CONFIG_BYTES).decode("utf-8")
+        if any(os.listdir(folder / name) for name in OLD_REMOTES if name in names):  # noqa: PTH208 - as above
+            return True
+        text = read_plain(folder / "config", most_bytes=MOST_CONFIG_BYTES).decode("utf-8")
         return starts_programs(setting_names(text), hooks=_hooks(folder / "hooks"))
     except (OSError, ValueError):
         return True
@@ -77,27 +88,11 @@ def _names(text: str) -> Iterator[str]:
         if key is None or not section or line.rstrip(" \t\r").endswith("\\"):
             message = f"no plain line of a git configuration: {line!r}"
             raise ValueError(message)
-        yield f"{section}{key[1]}"
-
-
-def _content(path: Path, most_bytes: int) -> bytes:
-    """Read a plain file whole.
-
-    Raises:
-        OSError: It is not there, or it is a link.
-        ValueError: It is no plain file, or too large.
-    """
-    # A pipe must not be waited for.
-    opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(opened, "rb") as file:  # noqa: PTH123 - a descriptor
-        if not stat.S_ISREG(os.fstat(opened).st_mode):
-            message = f"no plain file: {path}"
+        address = re.sub(r'["\\]', "", key[2] or "").strip()
+        if key[1].lower() in ADDRESSES and PROGRAM_ADDRESS.match(address):
+            message = f"an address that names a program: {line!r}"
             raise ValueError(message)
-        content = file.read(most_bytes + 1)
-    if len(content) > most_bytes:
-        message = f"more than {most_bytes} bytes: {path}"
-        raise ValueError(message)
-    return content
+        yield f"{section}{key[1]}"
 
 
 def _hooks(folder: Path) -> list[str]:

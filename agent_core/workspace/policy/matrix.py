@@ -5,6 +5,7 @@ from typing import Final, Literal
 
 from agent_core.workspace.paths import is_inside
 from agent_core.workspace.permission import Mode
+from agent_core.workspace.policy.git_operations import git_use
 from agent_core.workspace.policy.subjects import (
     CommandAsked,
     FileAsked,
@@ -19,8 +20,11 @@ Column = Literal[
     "edit inside",
     "edit protected",
     "command contained",
+    "command that loses data of git",
+    "command of git that starts programs",
     "command not contained",
     "network",
+    "unix sockets",
     "outside the roots",
     "another server's reading tool",
     "another tool",
@@ -34,8 +38,22 @@ MATRIX: Final[Mapping[Column, Mapping[Mode, Cell]]] = {
     "edit inside": {"plan": "refuse", "ask": "run", "auto": "run", "yolo": "run"},
     "edit protected": {"plan": "refuse", "ask": "ask", "auto": "ask", "yolo": "ask"},
     "command contained": {"plan": "refuse", "ask": "run", "auto": "run", "yolo": "run"},
+    "command that loses data of git": {
+        "plan": "refuse",
+        "ask": "rules",
+        "auto": "rules",
+        "yolo": "run",
+    },
+    "command of git that starts programs": {
+        "plan": "refuse",
+        "ask": "rules",
+        "auto": "rules",
+        "yolo": "run",
+    },
     "command not contained": {"plan": "refuse", "ask": "rules", "auto": "rules", "yolo": "run"},
     "network": {"plan": "refuse", "ask": "rules", "auto": "rules", "yolo": "run"},
+    # A socket may be docker's: whoever reaches that is root. So no rule allows it.
+    "unix sockets": {"plan": "refuse", "ask": "ask", "auto": "ask", "yolo": "run"},
     "outside the roots": {"plan": "refuse", "ask": "rules", "auto": "rules", "yolo": "run"},
     # It may reach out into the world: before a folder is trusted a person is asked.
     "another server's reading tool": {"plan": "rules", "ask": "run", "auto": "run", "yolo": "run"},
@@ -57,11 +75,23 @@ def column_of(subject: Subject, situation: Situation) -> Column:
 def _of_command(subject: CommandAsked, situation: Situation) -> Column:
     if "gitConfig" in subject.needs:
         return "edit protected"
+    if "sockets" in subject.needs:
+        return "unix sockets"
     if not is_inside(subject.cwd, situation.roots):
         return "outside the roots"
     if subject.needs:
         return "network"
-    return "command contained" if situation.containment == "full" else "command not contained"
+    return _of_contained(subject) if situation.containment == "full" else "command not contained"
+
+
+def _of_contained(subject: CommandAsked) -> Column:
+    match git_use(subject.command):
+        case "loses":
+            return "command that loses data of git"
+        case "adds" if subject.git_starts_programs:
+            return "command of git that starts programs"
+        case _:
+            return "command contained"
 
 
 def _of_file(subject: FileAsked) -> Column:

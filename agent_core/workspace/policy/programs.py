@@ -1,4 +1,4 @@
-"""Finds the program that a shell would start for a word, so that a rule can hold on to it. Reads the disk."""
+"""Finds programs on a PATH: for rules, which hold on to one, and for what Tiller itself starts. Reads the disk."""
 
 import os
 import stat
@@ -11,6 +11,8 @@ from agent_core.workspace.paths import is_inside
 MOST_SCRIPTS: Final = 3
 """That are run by scripts."""
 MOST_LINE_BYTES: Final = 4096
+MOST_LINKS: Final = 40
+"""As many as Linux follows."""
 ENV: Final = "env"
 
 
@@ -27,6 +29,44 @@ def find_program(word: str, *, env_path: str, roots: Sequence[Path]) -> str | No
         roots: The folders of the workspace, without links.
     """
     return _find(word, env_path, roots, MOST_SCRIPTS)
+
+
+def find_outside_program(word: str, *, env_path: str, roots: Sequence[Path]) -> str | None:
+    """Return the absolute path of the first program of a name that no workspace can exchange; None when there is none.
+
+    Whatever Tiller starts by itself comes from here. A workspace may lie on the PATH (`.venv/bin`, `node_modules/.bin`),
+    and a contained command may write there: its programs are passed over, as are links into it and scripts that are
+    run by a program of it.
+
+    Args:
+        word: A name without a slash.
+        env_path: The PATH of the user.
+        roots: The folders of all workspaces; links in them are followed.
+    """
+    if not word or "/" in word:
+        return None
+    real_roots = tuple(Path(os.path.realpath(root)) for root in roots)
+    path = outside_path(env_path, roots=real_roots)
+    for folder in path.split(os.pathsep):
+        program = os.path.normpath(os.path.join(folder, word))  # noqa: PTH118 - words of a PATH
+        if (
+            folder
+            and _is_program(program)
+            and _is_firm(program, real_roots)
+            and _starts_firm(program, path, real_roots, MOST_SCRIPTS)
+        ):
+            return program
+    return None
+
+
+def outside_path(env_path: str, *, roots: Sequence[Path]) -> str:
+    """Return a PATH without the entries that are relative, lie in a root or lead into one."""
+    real_roots = tuple(Path(os.path.realpath(root)) for root in roots)
+    return os.pathsep.join(
+        folder
+        for folder in env_path.split(os.pathsep)
+        if folder.startswith("/") and _is_firm(os.path.normpath(folder), real_roots)
+    )
 
 
 def _find(word: str, env_path: str, roots: Sequence[Path], scripts: int) -> str | None:
@@ -78,7 +118,26 @@ def _is_program(path: str) -> bool:
 
 
 def _is_firm(path: str, roots: Sequence[Path]) -> bool:
-    real = Path(os.path.realpath(path))
-    return path == os.path.normpath(path) and not (
-        is_inside(Path(path), roots) or is_inside(real, roots) or not path.startswith("/")
-    )
+    return path.startswith("/") and path == os.path.normpath(path) and not _enters(path, roots)
+
+
+def _enters(path: str, roots: Sequence[Path]) -> bool:
+    """Return whether a path, or a link on its way, comes through a root: what lies there decides where it ends."""
+    at, left, links = "/", path.split("/")[::-1], 0
+    while left:
+        part = left.pop()
+        if part in {"", "."}:
+            continue
+        at = os.path.normpath(os.path.join(at, part))  # noqa: PTH118 - `at` has no links, so `..` is its parent
+        if is_inside(Path(at), roots):
+            return True
+        try:
+            target = os.readlink(at)  # noqa: PTH115 - the text of the link
+        except OSError:
+            continue
+        links += 1
+        if links > MOST_LINKS:
+            return True
+        at = "/" if target.startswith("/") else os.path.dirname(at)  # noqa: PTH120 - as above
+        left += target.split("/")[::-1]
+    return False

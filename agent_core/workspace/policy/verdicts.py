@@ -54,6 +54,8 @@ class Refuse:
     """It must not run, and nobody is asked."""
 
     reason: str
+    happened: str | None = None
+    """The reason for people; None: it is for them as it is."""
     rule: Rule | None = None
 
 

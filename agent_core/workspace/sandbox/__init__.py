@@ -2,7 +2,8 @@
 
 from agent_core.workspace.sandbox.environment import Scrubbed, scrubbed
 from agent_core.workspace.sandbox.probe import Prober, probe
-from agent_core.workspace.sandbox.sandbox import SWITCHED_OFF, Open, sandbox_for
+from agent_core.workspace.sandbox.sandbox import sandbox_for
+from agent_core.workspace.sandbox.uncontained import SWITCHED_OFF, Uncontained
 from agent_core.workspace.sandbox.values import Aftermath, Boundaries, Containing, Launch, Sandbox
 
 __all__ = [
@@ -11,10 +12,10 @@ __all__ = [
     "Boundaries",
     "Containing",
     "Launch",
-    "Open",
     "Prober",
     "Sandbox",
     "Scrubbed",
+    "Uncontained",
     "probe",
     "sandbox_for",
     "scrubbed",

@@ -1,11 +1,14 @@
 """A control group for what root starts: the kernel does not count the processes of root. Blocking."""
 
 import os
+import re
 import secrets
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
+
+from agent_core.kernel.records import dataclass
 
 FIRST: Final = Path("/sys/fs/cgroup/pids")
 """The older kind, in which a thread can stand alone: what it starts stands there too, at no cost."""
@@ -14,6 +17,9 @@ MEMORY_SHARE: Final = 0.75
 SHELL: Final = "/bin/sh"
 ENTER: Final = 'echo $$ > "$1/cgroup.procs"; shift; exec "$@"'
 """Enters a group of the newer kind, then becomes the command: whoever starts it must not enter itself."""
+_NAME: Final = re.compile(r"tiller-([0-9]+)-([0-9]+)-([0-9]+)-[0-9a-f]+")
+_STARTED: Final = 19
+"""Where the time of its start stands behind the name of a process."""
 
 
 class ControlGroup:
@@ -68,7 +74,8 @@ class ControlGroup:
         parent = SECOND if (SECOND / "cgroup.controllers").exists() else FIRST
         if parent == SECOND and self._memory_bytes is not None:
             limits["memory.max"] = str(int(self._memory_bytes * MEMORY_SHARE))
-        folder = parent / f"tiller-{secrets.token_hex(6)}"
+        _remove_abandoned(parent)
+        folder = parent / _Owner.this_process().group_name()
         try:
             folder.mkdir()
             for name, value in limits.items():
@@ -78,6 +85,72 @@ class ControlGroup:
                 folder.rmdir()
             return None
         return folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Owner:
+    """The process that made a group: its number alone comes to mean another one."""
+
+    space: int
+    """Its process namespace: in another one its number means nothing."""
+    pid: int
+    started: int
+    """In ticks since the machine was started, as /proc tells it; 0: it does not tell."""
+
+    @classmethod
+    def this_process(cls) -> Self:
+        pid, started = os.getpid(), None
+        with suppress(OSError):
+            started = _started(pid)
+        return cls(space=_own_space(), pid=pid, started=started or 0)
+
+    @classmethod
+    def of_group(cls, name: str) -> Self | None:
+        """Read the owner from the name of a group; None when it names none."""
+        match = _NAME.fullmatch(name)
+        if match is None:
+            return None
+        space, pid, started = map(int, match.groups())
+        return cls(space=space, pid=pid, started=started)
+
+    def group_name(self) -> str:
+        return f"tiller-{self.space}-{self.pid}-{self.started}-{secrets.token_hex(6)}"
+
+    def has_ended(self) -> bool:
+        """Whether the process is known to have ended."""
+        if self.space == 0 or self.space != _own_space() or self.started == 0:
+            return False
+        return _started(self.pid) != self.started
+
+
+def _remove_abandoned(parent: Path) -> None:
+    """Remove the groups of servers that were killed; the kernel keeps those in which something runs."""
+    with suppress(OSError):
+        for folder in parent.iterdir():
+            owner = _Owner.of_group(folder.name)
+            if owner is not None and owner.has_ended():
+                with suppress(OSError):
+                    folder.rmdir()
+
+
+def _own_space() -> int:
+    """Return the number of this process's namespace of processes; 0 when the system does not tell."""
+    with suppress(OSError):
+        return Path("/proc/self/ns/pid").stat().st_ino
+    return 0
+
+
+def _started(pid: int) -> int | None:
+    """Return when a process was started; None when there is none.
+
+    Raises:
+        OSError: Nothing can be read at the moment.
+    """
+    try:
+        after = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return int(after[_STARTED])
 
 
 def _takes_threads(folder: Path) -> bool:

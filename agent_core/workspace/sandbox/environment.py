@@ -1,10 +1,14 @@
-"""The environment of a contained process: the user's, less secrets and what makes programs run other programs. Pure."""
+"""The environment of a tool's processes: the variables of tool chains and those that the user's settings list. Pure.
+
+What would pass is checked a second time, against names and values of secrets, loaders of code, and ways to other programs.
+"""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from agent_core.kernel.records import dataclass
+from agent_core.workspace.sandbox.toolchains import VARIABLE_PREFIXES, VARIABLES
 
 SECRET_WORDS: Final = frozenset(
     {
@@ -24,7 +28,12 @@ SECRET_ENDINGS: Final = (
     "CREDENTIALS",
 )
 NO_SECRETS: Final = frozenset({"PWD", "OLDPWD", "PATH", "HOME"})
-PASSWORD_IN_URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/@\s]*:[^/@\s]+@", re.IGNORECASE)
+PASSWORD_IN_URL: Final = re.compile(
+    r"[a-z][a-z0-9+.-]*://[^@\s]*:[^@\s]+@|(?:https?|socks[0-9a-z]*)://[^/@\s]+@", re.IGNORECASE
+)
+"""Over HTTP a user without a password is a token."""
+PROXY: Final = "_PROXY"
+"""Ends the names of variables with the address of a proxy: that may come without its scheme, `user:password@host`."""
 
 LOADERS: Final = frozenset(
     {
@@ -101,9 +110,15 @@ class Scrubbed:
     """Names, sorted."""
 
 
-def scrubbed(env: Mapping[str, str]) -> Scrubbed:
-    """Take out secrets, what makes programs load or run other code, and the ways to other programs."""
-    kept = {name: value for name, value in env.items() if not _is_removed(name, value)}
+def scrubbed(env: Mapping[str, str], *, passed: Collection[str] = ()) -> Scrubbed:
+    """Return the variables that reach a process of a tool.
+
+    Args:
+        env: The environment as the user has it.
+        passed: What the user's own settings list besides: names, or beginnings of names that end in `*`. Only a whole
+            name lets a variable pass that is a secret, a loader of code or a way to another program.
+    """
+    kept = {name: value for name, value in env.items() if _passes(name, value, passed)}
     return Scrubbed(env=kept, removed=tuple(sorted(env.keys() - kept.keys())))
 
 
@@ -113,7 +128,8 @@ def is_secret(name: str, value: str) -> bool:
         return False
     upper = name.upper()
     by_name = bool(SECRET_WORDS.intersection(upper.split("_"))) or upper.endswith(SECRET_ENDINGS)
-    return by_name or PASSWORD_IN_URL.search(value) is not None
+    is_login = upper.endswith(PROXY) and upper != f"NO{PROXY}" and "@" in value
+    return by_name or is_login or PASSWORD_IN_URL.search(value) is not None
 
 
 def steers_programs(name: str) -> bool:
@@ -121,10 +137,12 @@ def steers_programs(name: str) -> bool:
     return _runs_others(name) or _is_door(name)
 
 
-def _is_removed(name: str, value: str) -> bool:
-    if name in KEPT:
-        return False
-    return is_secret(name, value) or steers_programs(name)
+def _passes(name: str, value: str, passed: Collection[str]) -> bool:
+    if name in KEPT or name in passed:
+        return True
+    beginnings = tuple(one[:-1] for one in passed if one.endswith("*"))
+    is_listed = name in VARIABLES or name.startswith((*VARIABLE_PREFIXES, *beginnings))
+    return is_listed and not is_secret(name, value) and not steers_programs(name)
 
 
 def _runs_others(name: str) -> bool:

@@ -1,12 +1,14 @@
 """The folders in which git keeps what belongs to a workspace, and what in them makes git run programs."""
 
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from agent_core.kernel.records import dataclass
+from agent_core.workspace.plain_file import read_plain
 
 RUNS_PROGRAMS: Final = (
     "config",
@@ -18,10 +20,24 @@ RUNS_PROGRAMS: Final = (
     "gitdir",
 )
 """Names in a git folder that say what git runs, or where it looks for that. `commondir` names another folder's config."""
+UNFINISHED: Final = frozenset({"rebase-merge", "rebase-apply", "sequencer"})
+"""Folders of what git was in the middle of: the next step may be a program."""
+WILD: Final = (
+    frozenset({"config.worktree", "commondir", "gitdir", "modules", "worktrees"}) | UNFINISHED
+)
+"""Names that a new repository does not have, and that lead git to other settings, repositories or programs."""
+STEPS: Final = ("rebase-merge/git-rebase-todo", "rebase-merge/strategy", "sequencer/opts")
+"""What says how git goes on with what it was in the middle of."""
+_STEP: Final = re.compile(r"[ \t]*(?:exec|x)[ \t]|[ \t]*strategy[ \t]*=", re.IGNORECASE)
+_STRATEGY: Final = re.compile(
+    r"(?:[ \t]*strategy[ \t]*=)?[ \t]*(?:ort|recursive|resolve|octopus|ours|subtree)[ \t]*"
+)
 MOST_BYTES: Final = 65_536
+NEUTRAL_CONFIG: Final = "[core]\n\trepositoryformatversion = 0\n"
 TAME_KEYS: Final = frozenset(
     {
         *("repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "symlinks"),
+        *("objectformat", "refstorage", "autocrlf", "eol", "safecrlf"),
         *("precomposeunicode", "url", "fetch", "remote", "merge", "name", "email", "active", "defaultbranch"),
     }
 )  # fmt: skip
@@ -69,34 +85,68 @@ def _folder(path: Path) -> GitFolder:
 
 
 def is_tame(folder: Path) -> bool:
-    """Tell whether a git folder that has just been made makes git run nothing. Blocking; no when in doubt."""
+    """Return whether a repository that has just been made makes git run nothing. Blocking; no when in doubt."""
     try:
-        if folder.is_symlink() or not folder.is_dir():
-            return False
-        hooks = folder / "hooks"
-        if hooks.is_symlink():
-            return False
-        if hooks.is_dir() and any(not one.name.endswith(".sample") for one in hooks.iterdir()):
-            return False
-        if any(
-            _exists(folder / name) for name in ("config.worktree", "commondir", "gitdir", "modules")
-        ):
-            return False
-        return _exists(folder / "config") and is_tame_config(_text(folder / "config"))
+        return not folder.is_symlink() and folder.is_dir() and _holds_nothing_wild(folder)
     except (OSError, ValueError):
         return False
 
 
-def is_tame_config(text: str) -> bool:
-    """Tell whether every line of a git configuration is one that a new repository has."""
-    return all(_is_tame_line(line.strip()) for line in text.splitlines())
+def _holds_nothing_wild(folder: Path) -> bool:
+    inside = {one.name: one for one in folder.iterdir()}
+    # What a link leads to may become something else.
+    if any(one.is_symlink() for one in inside.values()) or not WILD.isdisjoint(inside):
+        return False
+    hooks = folder / "hooks"
+    names = [one.name for one in hooks.iterdir()] if hooks.is_dir() else []
+    if not is_tame_hooks(names) or _exists(folder / "info" / "attributes"):
+        return False
+    if "config" in inside and os.lstat(folder / "config").st_nlink != 1:
+        return False  # under another name it could be changed later
+    text = git_text(folder / "config") if "config" in inside else ""
+    return not text or neutral_config(text) == text
+
+
+def is_tame_hooks(names: Iterable[str]) -> bool:
+    """Return whether git runs none of the files in a folder of hooks, by their names."""
+    return all(name.endswith(".sample") for name in names)
+
+
+def neutral_config(text: str) -> str:
+    """Return the lines of a git configuration that make git run nothing, as a new repository has them.
+
+    All of it when nothing else is in it; never without the version of the format, which git wants.
+    """
+    kept: list[str] = []
+    is_continued = is_tame_section = False
+    # Git ends lines at this character alone.
+    for line in text.split("\n"):
+        bare, was_continued = line.strip(" \t\r"), is_continued
+        is_continued = bare.endswith("\\")
+        if bare.startswith("["):
+            is_tame_section = _is_tame_line(bare)
+        is_setting = bool(bare) and bare[0] not in "#;["
+        if (
+            is_continued
+            or was_continued
+            or (is_setting and not is_tame_section)
+            or not bare.isprintable()
+        ):
+            continue
+        if _is_tame_line(bare):
+            kept.append(line)
+    neutral = "\n".join(kept)
+    return neutral if "repositoryformatversion" in neutral else NEUTRAL_CONFIG + neutral
 
 
 def _is_tame_line(line: str) -> bool:
     if not line or line.startswith(("#", ";")):
         return True
     if line.startswith("["):
-        return re.fullmatch(r'\[(core|user|init|(remote|branch) "[\w./-]+")\]', line) is not None
+        return (
+            re.fullmatch(r'\[(core|user|init|extensions|(remote|branch) "[\w./-]+")\]', line)
+            is not None
+        )
     key, _, value = (part.strip() for part in line.partition("="))
     if key.lower() not in TAME_KEYS or line.endswith("\\"):
         return False
@@ -106,7 +156,7 @@ def _is_tame_line(line: str) -> bool:
 def _named_by(file: Path) -> Path | None:
     """Give the folder that a `.git` file names."""
     with suppress(OSError, ValueError):
-        text = _text(file)
+        text = git_text(file)
         if text.startswith("gitdir:"):
             return _real(file.parent / text.removeprefix("gitdir:").strip())
     return None
@@ -115,10 +165,10 @@ def _named_by(file: Path) -> Path | None:
 def _names_back(folder: Path, file: Path, root: Path) -> bool:
     """Tell whether a git folder belongs to this root by its own word."""
     with suppress(OSError, ValueError):
-        back = _text(folder / "gitdir").strip()
+        back = git_text(folder / "gitdir").strip()
         return bool(back) and _real((folder / back).parent) == root and Path(back).name == file.name
     with suppress(OSError, ValueError):
-        for line in _text(folder / "config").splitlines():
+        for line in git_text(folder / "config").splitlines():
             key, _, value = (part.strip() for part in line.partition("="))
             if key == "worktree":
                 return _real(folder / value) == root
@@ -128,24 +178,41 @@ def _names_back(folder: Path, file: Path, root: Path) -> bool:
 def _common(folder: Path) -> Path | None:
     """Give the folder of the repository that a worktree belongs to."""
     with suppress(OSError, ValueError):
-        common = _real(folder / _text(folder / "commondir").strip())
+        common = _real(folder / git_text(folder / "commondir").strip())
         # git makes worktrees nowhere else; another place would be somebody's invention.
         if common is not None and folder.parent == common / "worktrees":
             return common
     return None
 
 
-def _text(path: Path) -> str:
-    """Read a file whole.
+def unfinished_programs(folders: Iterable[Path]) -> frozenset[tuple[Path, str]]:
+    """Return the steps of what git was in the middle of that run programs, each with its file. Blocking."""
+    found: set[tuple[Path, str]] = set()
+    for folder in folders:
+        for path in (folder / name for name in STEPS):
+            try:
+                lines = git_text(path).split("\n")
+            except FileNotFoundError:
+                continue
+            except (OSError, ValueError):
+                lines = ["exec unreadable"]
+            is_strategy = path.name == "strategy"
+            found.update(
+                (path, line)
+                for line in lines
+                if (_STEP.match(line) or (is_strategy and line)) and not _STRATEGY.fullmatch(line)
+            )
+    return frozenset(found)
+
+
+def git_text(path: Path) -> str:
+    """Return the text of a small file of git, also behind a link, as git reads it.
 
     Raises:
-        ValueError: It is too long: its end would count for git and not for us.
+        OSError: It is not there.
+        ValueError: It is no plain file, or too long: its end would count for git and not for us.
     """
-    with path.open("rb") as file:
-        content = file.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
-        message = f"more than {MOST_BYTES} bytes: {path}"
-        raise ValueError(message)
+    content = read_plain(path, most_bytes=MOST_BYTES, follows_links=True)
     return content.decode("utf-8", "surrogateescape")
 
 

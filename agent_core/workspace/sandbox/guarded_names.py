@@ -1,123 +1,78 @@
-"""The protected names of a workspace: which there are before a command, and which it has put there. Blocking."""
+"""Which names in a workspace containment holds: protected ones, repositories, files of secrets. Pure."""
 
-import os
-import shutil
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
-from fnmatch import fnmatchcase
+import re
+from collections.abc import Iterable, Mapping
+from fnmatch import translate
 from functools import lru_cache
-from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
-from agent_core.kernel.own_file import make_private_folder
-from agent_core.kernel.records import dataclass
 from agent_core.workspace.protected import (
     PROTECTED_FOLDERS,
     PROTECTED_NAMES,
     PROTECTED_PATTERNS,
+    SECRET_FOLDERS,
+    SECRET_PAIRS,
     folded,
+    is_secret_name,
 )
-from agent_core.workspace.sandbox.git_folders import RUNS_PROGRAMS, GitFolder, is_tame
 
-MOST_FOLDERS: Final = 256
-MOST_ENTRIES: Final = 4096
-"""More of a folder is not looked at before and after every command."""
-PASSED_BY: Final = frozenset({"node_modules", ".venv", "venv", "__pycache__", "target", ".git"})
+NameKind = Literal["protected", "secret", "protected secret", "git"]
+"""`secret`: it may be made and changed, but not read; `protected`: it may be read, but not made or changed."""
+
 GIT: Final = ".git"
+DEPENDENCIES: Final = frozenset(
+    {"node_modules", "bower_components", "site-packages", ".venv", "venv", ".tox", ".nox"}
+)
+"""Folders that package managers fill and replace: only repositories are held in them."""
+MARKERS: Final = frozenset({"head", "commondir", "objects", "refs"})
+"""Names, in lower case, that make a folder a repository of its own (git, setup.c, `is_git_directory`)."""
 
 _SINGLE: Final = frozenset(
-    name.casefold() for name in (*PROTECTED_FOLDERS, *PROTECTED_NAMES) if "/" not in name
+    name.casefold()
+    for name in (*PROTECTED_FOLDERS, *PROTECTED_NAMES)
+    if "/" not in name and name != GIT
 )
-_PAIRS: Final = tuple(tuple(name.split("/")) for name in PROTECTED_FOLDERS if "/" in name)
-
-Identity = tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """What was there, each with device and inode: something else of the same name is something new."""
-
-    names: Mapping[Path, Identity]
-
-
-def look(roots: Iterable[Path], git: Iterable[GitFolder]) -> Seen:
-    """Find the protected names in the roots and the folders directly in them, and in the git folders."""
-    names: dict[Path, Identity] = {}
-    for place in _places(roots, git):
-        with suppress(OSError):
-            found = os.lstat(place)
-            names[Path(place)] = (found.st_dev, found.st_ino)
-    return Seen(names=names)
+_PAIRS: Final[Mapping[str, frozenset[str]]] = {
+    first: frozenset(
+        name.partition("/")[2].casefold()
+        for name in PROTECTED_FOLDERS
+        if name.partition("/")[0].casefold() == first
+    )
+    for first in {name.partition("/")[0].casefold() for name in PROTECTED_FOLDERS if "/" in name}
+}
+_PATTERNS: Final = re.compile("|".join(translate(one) for one in PROTECTED_PATTERNS))
+_SECRET_INSIDE: Final = frozenset(pair.partition("/")[0] for pair in SECRET_PAIRS)
+_PLAIN: Final = re.compile(r"[a-zA-Z0-9_~$@+=,%#()\[\]{}!&' .-]*[a-zA-Z0-9_~$@+=,%#()\[\]{}!&'-]")
+"""Names that `folded` only makes lower case."""
 
 
-def new_since(before: Seen, after: Seen) -> tuple[Path, ...]:
-    """Give what was not there before, or was something else; the outermost of them. Pure."""
-    new = {path for path, one in after.names.items() if before.names.get(path) != one}
-    return tuple(sorted(path for path in new if not new.intersection(path.parents)))
+@lru_cache(maxsize=65_536)
+def kind_of(name: str) -> NameKind | None:
+    """Return what a name in a folder is to containment; None: nothing."""
+    plain = name.lower() if _PLAIN.fullmatch(name) else folded(name)
+    if plain == GIT:
+        return "git"
+    is_protected = plain in _SINGLE or _PATTERNS.match(plain) is not None
+    if plain in SECRET_FOLDERS or is_secret_name(plain):
+        return "protected secret" if is_protected else "secret"
+    return "protected" if is_protected else None
 
 
-def quarantine(paths: Iterable[Path], *, into: Path) -> tuple[Path, ...]:
-    """Move files and folders away, and give those that were moved; a new repository that runs nothing stays."""
-    moved: list[Path] = []
-    for path in paths:
-        if path.name == GIT and is_tame(path):
-            continue
-        with suppress(OSError, shutil.Error):
-            make_private_folder(into)
-            _ = shutil.move(path, _free(into / path.name))
-            moved.append(path)
-    return tuple(moved)
+def protected_inside(folder: str) -> frozenset[str]:
+    """Return the folded names that are protected directly inside a folder of this name: `.github` and `workflows`."""
+    return _PAIRS.get(folded(folder), frozenset())
 
 
-def _places(roots: Iterable[Path], git: Iterable[GitFolder]) -> Iterator[str]:
-    for root in roots:
-        yield from _in_folder(str(root))
-        for folder in _folders(root):
-            yield from _in_folder(folder)
-    for folder in git:
-        for name in RUNS_PROGRAMS:
-            yield f"{folder.path}/{name}"
+def is_secret_inside(folder: str, name: str) -> bool:
+    """Return whether a file is one of secrets because of the folder that it lies in: `.docker` and `config.json`."""
+    inside = folded(folder)
+    return inside in _SECRET_INSIDE and is_secret_name(folded(name), folder=inside)
 
 
-def _in_folder(folder: str) -> Iterator[str]:
-    names = _names(folder)
-    for name in names:
-        if _is_protected(name):
-            yield f"{folder}/{name}"
-    for first, second in _PAIRS:
-        for name in names:
-            if name.casefold() == first:
-                yield f"{folder}/{name}/{second}"
+def is_repository(names: Iterable[str]) -> bool:
+    """Return whether a folder with these names in it is a repository to git, whatever it is called.
 
-
-@lru_cache(maxsize=16_384)
-def _is_protected(name: str) -> bool:
-    plain = folded(name)
-    return plain in _SINGLE or any(fnmatchcase(plain, one) for one in PROTECTED_PATTERNS)
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        with os.scandir(folder) as entries:
-            return [entry.name for entry, _ in zip(entries, range(MOST_ENTRIES), strict=False)]
-    except OSError:
-        return []
-
-
-def _folders(root: Path) -> list[str]:
-    found: list[str] = []
-    with suppress(OSError), os.scandir(root) as entries:
-        for entry in entries:
-            if entry.name not in PASSED_BY and entry.is_dir(follow_symlinks=False):
-                found.append(entry.path)
-                if len(found) == MOST_FOLDERS:
-                    break
-    return found
-
-
-def _free(path: Path) -> Path:
-    number, free = 0, path
-    while free.is_symlink() or free.exists():
-        number += 1
-        free = path.with_name(f"{path.name}.{number}")
-    return free
+    Letter case is ignored, as some disks do.
+    """
+    there = {name.lower() for name in names}
+    return "head" in there and ({"objects", "refs"} <= there or "commondir" in there)

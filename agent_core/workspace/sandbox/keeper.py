@@ -2,6 +2,9 @@
 
 import os
 import re
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
 from agent_core.kernel.records import dataclass
@@ -22,7 +25,36 @@ SIGNALLED: Final = 128
 ALONE: Final = 2
 """So many processes are in the namespace when a command has left none: the keeper and its init."""
 
-_REPORT: Final = re.compile(r"(?:^|\n)(\d{1,3}) (\d{1,7})\n\Z")
+EXCHANGED: Final = 125
+EXCHANGED_SAID: Final = (
+    "Containment was not set up as planned, so the command was not run: a folder of the workspace was exchanged meanwhile. "
+    "Run it again."
+)
+# Outside of what was planned only devices and processes are mounted to be written to, and nothing of the plan is missing.
+# The table is read whole: `read` goes back after each line of it, and the kernel then writes all lines again.
+CHECK_MOUNTS: Final = rf"""
+declare -A m a; IFS=$'\n'; set -f; ok=1
+for p in $planned; do m[$p]=1; done; for p in $writable; do a[$p]=1; done
+left=${{#m[@]}}; unset IFS; mapfile -t lines </proc/self/mountinfo
+for f in "${{lines[@]}}"; do f=($f); p=${{f[4]}}; f=${{f[5]}}
+  case ${{m[$p]}}${{a[$p]}}$f in
+    1*) left=$((left-${{m[$p]:-0}})); m[$p]=; a[$p]=1;;
+    rw*) case $p in /dev|/dev/*|/proc|/proc/*) ;; *) ok=;; esac;;
+  esac
+done
+set +f
+[ -n "$ok" ] && [ "$left" = 0 ] || {{ echo "{EXCHANGED_SAID}" >&"$o"; echo "$k {EXCHANGED} 2"; exit {EXCHANGED}; }}
+"""
+WAITS_S: Final = 600
+"""So long a keeper waits for an order."""
+MOST_ORDER_BYTES: Final = 60_000
+"""A pipe takes so much at once, before the keeper reads."""
+# Without the key, which stands at the end, an order is incomplete.
+READ_ORDER: Final = (
+    f'if [ $# != 0 ]; then read -r k <&"$n"; else echo; read -r -t {WAITS_S} k <&"$n" && . "/dev/fd/$n"; fi; '
+    f'[ -n "$k" ] || exit {EXCHANGED};'
+)
+_REPORT: Final = r"(?:^|\n){} (\d{{1,3}}) (\d{{1,7}})\n"
 # bash says nothing when one of these ends a child.
 _SILENT: Final = frozenset({2, 13})
 
@@ -43,7 +75,11 @@ class Report:
 
 
 def keeper_script(*, memory_bytes: int | None, limits_processes: bool) -> str:
-    """Give the script; its arguments are the number of the descriptor for output, and the command.
+    """Return the script of the keeper.
+
+    Its arguments are the descriptor for output, the one that the key of the report is read from, the mounts that must be there, the writable ones (both as of
+    `planned_mounts`), and the command. Without a command it prints an empty line and waits for an order (`order_of`) on the second
+    descriptor; the mounts are checked after that.
 
     Its own output is for the report alone, and so is that of bubblewrap, which keeps it open to the end; the command's goes to a
     descriptor that only the command has. A signal is told from an exit code by what the shell says of it. When something
@@ -57,9 +93,41 @@ def keeper_script(*, memory_bytes: int | None, limits_processes: bool) -> str:
         limits.append(f"ulimit -u {PROCESSES}")
     set_limits = "; ".join(f"{one} 2>/dev/null" for one in limits)
     return (
-        f'o=$1; shift; {set_limits}; (exec "$@" >&"$o" 2>&1 {{o}}>&-); c=$?; exec {{o}}>&-; '
-        f'set -- /proc/[0-9]*; echo "$c $#"; [ $# -le {ALONE} ] || kill -s STOP $$'
+        f'o=$1; n=$2; planned=$3; writable=$4; shift 4; {set_limits}; {READ_ORDER} exec {{n}}<&-; {CHECK_MOUNTS} (exec "$@" >&"$o" 2>&1 {{o}}>&-); c=$?; exec {{o}}>&-; '
+        f'set -- /proc/[0-9]*; echo "$k $c $#"; [ $# -le {ALONE} ] || kill -s STOP $$'
     )
+
+
+def order_of(argv: Iterable[str], *, cwd: Path, key: str) -> bytes:
+    """Return what makes a keeper that waits run a command. Pure.
+
+    Raises:
+        ValueError: A word has a NUL in it.
+    """
+    # The folder may have been made anew since the keeper entered it.
+    enter = shlex.join(("cd", "--", str(cwd)))
+    text = f"\n{enter} && unset -v OLDPWD && set -- {shlex.join(argv)} && k={key}\n"
+    if "\0" in text:
+        message = "embedded null byte"
+        raise ValueError(message)
+    return os.fsencode(text)
+
+
+def planned_mounts(places: Iterable[Path]) -> str:
+    """Return mount points as the kernel writes them in /proc/self/mountinfo, each on a line (proc_pid_mountinfo(5))."""
+    return "".join(f"{_escaped(str(place))}\n" for place in places)
+
+
+def lacks_mounts(mounts: bytes, planned: str) -> bool:
+    """Return whether a planned mount is missing in the text of /proc/self/mountinfo. Pure."""
+    there = {line.split(b" ", 5)[4] for line in mounts.split(b"\n") if line}
+    return not there.issuperset(os.fsencode(planned).split(b"\n")[:-1])
+
+
+def _escaped(path: str) -> str:
+    for char in "\\ \t\n":
+        path = path.replace(char, f"\\{ord(char):03o}")
+    return path
 
 
 def find_shell() -> str | None:
@@ -82,9 +150,12 @@ def memory_bytes() -> int | None:
         return None
 
 
-def read_report(text: str) -> Report | None:
-    """Read what the keeper said; None while it has not, or if it never did. Pure."""
-    found = _REPORT.search(text)
+def read_report(text: str, *, key: str) -> Report | None:
+    """Read what the keeper said; None while it has not, or if it never did. Pure.
+
+    The command can write to the same pipe, by way of /proc; without the key nothing of that is a report.
+    """
+    found = re.search(_REPORT.format(re.escape(key)), text)
     if found is None:
         return None
     code, processes = int(found[1]), int(found[2])

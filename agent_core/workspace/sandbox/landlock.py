@@ -1,7 +1,7 @@
 """Contains with Landlock and a filter of system calls, where user namespaces are not allowed: less than bubblewrap does.
 
-Not held: signals and environments of other processes on old kernels, `chmod` and times outside, names in masked folders,
-and what is protected inside of the workspace. So the level is `partial`, and nothing runs unasked because of it.
+Not held: signals to other processes on old kernels, `chmod` and times outside, names in masked folders, and what is
+protected inside of the workspace. POSIX shared memory and named semaphores do not work: `/dev/shm` cannot be private here. So the level is `partial`, and nothing runs unasked because of it.
 """
 
 import json
@@ -18,15 +18,19 @@ from agent_core.workspace.sandbox.keeper import FILE_BYTES
 from agent_core.workspace.sandbox.memory_file import closing, memory_file
 from agent_core.workspace.sandbox.private_folder import PrivateFolder
 from agent_core.workspace.sandbox.seccomp import seccomp_filter
-from agent_core.workspace.sandbox.survey import aftermath, find_program, inner_environment, survey
+from agent_core.workspace.sandbox.survey import Survey, find_program, git_access, inner_environment
 from agent_core.workspace.sandbox.values import Boundaries, Containing, Launch
 
 LAUNCHER: Final = Path(__file__).with_name("landlock_launcher.py")
 PYTHON: Final = (sys.executable, "-I", "-S", "-B")
 TRY_S: Final = 10.0
 WRITABLE_DEVICES: Final = tuple(
-    f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "shm")
+    f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom")
 )
+OF_THE_MACHINE: Final = (Path("/dev"), Path("/sys"))
+"""Devices, shared memory and the kernel's log are the machine's: not even readable but for `WRITABLE_DEVICES`."""
+READABLE_OF_THE_MACHINE: Final = ("/sys/devices/system/cpu", "/sys/devices/system/node")
+"""By these the C library counts processors."""
 MOST_SHOWN: Final = 4096
 """More neighbours of secrets are not opened one by one; the rest cannot be read then."""
 
@@ -39,8 +43,8 @@ class Landlocked:
     ) -> None:
         self.containing = containing
         self._boundaries = boundaries
-        self._homes = homes
         self._private = PrivateFolder()
+        self._survey = Survey(boundaries, homes=homes, private=self._private)
 
     def wrap(
         self,
@@ -52,16 +56,15 @@ class Landlocked:
     ) -> Launch:
         """Say how to start a process. Blocking."""
         _ = find_program(argv[0], cwd=cwd, path=env.get("PATH", os.defpath))
-        ground = survey(
-            self._boundaries, homes=self._homes, env=env, git_is_open="gitConfig" in needs
-        )
+        ground = self._survey.before(env=env, git=git_access(needs))
         temporary = self._private.path
         network = "network" in needs
         rules = launcher_rules(
-            writable=(*self._boundaries.roots, *(one.path for one in ground.git), temporary),
-            secret=(*ground.secrets.folders, *ground.secrets.files),
+            writable=(*self._boundaries.roots, *ground.holds.data, temporary),
+            secret=(*ground.secrets.folders, *ground.secrets.files, *ground.holds.hidden),
             readable=self._boundaries.readable,
             network=network,
+            sockets="sockets" in needs,
         )
         moved = {"TMPDIR": str(temporary), "XDG_CACHE_HOME": f"{temporary}/.cache"}
         into = self._boundaries.quarantine or temporary / "quarantine"
@@ -70,14 +73,19 @@ class Landlocked:
             argv=(*PYTHON, str(LAUNCHER), str(told), *argv),
             pass_fds=(told,),
             started=closing(told),
-            env={**inner_environment(env), **moved, "npm_config_cache": f"{temporary}/.npm"},
-            after=lambda output, code: aftermath(
-                self._boundaries, ground, needs=needs, into=into, output=output, exit_code=code
+            env={
+                **inner_environment(env, passed=self._boundaries.passed_variables),
+                **moved,
+                "npm_config_cache": f"{temporary}/.npm",
+            },
+            after=lambda output, code: self._survey.after(
+                ground, needs=needs, into=into, output=output, exit_code=code
             ),
         )
 
     def close(self) -> None:
         """Remove what commands kept in their private temporary folder."""
+        self._survey.close()
         self._private.close()
 
 
@@ -87,13 +95,18 @@ def launcher_rules(
     secret: Iterable[Path],
     readable: Iterable[Path],
     network: bool,
+    sockets: bool = False,
 ) -> str:
     """Give what the launcher is told. Blocking: Landlock only allows, so all that is no secret is named."""
-    content = seccomp_filter(machine=os.uname().machine, network=network, sockets=network)
+    content = seccomp_filter(machine=os.uname().machine, internet=network, unix=sockets)
     return json.dumps(
         {
             "write": [str(path) for path in writable] + list(WRITABLE_DEVICES),
-            "read": [*all_but(secret), *(str(path) for path in readable)],
+            "read": [
+                *all_but((*secret, *OF_THE_MACHINE)),
+                *READABLE_OF_THE_MACHINE,
+                *(str(path) for path in readable),
+            ],
             "network": network,
             "seccomp": None if content is None else content.hex(),
             "file_bytes": FILE_BYTES,

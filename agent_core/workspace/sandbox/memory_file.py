@@ -18,9 +18,9 @@ def memory_file(name: str, content: bytes) -> int:
     return opened
 
 
-def closing(descriptor: int | None) -> Callable[[], None]:
-    """Make what closes a descriptor, once."""
-    left = [] if descriptor is None else [descriptor]
+def closing(*descriptors: int | None) -> Callable[[], None]:
+    """Return what closes descriptors, once."""
+    left = [one for one in descriptors if one is not None]
 
     def close() -> None:
         while left:

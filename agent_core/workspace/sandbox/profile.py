@@ -1,10 +1,11 @@
 """The command line of bubblewrap: pure, from what was found on the disk to its arguments."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from agent_core.kernel.records import dataclass
+from agent_core.workspace.sandbox.holds import MountKind
 
 SHARED_MEMORY_BYTES: Final = 1_073_741_824
 EMPTY_BYTES: Final = 65_536
@@ -19,13 +20,20 @@ class Profile:
 
     roots: tuple[Path, ...]
     """May be changed."""
-    git: tuple[Path, ...]
-    """Folders of git: may be changed, and are places of their own, so that no other can be put where they are."""
-    read_only: tuple[Path, ...]
-    """Below roots or git folders, and not to be changed."""
+    held: Mapping[Path, MountKind]
+    """What lies over the roots, by place."""
+    closed: tuple[Path, ...] = ()
+    """Homes: they show as empty, but for what is shown of them and laid over them."""
+    shown: tuple[Path, ...] = ()
+    """Below closed homes, read-only."""
+    links: tuple[tuple[Path, Path], ...] = ()
+    """Below closed homes: where a link is made, and what it leads to."""
     masked_folders: tuple[Path, ...]
     """Show as empty."""
     masked_files: tuple[Path, ...]
+    """Show as empty too."""
+    empty_file: Path
+    """Of ours; stands where a file shows as empty."""
     readable: tuple[Path, ...]
     """Shown although they lie in something masked or temporary."""
     kernel: tuple[Path, ...]
@@ -35,12 +43,20 @@ class Profile:
     cwd: Path
     network: bool
     forbids_userns: bool
-    seccomp_fd: int | None
 
 
 def bubblewrap_arguments(profile: Profile) -> tuple[str, ...]:
     """Give the arguments for bubblewrap, up to where the command begins. Later ones lie over earlier ones."""
     return tuple(_arguments(profile))
+
+
+def writable_places(arguments: Sequence[str]) -> Iterator[Path]:
+    """Yield where arguments for bubblewrap mount something that is not read-only. Pure."""
+    for at, word in enumerate(arguments):
+        if word == "--bind":
+            yield Path(arguments[at + 2])
+        elif word == "--tmpfs":
+            yield Path(arguments[at + 1])
 
 
 def _arguments(profile: Profile) -> Iterator[str]:
@@ -59,22 +75,25 @@ def _arguments(profile: Profile) -> Iterator[str]:
     yield from ("--cap-drop", "ALL")
     yield from ("--ro-bind", "/", "/")
     yield from _ground(profile)
+    yield from _homes(profile)
     inside = [one for one in profile.masked_folders if _is_below(one, profile.roots)]
-    before = [one for one in profile.masked_folders if one not in inside]
+    files = [one for one in profile.masked_files if not _is_below(one, profile.roots)]
+    folders = [one for one in profile.masked_folders if one not in inside]
     yield from _masks(
-        before, [one for one in profile.masked_files if not _is_below(one, profile.roots)]
+        [one for one in folders if _is_there(one, profile)],
+        # Also in a closed home: programs ask for some of them at every start.
+        files,
+        profile,
     )
     yield from _binds("--ro-bind", profile.readable)
     yield from _binds("--bind", profile.roots)
     yield from _masks(
-        inside, [one for one in profile.masked_files if _is_below(one, profile.roots)]
+        inside, [one for one in profile.masked_files if _is_below(one, profile.roots)], profile
     )
-    yield from _binds("--bind", profile.git)
-    yield from _binds("--ro-bind", profile.read_only)
+    yield from _held(profile)
     # Last: until here places for what is bound may have had to be made in it.
-    yield from ("--remount-ro", str(DEVICES))
-    if profile.seccomp_fd is not None:
-        yield from ("--seccomp", str(profile.seccomp_fd))
+    for folder in (DEVICES, *profile.closed):
+        yield from ("--remount-ro", str(folder))
     yield from ("--chdir", str(profile.cwd), "--")
 
 
@@ -84,17 +103,44 @@ def _ground(profile: Profile) -> Iterator[str]:
     yield from ("--size", str(SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm")  # noqa: S108 - private
     yield from ("--proc", "/proc")
     yield from _binds("--ro-bind", profile.kernel)
-    yield from _masks(EMPTY_FOLDERS, ())
+    yield from _masks(EMPTY_FOLDERS, (), profile)
     for folder in TEMPORARY:
         yield from ("--bind", str(profile.temporary), str(folder))
 
 
-def _masks(folders: Sequence[Path], files: Sequence[Path]) -> Iterator[str]:
+def _homes(profile: Profile) -> Iterator[str]:
+    """Close the homes, and show what tool chains keep there."""
+    yield from _masks(profile.closed, (), profile)
+    yield from _binds("--ro-bind", profile.shown)
+    for link, target in profile.links:
+        yield from ("--symlink", str(target), str(link))
+
+
+def _is_there(path: Path, profile: Profile) -> bool:
+    """Return whether something would be seen if it were not masked: of a closed home only what is shown is."""
+    return _is_below(path, profile.shown) or not _is_below(path, profile.closed)
+
+
+def _held(profile: Profile) -> Iterator[str]:
+    for path, kind in sorted(profile.held.items()):
+        match kind:
+            case "writable":
+                yield from ("--bind", str(path), str(path))
+            case "read-only":
+                yield from ("--ro-bind", str(path), str(path))
+            case "empty file":
+                yield from _masks((), (path,), profile)
+            case "empty folder":
+                yield from _masks((path,), (), profile)
+
+
+def _masks(folders: Sequence[Path], files: Sequence[Path], profile: Profile) -> Iterator[str]:
     for folder in folders:
         # Not mounted read-only, which costs bubblewrap a look at all mounts: there is room for nothing.
         yield from ("--perms", "0555", "--size", str(EMPTY_BYTES), "--tmpfs", str(folder))
     for file in files:
-        yield from ("--ro-bind", "/dev/null", str(file))
+        # No device: bubblewrap mounts without those, and to open one would fail.
+        yield from ("--ro-bind", str(profile.empty_file), str(file))
 
 
 def _binds(flag: str, paths: Sequence[Path]) -> Iterator[str]:

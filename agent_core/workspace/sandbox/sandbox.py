@@ -7,9 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from agent_core.workspace.permission import Needs
-from agent_core.workspace.sandbox.environment import scrubbed
-from agent_core.workspace.sandbox.values import Boundaries, Containing, Launch, Sandbox
+from agent_core.workspace.sandbox.uncontained import Uncontained
+from agent_core.workspace.sandbox.values import Boundaries, Containing, Sandbox
 
 NOT_A_ROOT: Final = tuple(
     Path(f"/{one}")
@@ -17,11 +16,6 @@ NOT_A_ROOT: Final = tuple(
 )  # fmt: skip
 """A workspace that is one of these, or around one, cannot be laid open for writing."""
 NEVER_INSIDE: Final = tuple(Path(f"/{one}") for one in ("proc", "sys", "dev", "boot"))
-SWITCHED_OFF: Final = Containing(
-    level="none",
-    how="nothing",
-    why_not_full='the setting "sandbox" is "off"; take it out of settings.json to contain commands again',
-)
 
 
 def sandbox_for(containing: Containing, boundaries: Boundaries) -> Sandbox:
@@ -29,7 +23,8 @@ def sandbox_for(containing: Containing, boundaries: Boundaries) -> Sandbox:
     homes = homes_of(boundaries.env)
     why = why_uncontainable(boundaries.roots, homes=homes)
     if why is not None:
-        return Open(Containing(level="none", how="nothing", why_not_full=why))
+        uncontainable = Containing(level="none", how="nothing", why_not_full=why)
+        return Uncontained(uncontainable, passed=boundaries.passed_variables)
     match containing.level, containing.how.partition(" ")[0]:
         case "full", _:
             from agent_core.workspace.sandbox.bubblewrap import Bubblewrap  # noqa: PLC0415 - one of three is needed
@@ -44,7 +39,9 @@ def sandbox_for(containing: Containing, boundaries: Boundaries) -> Sandbox:
 
             return Seatbelt(containing, boundaries, homes=homes)
         case _:
-            return Open(replace(containing, level="none"))
+            return Uncontained(
+                replace(containing, level="none"), passed=boundaries.passed_variables
+            )
 
 
 def why_uncontainable(roots: tuple[Path, ...], *, homes: tuple[Path, ...]) -> str | None:
@@ -69,26 +66,3 @@ def homes_of(env: Mapping[str, str]) -> tuple[Path, ...]:
         homes.append(pwd.getpwuid(os.geteuid()).pw_dir)
     found = (Path(os.path.realpath(home)) for home in homes if home.startswith("/"))
     return tuple(dict.fromkeys(home for home in found if home != Path("/")))
-
-
-class Open:
-    """No containment: only secrets are kept back."""
-
-    def __init__(self, containing: Containing = SWITCHED_OFF) -> None:
-        self.containing = containing
-
-    def wrap(
-        self,
-        argv: tuple[str, ...],
-        *,
-        cwd: Path,
-        env: Mapping[str, str],
-        needs: frozenset[Needs],
-    ) -> Launch:
-        """Take out of the environment what a contained command would not see of it either."""
-        _ = cwd, needs
-        temporary = {name: env[name] for name in ("TMPDIR",) if name in env}
-        return Launch(argv=argv, env={**scrubbed(env).env, **temporary})
-
-    def close(self) -> None:
-        """Do nothing: nothing is kept."""

@@ -3,11 +3,20 @@
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Final
 
 from agent_core.workspace.permission import Needs
 from agent_core.workspace.sandbox.private_folder import PrivateFolder
-from agent_core.workspace.sandbox.survey import aftermath, find_program, inner_environment, survey
+from agent_core.workspace.sandbox.survey import Survey, find_program, git_access, inner_environment
 from agent_core.workspace.sandbox.values import Boundaries, Containing, Launch
+
+NETWORK: Final = (
+    '(allow network-outbound (remote ip "*:*"))',
+    '(allow network-bind network-inbound (local ip "*:*"))',
+    # Names are resolved by a service that listens on a unix socket.
+    '(allow network-outbound (literal "/private/var/run/mDNSResponder"))',
+)
+UNIX_SOCKETS: Final = ('(allow network* (subpath "/"))',)
 
 
 class Seatbelt:
@@ -18,8 +27,8 @@ class Seatbelt:
     ) -> None:
         self.containing = containing
         self._boundaries = boundaries
-        self._homes = homes
         self._private = PrivateFolder()
+        self._survey = Survey(boundaries, homes=homes, private=self._private)
 
     def wrap(
         self,
@@ -31,29 +40,33 @@ class Seatbelt:
     ) -> Launch:
         """Say how to start a process. Blocking."""
         _ = find_program(argv[0], cwd=cwd, path=env.get("PATH", os.defpath))
-        ground = survey(
-            self._boundaries, homes=self._homes, env=env, git_is_open="gitConfig" in needs
-        )
+        ground = self._survey.before(env=env, git=git_access(needs))
         temporary = self._private.path
         profile = seatbelt_profile(
-            writable=(*self._boundaries.roots, *(one.path for one in ground.git), temporary),
-            guarded=ground.guarded,
-            secret=(*ground.secrets.folders, *ground.secrets.files),
+            writable=(*self._boundaries.roots, *ground.holds.data, temporary),
+            guarded=ground.holds.read_only,
+            secret=(*ground.secrets.folders, *ground.secrets.files, *ground.holds.hidden),
             readable=self._boundaries.readable,
             network="network" in needs,
+            sockets="sockets" in needs,
         )
         moved = {"TMPDIR": str(temporary), "XDG_CACHE_HOME": f"{temporary}/.cache"}
         into = self._boundaries.quarantine or temporary / "quarantine"
         return Launch(
             argv=(self.containing.program or "/usr/bin/sandbox-exec", "-p", profile, *argv),
-            env={**inner_environment(env), **moved, "npm_config_cache": f"{temporary}/.npm"},
-            after=lambda output, code: aftermath(
-                self._boundaries, ground, needs=needs, into=into, output=output, exit_code=code
+            env={
+                **inner_environment(env, passed=self._boundaries.passed_variables),
+                **moved,
+                "npm_config_cache": f"{temporary}/.npm",
+            },
+            after=lambda output, code: self._survey.after(
+                ground, needs=needs, into=into, output=output, exit_code=code
             ),
         )
 
     def close(self) -> None:
         """Remove what commands kept in their private temporary folder."""
+        self._survey.close()
         self._private.close()
 
 
@@ -64,6 +77,7 @@ def seatbelt_profile(
     secret: Iterable[Path],
     readable: Iterable[Path],
     network: bool,
+    sockets: bool = False,
 ) -> str:
     """Give a profile in the language of sandbox-exec; a later rule wins over an earlier one. Pure."""
     rules = [
@@ -80,7 +94,9 @@ def seatbelt_profile(
         *_paths("deny file-write*", guarded),
         # Renaming what is above a guarded name would put another one in its place.
         *_literals("deny file-write-unlink", {one.parent for one in guarded}),
-        "(allow network*)" if network else "(deny network*)",
+        "(deny network*)",
+        *(NETWORK if network else ()),
+        *(UNIX_SOCKETS if sockets else ()),
     ]
     return "\n".join(rules)
 

@@ -33,6 +33,7 @@ AF_NETLINK: Final = 16
 NETLINK_ROUTE: Final = 0
 NEW_NAMESPACES: Final = 0x7E020000
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET."""
+SET_USER_ID: Final = 0o4000
 TIOCSTI: Final = 0x5412
 TIOCLINUX: Final = 0x541C
 TIOCSETD: Final = 0x5423
@@ -56,7 +57,7 @@ def _numbers(table: str) -> dict[str, int]:
 
 NEW_CALLS: Final = _numbers("""
     pidfd_getfd 438, io_uring_setup 425, io_uring_enter 426, io_uring_register 427, open_tree 428,
-    move_mount 429, fsopen 430, fsconfig 431, fsmount 432, fspick 433, clone3 435, mount_setattr 442,
+    move_mount 429, openat2 437, fchmodat2 452, fsopen 430, fsconfig 431, fsmount 432, fspick 433, clone3 435, mount_setattr 442,
     quotactl_fd 443, open_tree_attr 467
     """)
 """Calls that have the same number everywhere."""
@@ -65,7 +66,7 @@ X86_64: Final = Machine(
     has_x32=True,
     numbers=NEW_CALLS
     | _numbers("""
-    ioctl 16, socket 41, clone 56, ptrace 101, syslog 103, vhangup 153, pivot_root 155, adjtimex 159,
+    open 2, ioctl 16, socket 41, creat 85, chmod 90, fchmod 91, mknod 133, openat 257, mknodat 259, fchmodat 268, clone 56, ptrace 101, syslog 103, vhangup 153, pivot_root 155, adjtimex 159,
     chroot 161, acct 163, settimeofday 164, mount 165, umount2 166, swapon 167, swapoff 168, reboot 169,
     sethostname 170, setdomainname 171, iopl 172, ioperm 173, init_module 175, delete_module 176,
     quotactl 179, clock_settime 227, kexec_load 246, add_key 248, request_key 249, keyctl 250, unshare 272,
@@ -78,7 +79,7 @@ AARCH64: Final = Machine(
     has_x32=False,
     numbers=NEW_CALLS
     | _numbers("""
-    ioctl 29, umount2 39, mount 40, pivot_root 41, chroot 51, vhangup 58, quotactl 60, acct 89, unshare 97,
+    ioctl 29, mknodat 33, fchmod 52, fchmodat 53, openat 56, umount2 39, mount 40, pivot_root 41, chroot 51, vhangup 58, quotactl 60, acct 89, unshare 97,
     kexec_load 104, init_module 105, delete_module 106, clock_settime 112, syslog 116, ptrace 117,
     reboot 142, sethostname 161, setdomainname 162, settimeofday 170, adjtimex 171, socket 198,
     add_key 217, request_key 218, keyctl 219, clone 220, swapon 224, swapoff 225, perf_event_open 241,
@@ -87,33 +88,46 @@ AARCH64: Final = Machine(
     """),
 )
 MACHINES: Final[Mapping[str, Machine]] = {"x86_64": X86_64, "aarch64": AARCH64, "arm64": AARCH64}
-LOOKED_INTO: Final = frozenset({"socket", "clone", "clone3", "ioctl"})
+MODE_AT: Final[Mapping[str, int]] = {
+    "chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1, "mknod": 1, "mknodat": 2, "open": 2, "openat": 3
+}  # fmt: skip
+"""Which argument of a call is the mode of a file."""
+OPENS: Final[Mapping[str, int]] = {"open": 1, "openat": 2}
+"""Calls in which that argument means nothing unless their flags, which are this argument, make a file."""
+MAKES: Final = 0o100 | 0o20000000
+"""O_CREAT and O_TMPFILE, without the bits of O_DIRECTORY that the second has too."""
+LOOKED_INTO: Final = frozenset({"socket", "clone", "clone3", "ioctl", "openat2", *MODE_AT})
 """Calls that are judged by their arguments, or answered otherwise than by "not permitted"."""
 
 
 @lru_cache(maxsize=8)
-def seccomp_filter(*, machine: str, network: bool, sockets: bool = True) -> bytes | None:
+def seccomp_filter(*, machine: str, internet: bool, unix: bool) -> bytes | None:
     """Give the filter; None for a processor that it is not written for.
 
     Refused are calls that change mounts, namespaces, keys, the kernel and other processes, injected terminal input,
-    and sockets of kinds that no build or test needs. `clone3` and `io_uring` do not exist: their arguments cannot be
+    sockets of kinds that no build or test needs, and programs that others would run as the user (set-user-ID).
+    `clone3`, `openat2` and `io_uring` do not exist: their arguments cannot be
     looked into, and programs fall back to the older calls.
 
     Args:
         machine: As `os.uname().machine` says.
-        network: Sockets of this machine (`AF_UNIX`) may be made: a path leads to other programs of the user, and no
-            read-only mount stops it.
-        sockets: Sockets of the internet may be made; without a network namespace nothing else keeps UDP back.
+        internet: Sockets of the internet may be made; without a network namespace nothing else keeps UDP back.
+        unix: Sockets of this machine (`AF_UNIX`) may be made: a path leads to other programs of the user, and no
+            read-only mount stops it. Without, `socketpair` works all the same: it is a call of its own.
     """
     known = MACHINES.get(machine)
     if known is None:
         return None
-    families = [AF_INET, AF_INET6, AF_NETLINK] if sockets or network else []
+    families = [AF_INET, AF_INET6, AF_NETLINK] if internet else []
     rules = [*_head(known), *_forbidden(known)]
-    rules += _sockets(known.numbers["socket"], [*families, AF_UNIX] if network else families)
+    rules += _sockets(known.numbers["socket"], [*families, AF_UNIX] if unix else families)
     rules += _namespaces(known.numbers["clone"])
     rules += _terminal(known.numbers["ioctl"])
     rules += _answer(known.numbers["clone3"], ENOSYS)
+    rules += _answer(known.numbers["openat2"], ENOSYS)
+    for name, place in MODE_AT.items():
+        if name in known.numbers:
+            rules += _modes(known.numbers[name], place, flags_at=OPENS.get(name))
     rules.append(_instruction(RETURN, value=ALLOW))
     return b"".join(rules)
 
@@ -183,6 +197,27 @@ def _namespaces(number: int) -> Sequence[bytes]:
             _instruction(RETURN, value=ALLOW),
         ),
     )
+
+
+def _modes(number: int, place: int, *, flags_at: int | None) -> Sequence[bytes]:
+    """Refuse to make a file one that runs with the rights of its owner.
+
+    Set-group-ID is left alone: folders have it for good reasons, and a call does not say what it is about.
+    """
+    mode = (
+        _instruction(LOAD, value=_argument_at(place)),
+        _instruction(JUMP_BITS, value=SET_USER_ID, if_false=1),
+        _instruction(RETURN, value=ERRNO | EPERM),
+        _instruction(RETURN, value=ALLOW),
+    )
+    if flags_at is None:
+        return _only_for(number, mode)
+    flags = (
+        _instruction(LOAD, value=_argument_at(flags_at)),
+        _instruction(JUMP_BITS, value=MAKES, if_true=1),
+        _instruction(RETURN, value=ALLOW),
+    )
+    return _only_for(number, (*flags, *mode))
 
 
 def _terminal(number: int) -> Sequence[bytes]:

@@ -17,6 +17,15 @@ SECRET_FOLDERS: Final = (
     *(".config/microsoft-edge", ".config/Signal", ".config/Slack", ".config/discord", ".electrum", ".bitcoin"),
     *(".claude", ".codex", ".gemini", ".pi", ".config/opencode", ".local/share/opencode", ".qwen"),
     *("snap/firefox", ".var/app", "Library/Keychains", "Library/Cookies"),
+    *(".pulumi", ".config/stripe", ".config/hcloud", ".kaggle", ".cloudflared", ".dbt", ".openai", ".continue"),
+    *(".cursor", ".vscode-server", ".cursor-server", ".config/io.datasette.llm", ".local/share/com.vercel.cli"),
+    *(".local/share/uv/credentials", ".local/share/mkcert", ".config/netlify", ".config/.wrangler", ".wrangler", ".config/ngrok", ".config/linode-cli", ".vault"),
+    *(".config/scw", ".config/exercism", ".config/configstore", ".config/goose"),
+    *(".config/Bitwarden", ".config/Bitwarden CLI", ".config/keepassxc", ".config/1Password"),
+    *(".config/vivaldi", ".config/opera", ".config/librewolf", ".librewolf", ".config/Element", ".config/teams"),
+    *(".config/evolution", ".local/share/evolution", ".config/remmina", ".local/share/remmina", ".config/gspread"),
+    *(".julia/servers", ".dotnet/corefx", ".aspnet", ".opam/plugins/opam-publish", ".config/earthengine", ".ethereum"),
+    *(".config/solana", ".foundry/keystores", ".monero", ".subversion/auth", ".step", ".chef"),
 )  # fmt: skip
 """Below a home."""
 SECRET_FILES: Final = (
@@ -28,6 +37,16 @@ SECRET_FILES: Final = (
     *(".config/composer/auth.json", ".nuget/NuGet/NuGet.Config", ".databrickscfg", ".snowsql/config"),
     *(".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".psql_history"),
     *(".mysql_history", ".local/share/fish/fish_history", ".lesshst", ".viminfo", ".sqlite_history"),
+    *(".cache/huggingface/token", ".cache/huggingface/stored_tokens", ".huggingface/token", ".terraformrc"),
+    *(".authinfo", ".authinfo.gpg", ".msmtprc", ".config/msmtp/config", ".mbsyncrc", ".fetchmailrc", ".smbcredentials"),
+    *(".aider.conf.yml", ".config/Code/User/globalStorage/state.vscdb", ".config/pypoetry/auth.toml"),
+    *(".config/Code/User/globalStorage/state.vscdb.backup", ".config/VSCodium/User/globalStorage/state.vscdb"),
+    *(".config/Cursor/User/globalStorage/state.vscdb", ".rye/credentials", ".hex/hex.config", ".ivy2/.credentials"),
+    *(".config/rebar3/hex.config", ".sbt/.credentials", ".bundle/config", ".local/share/gem/credentials"),
+    *(".config/dart/pub-credentials.json", ".pub-cache/credentials.json", ".luarocks/upload_config.lua", ".nimble/github_api_token"),
+    *(".platformio/appstate.json", ".android/adbkey", ".rclone.conf"),
+    *(".config/ngrok.yml", ".ngrok2/ngrok.yml", ".config/atuin/key", ".wakatime.cfg"),
+    *(".jupyter/jupyter_server_config.json", ".irb_history", ".rediscli_history"),
 )  # fmt: skip
 """Below a home; they show as empty, since programs ask for some of them at every start."""
 _IN_HOME: Final = tuple(
@@ -51,6 +70,16 @@ NAMED_BY: Final = (
     *("GH_CONFIG_DIR", "CLOUDSDK_CONFIG", "NPM_CONFIG_USERCONFIG", "npm_config_userconfig", "VAULT_TOKEN_PATH"),
 )  # fmt: skip
 """Variables that say where keys lie."""
+MOVED: Final[Mapping[str, str]] = {
+    "XDG_CONFIG_HOME": ".config",
+    "XDG_DATA_HOME": ".local/share",
+    "XDG_CACHE_HOME": ".cache",
+    "CARGO_HOME": ".cargo",
+    "GRADLE_USER_HOME": ".gradle",
+    "COMPOSER_HOME": ".composer",
+    "PUB_CACHE": ".pub-cache",
+}
+"""Variables that say where a folder of a home lies instead: what is secret of it is so there, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +124,11 @@ def _candidates(
         for first, name in _IN_HOME:
             if there is None or first in there:
                 yield f"{home}/{name}"
+    for variable, folder in MOVED.items():
+        moved = env.get(variable, "")
+        if moved.startswith("/"):
+            names = (name for _, name in _IN_HOME if name.startswith(f"{folder}/"))
+            yield from (f"{moved}/{name.removeprefix(f'{folder}/')}" for name in names)
     yield from (*SYSTEM_FILES, *SYSTEM_FOLDERS)
     for variable in NAMED_BY:
         for place in env.get(variable, "").split(os.pathsep):

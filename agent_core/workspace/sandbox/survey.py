@@ -2,7 +2,11 @@
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+import stat
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import field
 from errno import EACCES, ENOENT
 from pathlib import Path
 from typing import Final
@@ -11,77 +15,328 @@ from agent_core.kernel.records import dataclass
 from agent_core.workspace.permission import Needs
 from agent_core.workspace.sandbox.denials import Walls, denials
 from agent_core.workspace.sandbox.environment import scrubbed
-from agent_core.workspace.sandbox.git_folders import GitFolder, git_folders
-from agent_core.workspace.sandbox.guarded_names import Seen, look, new_since, quarantine
+from agent_core.workspace.sandbox.git_folders import is_tame, unfinished_programs
+from agent_core.workspace.sandbox.git_programs import first_made
+from agent_core.workspace.sandbox.guarded_names import DEPENDENCIES, GIT
+from agent_core.workspace.sandbox.holds import GitAccess, Holds, git_pointers, plan_holds
+from agent_core.workspace.sandbox.home_view import HomeView, home_view
+from agent_core.workspace.sandbox.private_folder import PrivateFolder
+from agent_core.workspace.sandbox.quarantine import Quarantine
 from agent_core.workspace.sandbox.secret_places import SecretPlaces, secret_places
+from agent_core.workspace.sandbox.tracked_secrets import TrackedSecrets
+from agent_core.workspace.sandbox.tree_index import Entry, TreeIndex
 from agent_core.workspace.sandbox.values import Aftermath, Boundaries
 
-GIT: Final = ".git"
-MOST_BINDS: Final = 256
 TEMPORARY: Final = "/tmp"  # noqa: S108 - a private one stands there
 OVERLAID: Final = tuple(Path(one) for one in ("/tmp", "/var/tmp", "/run"))  # noqa: S108 - as above
 _OVERLAID_NAMES: Final = tuple(f"{one}/" for one in OVERLAID)
 VIRTUAL_ENVIRONMENT: Final = "pyvenv.cfg"
 RESOLVER: Final = "/etc/resolv.conf"
+UNSEEN: Final = "what an earlier command left in it could not be looked at; check its changes, then open it again"
+MOST_PASSES: Final = 32
+"""What is taken away may uncover something else; so often is looked again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
     """What was found just before a command."""
 
-    git: tuple[GitFolder, ...]
-    """Of the roots and of the folders directly in them."""
-    seen: Seen
-    guarded: tuple[Path, ...]
-    """What must not be changed, real; without what needs `gitConfig`."""
+    entries: Mapping[str, Entry]
+    """All that is held in the roots, by absolute path."""
+    holds: Holds
+    git: GitAccess
+    pointers: frozenset[Path] = field(default_factory=frozenset[Path])
+    """What there was in the git folders whose data may be written that leads git elsewhere."""
+    modes: Mapping[Path, int] = field(default_factory=dict[Path, int])
+    """Permissions of the roots."""
+    unfinished: frozenset[tuple[Path, str]] = field(default_factory=frozenset[tuple[Path, str]])
+    """The programs that git was in the middle of running there."""
     secrets: SecretPlaces
+    view: HomeView
+    """What is closed and shown of the user's homes."""
     home: Path
 
 
-def survey(
-    boundaries: Boundaries, *, homes: tuple[Path, ...], env: Mapping[str, str], git_is_open: bool
-) -> Ground:
-    """Look at everything that the containment of one command depends on."""
-    git = tuple(folder for root in boundaries.roots for folder in _git(root))
-    seen = look(boundaries.roots, git)
-    guarded = {_target(path, boundaries.roots) for path in seen.names if path.name != GIT}
-    git_guarded = {path for folder in git for path in folder.guarded if not path.is_symlink()}
-    guarded = guarded - git_guarded if git_is_open else guarded | git_guarded
-    real = sorted(path for path in guarded if path is not None)
-    return Ground(
-        git=git,
-        seen=seen,
-        guarded=tuple(real[:MOST_BINDS]),
-        secrets=secret_places(homes=homes, env={**boundaries.env, **env}, own=boundaries.hidden),
-        home=homes[0] if homes else Path("/"),
+class Survey:
+    """Looks at the roots of one workspace before and after its commands."""
+
+    def __init__(
+        self, boundaries: Boundaries, *, homes: tuple[Path, ...], private: PrivateFolder
+    ) -> None:
+        """Take what commands are contained to, and what they can write to besides; nothing is looked at yet."""
+        self._private = private
+        self._boundaries = boundaries
+        self._homes = homes
+        self._turn = threading.Lock()
+        self._index = TreeIndex(tuple(str(root) for root in boundaries.roots))
+        self._left: dict[str, Entry] = {}
+        """What had to be taken away and could not be."""
+        self._tracked = TrackedSecrets()
+        self._failure: str | None = None
+        self._made: set[Path] = set()
+        """What was made where git is led to, and could not be taken away."""
+
+    def before(self, *, env: Mapping[str, str], git: GitAccess) -> Ground:
+        """Look at everything that the containment of one command depends on."""
+        boundaries = self._boundaries
+        with self._turn:
+            entries = self._index.refresh()
+            holds = self._plan(entries, git, env=env)
+        secrets = secret_places(
+            homes=self._homes, env={**boundaries.env, **env}, own=boundaries.hidden
+        )
+        return Ground(
+            entries=entries,
+            holds=holds,
+            git=git,
+            pointers=git_pointers(holds.data),
+            unfinished=unfinished_programs(holds.data),
+            modes={root: stat.S_IMODE(root.stat().st_mode) for root in boundaries.roots},
+            secrets=secrets,
+            view=home_view(
+                homes=self._homes,
+                env=env,
+                path=env.get("PATH", os.defpath),
+                extra=boundaries.readable_extra,
+                secrets=secrets,
+                roots=boundaries.roots,
+            ),
+            home=self._homes[0] if self._homes else Path("/"),
+        )
+
+    def after(
+        self,
+        ground: Ground,
+        *,
+        needs: frozenset[Needs],
+        into: Path,
+        output: str,
+        exit_code: int | None,
+    ) -> Aftermath:
+        """Remove what a command must not have made, and return that with what it was kept from."""
+        quarantine = Quarantine(into, (*self._boundaries.roots, *ground.holds.data))
+        walls = Walls(
+            network="network" in needs,
+            sockets="sockets" in needs,
+            git=ground.git,
+            guarded=tuple(sorted({path.name for path in ground.holds.read_only})),
+            masked=(*ground.secrets.folders, *ground.secrets.files),
+            secrets=tuple(sorted({path.name for path in ground.holds.hidden})),
+            home=ground.home,
+        )
+        with self._turn:
+            # Until it is seen what the command left, that would pass for the user's own; also when this look fails.
+            earlier, self._failure = self._failure, UNSEEN
+            open_roots(ground.modes)
+            taken = self._clean(ground, quarantine)
+            self._failure = earlier
+        return Aftermath(
+            quarantined=tuple(taken),
+            denied=denials(output, exit_code=exit_code, walls=walls),
+        )
+
+    def close(self) -> None:
+        """Stop watching the roots. Idempotent."""
+        with self._turn:
+            self._index.close()
+
+    def _plan(
+        self, entries: Mapping[str, Entry], git: GitAccess, *, env: Mapping[str, str]
+    ) -> Holds:
+        if self._failure is not None:
+            return Holds(problem=self._failure)
+        left = next((path for path, one in self._left.items() if entries.get(path) == one), None)
+        left = left or next((place for place in self._made if os.path.lexists(place)), None)
+        if left is not None:
+            return Holds(problem=f"a command made {left}, and it could not be taken away")
+        visible = frozenset(self._boundaries.visible())
+        tracked = self._tracked.among(entries)
+        return plan_holds(
+            entries,
+            roots=self._boundaries.roots,
+            git=git,
+            visible=visible,
+            tracked=tracked,
+            settings=user_settings(self._homes, env),
+        )
+
+    def _clean(self, ground: Ground, quarantine: Quarantine) -> list[Path]:
+        """Remove what is new and must not be, until nothing of that is left."""
+        taken: list[Path] = []
+        if ground.git == "data":
+            taken += _taken_pointers(ground, quarantine)
+        taken += self._taken_led_to(ground, quarantine)
+        judged: dict[str, Entry] = {}
+        for _ in range(MOST_PASSES):
+            now = self._index.refresh()
+            taken += _restored(ground, now, quarantine)
+            new = {
+                path: entry
+                for path, entry in now.items()
+                if ground.entries.get(path) != entry and judged.get(path) != entry
+            }
+            if not new:
+                break
+            judged |= new
+            for name, entry in sorted(new.items()):
+                if self._must_go(name, entry, ground):
+                    taken += _take(Path(name), entry, now, ground.entries, quarantine)
+        now = self._index.refresh()
+        self._left = {
+            path: entry
+            for path, entry in now.items()
+            if self._left.get(path) == entry
+            or (ground.entries.get(path) != entry and self._must_go(path, entry, ground))
+        }
+        return list(dict.fromkeys(taken))
+
+    def _taken_led_to(self, ground: Ground, quarantine: Quarantine) -> Iterable[Path]:
+        """Remove what a command made where git, or a protected link, leads to."""
+        for place in sorted(ground.holds.vacant):
+            for _ in range(MOST_PASSES):
+                made = first_made(place, self._boundaries.roots)
+                if made is None:
+                    break
+                entry = entry_at(made)
+                if entry is None or not quarantine.take(made, entry):
+                    self._made.add(made)
+                    break
+                yield made
+
+    def _must_go(self, name: str, entry: Entry, ground: Ground) -> bool:
+        """Return whether something that is there since a command began must not be."""
+        before, path = ground.entries.get(name), Path(name)
+        if before and before.kind != "marker" and before.target in {None, entry.target}:
+            # What a mount holds cannot be exchanged from inside: somebody else did that. Not all secrets are mounted.
+            return before.kind == "secret" and entry.target != before.target
+        match entry.kind:
+            case "protected" | "protected secret" | "unreadable":
+                return True
+            case "git" | "repository":
+                is_held = entry.kind == "repository" or entry.is_folder
+                return ground.git != "open" and not (is_held and is_tame(path))
+            case "secret":
+                # A link would hide, or show, what it leads to.
+                return entry.target is not None
+            case _:
+                return entry.kind == "link" and self._leads_astray(path)
+
+    def _leads_astray(self, link: Path) -> bool:
+        """Return whether a new link leads to where commands can put anything, and nobody looks for it."""
+        try:
+            real = Path(os.path.realpath(link))
+        except OSError:
+            return True  # it changes while it is looked at
+        if real.is_relative_to(self._private.top):
+            return True
+        around = [root for root in self._boundaries.roots if root in real.parents]
+        if not around:
+            return False
+        # Of roots in one another the innermost is walked whole.
+        root = max(around, key=lambda one: len(one.parts))
+        return not ({GIT} | DEPENDENCIES).isdisjoint(real.relative_to(root).parts)
+
+
+def _take(
+    path: Path,
+    entry: Entry,
+    now: Mapping[str, Entry],
+    before: Mapping[str, Entry],
+    quarantine: Quarantine,
+) -> Iterable[Path]:
+    """Remove one thing that must not be there; returns what was taken."""
+    match entry.kind:
+        case "git" if entry.is_folder:
+            try:
+                return tuple(path / name for name in quarantine.neutralize(path, entry))
+            except OSError:
+                return (path,) if quarantine.take(path, entry) else ()
+        case "repository":
+            return _unmade(path, now, before, quarantine)
+        case "unreadable":
+            is_readable = quarantine.make_readable(path, entry)
+            # What lies too deep to be looked at goes as a whole.
+            return (path,) if not is_readable and quarantine.take(path, entry) else ()
+        case _:
+            return (path,) if quarantine.take(path, entry) else ()
+
+
+def _restored(ground: Ground, now: Mapping[str, Entry], quarantine: Quarantine) -> Iterable[Path]:
+    """Restore protected links that are gone or others: no mount can hold a link in its place."""
+    for name, entry in ground.entries.items():
+        if entry.target is None or entry.kind == "link":
+            continue
+        found = now.get(name)
+        if (found is None or found.target != entry.target) and quarantine.restore_link(
+            path := Path(name), entry.target, found
+        ):
+            yield path
+
+
+def _taken_pointers(ground: Ground, quarantine: Quarantine) -> Iterable[Path]:
+    """Remove what a command of git made in the git folders beyond data."""
+    steps = {path for path, _ in unfinished_programs(ground.holds.data) - ground.unfinished}
+    for path in sorted(steps | (git_pointers(ground.holds.data) - ground.pointers)):
+        entry = entry_at(path)
+        if entry is not None and quarantine.take(path, entry):
+            yield path
+
+
+def open_roots(modes: Mapping[Path, int]) -> None:
+    """Restore the permissions of roots that their owner may not enter, list or change any more. Blocking."""
+    for root, mode in modes.items():
+        with suppress(OSError):
+            opened = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                taken = mode & ~os.fstat(opened).st_mode & stat.S_IRWXU
+                if taken:
+                    # By descriptor: one without rights cannot be opened otherwise.
+                    os.chmod(f"/proc/self/fd/{opened}", mode)  # noqa: PTH101 - a descriptor
+            finally:
+                os.close(opened)
+
+
+def entry_at(path: Path) -> Entry | None:
+    """Return what stands at a place, to be taken away; None: nothing."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return Entry(kind="git", device=found.st_dev, inode=found.st_ino, mode=found.st_mode)
+
+
+def user_settings(homes: Sequence[Path], env: Mapping[str, str]) -> Sequence[Path]:
+    """Return where the user's own settings of git lie (git-config(1), FILES). Pure."""
+    moved = env.get("XDG_CONFIG_HOME", "")
+    folders = [Path(moved)] if moved.startswith("/") else [home / ".config" for home in homes]
+    named = env.get("GIT_CONFIG_GLOBAL", "")
+    return (
+        *((Path(named),) if named.startswith("/") else ()),
+        *(home / ".gitconfig" for home in homes),
+        *(folder / "git" / "config" for folder in folders),
     )
 
 
-def aftermath(
-    boundaries: Boundaries,
-    ground: Ground,
-    *,
-    needs: frozenset[Needs],
-    into: Path,
-    output: str,
-    exit_code: int | None,
-) -> Aftermath:
-    """Take away what a command must not have made, and say what it was kept from."""
-    git_is_open = "gitConfig" in needs
-    new = new_since(ground.seen, look(boundaries.roots, ground.git))
-    if git_is_open:
-        new = tuple(path for path in new if GIT not in path.parts)
-    walls = Walls(
-        network="network" in needs,
-        git=git_is_open,
-        guarded=tuple(sorted({path.name for path in ground.guarded if GIT not in path.parts})),
-        masked=(*ground.secrets.folders, *ground.secrets.files),
-        home=ground.home,
-    )
-    return Aftermath(
-        quarantined=quarantine(new, into=into),
-        denied=denials(output, exit_code=exit_code, walls=walls),
-    )
+def _unmade(
+    folder: Path, now: Mapping[str, Entry], before: Mapping[str, Entry], quarantine: Quarantine
+) -> tuple[Path, ...]:
+    """Take the new names away that make a folder a repository; whatever else is in it may be the user's."""
+    inside = {
+        Path(path): entry
+        for path, entry in now.items()
+        if entry.kind == "marker"
+        and path.rpartition("/")[0] == str(folder)
+        and before.get(path) != entry
+    }
+    files = {path: entry for path, entry in inside.items() if not entry.is_folder}
+    return tuple(path for path, entry in (files or inside).items() if quarantine.take(path, entry))
+
+
+def git_access(needs: frozenset[Needs]) -> GitAccess:
+    """Return what a command may change of repositories. Pure."""
+    if "gitConfig" in needs:
+        return "open"
+    return "data" if "gitData" in needs else "closed"
 
 
 def find_program(name: str, *, cwd: Path, path: str) -> Path:
@@ -103,13 +358,17 @@ def find_program(name: str, *, cwd: Path, path: str) -> Path:
     return whole
 
 
-def inner_environment(env: Mapping[str, str]) -> Mapping[str, str]:
-    """Give the environment of a contained command. Pure.
+def inner_environment(env: Mapping[str, str], *, passed: Sequence[str] = ()) -> Mapping[str, str]:
+    """Return the environment of a contained command. Pure.
+
+    Args:
+        env: The environment as the user has it.
+        passed: More variables that the user's settings let through.
 
     Caches go to the private temporary folder: the user's own are read-only, and a poisoned one would act outside.
     """
     return {
-        **scrubbed(env).env,
+        **scrubbed(env, passed=tuple(passed)).env,
         "TMPDIR": TEMPORARY,
         "XDG_CACHE_HOME": f"{TEMPORARY}/.cache",
         "npm_config_cache": f"{TEMPORARY}/.npm",
@@ -117,11 +376,16 @@ def inner_environment(env: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def shown_again(
-    boundaries: Boundaries, *, program: Path, path: str, network: bool
+    boundaries: Boundaries,
+    *,
+    program: Path,
+    path: str,
+    network: bool,
+    closed: Sequence[Path] = (),
 ) -> tuple[Path, ...]:
     """Give what lies in a masked or temporary place and must be read all the same."""
     found = [folder for folder in boundaries.readable if folder.is_dir()]
-    if any(_is_in(program, place) for place in OVERLAID) and not any(
+    if any(_is_in(program, place) for place in (*OVERLAID, *closed)) and not any(
         _is_in(program, root) for root in boundaries.roots
     ):
         found.append(program)
@@ -138,27 +402,6 @@ def _program_folder(folder: Path) -> Sequence[Path]:
     if not folder.is_dir():
         return ()
     return (folder.parent if (folder.parent / VIRTUAL_ENVIRONMENT).is_file() else folder,)
-
-
-def _git(root: Path) -> Sequence[GitFolder]:
-    found = list(git_folders(root))
-    try:
-        with os.scandir(root) as entries:
-            below = [Path(one.path) for one in entries if one.is_dir(follow_symlinks=False)]
-    except OSError:
-        return found
-    for folder in below[:MOST_BINDS]:
-        if folder.name != GIT and (folder / GIT).is_dir() and not (folder / GIT).is_symlink():
-            found.extend(git_folders(folder))
-    return found
-
-
-def _target(path: Path, roots: Sequence[Path]) -> Path | None:
-    """Give what to hold read-only for a protected name: what a link leads to, if that is in a root."""
-    if not path.is_symlink():
-        return path
-    real = Path(os.path.realpath(path))
-    return real if real.exists() and any(_is_in(real, root) for root in roots) else None
 
 
 def _is_in(path: Path, place: Path) -> bool:

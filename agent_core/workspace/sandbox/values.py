@@ -1,11 +1,12 @@
 """What containment is told and tells, as values, and the port through which processes are contained."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Protocol
 
 from agent_core.kernel.records import dataclass
 from agent_core.workspace.permission import Containment, Needs
+from agent_core.workspace.sandbox.slot import Slot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +49,34 @@ class Launch:
     output_at: int | None = None
     """Where in `argv` the number of the descriptor for output stands; the output of the first process itself is then
     the report of a keeper, which says how the command ended and waits. None: there is no keeper."""
+    command_at: int = 0
+    """Where in `argv` the command itself begins."""
+    report_key: str = ""
+    """Begins a report of the keeper; the command does not know it, and so cannot report in its place."""
     starting: Callable[[], None] = _nothing
     """To be called just before, on the thread that starts it: what that thread starts is limited from then on."""
     started: Callable[[], None] = _nothing
     """To be called once it was started, or could not be. Idempotent."""
     after: Callable[[str, int | None], Aftermath] | None = None
     """To be called when all of it has ended, with the end of its output and its exit code; None: nothing is known of that. Blocking."""
+    ahead: "Ahead | None" = None
+    """How a process is started that waits for a later command of this kind; None: none can be."""
+    order_fd: int | None = None
+    """Of a process that waits: the descriptor that its order is written to, which the caller closes. `argv` has no command then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ahead:
+    """How the namespace of a command is built before the command is known."""
+
+    conditions: tuple[object, ...]
+    """All that it is built from: one built from equal conditions serves a command, while its mounts are as they were."""
+    planned: str
+    """What must be mounted in it, as of `planned_mounts`."""
+    slot: Slot
+    """Holds the process that waits."""
+    launch: Callable[[], Launch]
+    """Returns how to start it. Blocking, raises OSError."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +91,12 @@ class Boundaries:
     """Our own folders: settings, keys, sessions, sockets."""
     readable: tuple[Path, ...] = ()
     """What may be read of them all the same."""
+    visible: Callable[[], Collection[Path]] = tuple
+    """Gives the files of secrets in the roots that a person allowed to be read, real; asked before each command."""
+    passed_variables: tuple[str, ...] = ()
+    """Variables that commands get besides those of tool chains, as `scrubbed` takes them."""
+    readable_extra: tuple[Path, ...] = ()
+    """Folders of a home that commands may read besides those of tool chains; absolute."""
     quarantine: Path | None = None
     """Where protected files go that a command made; None: they are deleted with its temporary folder."""
 

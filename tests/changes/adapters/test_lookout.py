@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
-from agent_core.changes.adapters.lookout import MOST_EFFECTS, DiskLookout
+from agent_core.changes.adapters.lookout import MOST_EFFECTS, MOST_LOST, DiskLookout
 from agent_core.changes.adapters.memory import MemoryContents
-from agent_core.changes.adapters.tree_look import TreeLook
+from agent_core.changes.adapters.tree_look import MOST_IGNORED, TreeLook
 from agent_core.changes.effects import Effects
 from agent_core.changes.versions import MOST_BYTES
 from agent_core.workspace.adapters.processes import DiskProcesses
@@ -213,7 +213,6 @@ async def test_without_a_look_before_nothing_is_claimed(post: Post) -> None:
     assert (await post.lookout.after()).unseen is not None
 
 
-@pytest.mark.slow
 async def test_a_large_workspace_costs_little_for_each_command(tmp_path: Path) -> None:
     root = tmp_path / "w"
 
@@ -236,3 +235,112 @@ async def test_a_large_workspace_costs_little_for_each_command(tmp_path: Path) -
     lookout.close()
     # Other work on the machine only ever adds.
     assert sorted(took_s)[10] < 0.02
+
+
+IGNORING = "git init -q .; printf '*.log\\n/out/\\nnode_modules/\\n' >.gitignore; git add -A; "
+
+
+@pytest.mark.parametrize(
+    ("made", "command", "lost"),
+    [
+        ("echo 1 >a.log", "rm a.log", ["a.log"]),
+        ("mkdir out; echo 1 >out/a", "rm -rf out", ["out"]),
+        ("mkdir -p out/in; echo 1 >out/in/a; echo 1 >out/b", "rm out/in/a out/b", ["out/b", "out/in/a"]),
+        ("mkdir -p out/in; echo 1 >out/in/a", "rm -rf out/*", ["out/in"]),
+        ("mkdir -p s/out; echo '*' >s/out/.gitignore; echo 1 >s/out/a", "rm -rf s/out/a", ["s/out/a"]),
+        ("mkdir -p node_modules/m; echo 1 >node_modules/m/a", "rm -rf node_modules", ["node_modules"]),
+        ("mkdir -p node_modules/m; echo 1 >node_modules/m/a", "rm -rf node_modules/m", []),
+        ("mkdir -p s/__pycache__; echo 1 >s/__pycache__/a.pyc", "rm -rf s/__pycache__", []),
+        ("mkdir out; echo 1 >out/a", "mv out/a out/b; echo 2 >out/c", []),
+        ("mkdir out; echo 1 >out/a", "rm -rf out; mkdir out; echo 2 >out/a", []),
+        ("mkdir out", "rm out/a 2>/dev/null || true; echo 1 >out/a; rm out/a", []),
+    ],
+)  # fmt: skip
+async def test_what_git_ignores_and_is_deleted_is_named(
+    post: Post, made: str, command: str, lost: list[str]
+) -> None:
+    post.sh(IGNORING + made)
+    effects = await post.watch(command)
+    assert [one.path.relative_to(post.root).as_posix() for one in effects.lost] == lost
+    assert effects.unseen is None
+
+
+async def test_an_ignored_file_that_becomes_another_one_is_moved_and_not_lost(post: Post) -> None:
+    post.sh(IGNORING + "mkdir out; echo 1 >out/a")
+    effects = await post.watch("mv out/a b")
+    (moved,) = effects.files
+    assert (moved.source, moved.path) == (post.root / "out/a", post.root / "b")
+    assert effects.lost == ()
+
+
+async def test_ignored_files_beyond_the_bound_are_counted(post: Post) -> None:
+    post.sh(IGNORING + "mkdir out; for i in $(seq 30); do echo 1 >out/$i; done")
+    effects = await post.watch("rm out/*")
+    assert len(effects.lost) == MOST_LOST
+    assert (
+        effects.unseen
+        == "10 more files or refs, of which no copy is kept, were deleted and are not listed."
+    )
+
+
+async def test_of_more_than_can_be_known_the_folder_is_named(post: Post) -> None:
+    post.sh(IGNORING + f"mkdir -p out/in; cd out/in; seq {MOST_IGNORED + 1} | xargs touch")
+    effects = await post.watch("rm -rf out/in")
+    assert [one.path for one in effects.lost] == [post.root / "out/in"]
+
+
+async def test_compiled_caches_are_no_changes_even_without_ignore_files(post: Post) -> None:
+    post.sh("mkdir p; echo 'x = 1' >p/m.py")
+    assert await post.sees(
+        "python3 -c 'import compileall; compileall.compile_dir(\"p\", quiet=1)';"
+        " mkdir .pytest_cache; echo 1 >.pytest_cache/x; test -d p/__pycache__; echo 2 >p/made"
+    ) == {"p/made": (None, "2\n")}
+
+
+HISTORY = (
+    "git init -q -b main .; git commit -q --allow-empty -m one; git branch keep; git tag light;"
+    " git branch packed; git pack-refs --all; git branch loose; echo 1 >f; git add f; git commit -q -m two;"
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "lost"),
+    [
+        ("git branch -q -D keep", ["refs/heads/keep"]),
+        ("git branch -q -D packed loose", ["refs/heads/loose", "refs/heads/packed"]),
+        ("git tag -d light", ["refs/tags/light"]),
+        ("git tag -f light", ["refs/tags/light"]),
+        ("git branch -m keep kept", []),
+        ("echo 2 >f; git stash -q; git stash drop -q", []),
+        (
+            "git reflog expire --expire=now --all",
+            [f"logs/{name}" for name in ("HEAD", *(f"refs/heads/{ref}" for ref in ("keep", "loose", "main", "packed")))],
+        ),
+        ("rm -rf .git", [""]),
+        ("rm -rf .git/refs/heads .git/packed-refs .git/HEAD", ["HEAD", "refs/heads/keep", "refs/heads/loose", "refs/heads/main", "refs/heads/packed", "refs/tags/light"]),
+        ("rm -rf .git/objects .git/logs", ["logs", "objects"]),
+        ("cp /dev/null .git/index; echo broken >.git/HEAD", ["index", "HEAD"]),
+        ("git reset -q --hard HEAD~1; git branch -f keep main; git pack-refs --all; git gc -q", []),
+        ("git checkout -q keep; git commit -q --allow-empty -m three; git merge -q main", []),
+    ],
+)  # fmt: skip
+async def test_what_is_removed_from_a_repository_is_named(
+    post: Post, command: str, lost: list[str]
+) -> None:
+    post.sh(HISTORY)
+    effects = await post.watch(command)
+    git = post.root / ".git"
+    assert [one.path for one in effects.lost] == [git / name for name in lost]
+
+
+async def test_a_repository_inside_of_the_root_that_is_deleted_is_named(post: Post) -> None:
+    post.sh("git init -q .; git init -q sub; echo 1 >sub/a")
+    effects = await post.watch("rm -rf sub")
+    assert [one.path for one in effects.lost] == [post.root / "sub/.git"]
+
+
+async def test_of_too_many_changes_those_are_kept_that_may_lose_something(post: Post) -> None:
+    post.sh("echo 1 >zz")
+    effects = await post.watch(f"for i in $(seq {MOST_EFFECTS}); do echo 1 >a$i; done; rm zz")
+    assert [one.path.name for one in effects.files if one.after is None] == ["zz"]
+    assert effects.unseen == "1 more files were changed and are not listed."

@@ -2,8 +2,8 @@
 
 import re
 
-from server.review.outputs import FORMATS
 from tests.support.reviews import a_finding, a_review, a_rich_review
+from tiller_server.review.outputs import FORMATS
 
 COMMAND = re.compile(r"::(error|warning|notice) (?:[a-zA-Z]+=[^,:]*,?)+::[^\n]*")
 

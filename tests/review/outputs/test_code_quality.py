@@ -2,8 +2,8 @@
 
 import json
 
-from server.review.outputs import FORMATS
 from tests.support.reviews import a_finding, a_review, a_rich_review
+from tiller_server.review.outputs import FORMATS
 
 SEVERITIES = {"info", "minor", "major", "critical", "blocker"}
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from server.review.outputs import FORMATS
-from server.review.outputs.json_report import read_json
 from tests.support.reviews import a_rich_review
+from tiller_server.review.outputs import FORMATS
+from tiller_server.review.outputs.json_report import read_json
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -3,11 +3,9 @@
 import json
 import random
 
-import pytest
-
-from server.review.fingerprints import fingerprint
-from server.review.outputs import FORMATS
 from tests.support.reviewing import Reviewing, a_report, reports, says
+from tiller_server.review.fingerprints import fingerprint
+from tiller_server.review.outputs import FORMATS
 
 EDITS = 50
 SOURCE = "".join(
@@ -53,7 +51,6 @@ def test_a_fingerprint_survives_fifty_unrelated_edits() -> None:
     assert len(places) > EDITS / 3, "the edits really move the line"
 
 
-@pytest.mark.slow
 async def test_an_alert_is_the_same_after_fifty_edits_and_a_new_name(reviewing: Reviewing) -> None:
     repository = reviewing.repository
     repository.commit("base", {"cart.py": SOURCE})

@@ -8,9 +8,9 @@ import pytest
 from jsonschema import FormatChecker
 from jsonschema.validators import validator_for
 
-from server.review.findings import CATEGORIES, Review
-from server.review.outputs import FORMATS
 from tests.support.reviews import a_finding, a_review, a_rich_review, a_suggestion
+from tiller_server.review.findings import CATEGORIES, Review
+from tiller_server.review.outputs import FORMATS
 
 
 def sarif(review: Review) -> Any:

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from agent_core.kernel.errors import TillerError
-from server.review.posting import GitHubPull, HostRefused, PostingFailed, post_review
 from tests.support.clock import FakeClock
 from tests.support.code_host import CodeHost, Fault, Reply
 from tests.support.github_api import TOKEN, GitHubApi, target
 from tests.support.reviews import HEAD, a_finding, a_review
+from tiller_server.review.posting import GitHubPull, HostRefused, PostingFailed, post_review
 
 PARTS = {
     "no-json": Reply(body="<html>a proxy</html>"),

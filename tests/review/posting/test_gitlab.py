@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from server.review.posting import GitLabMerge, HostRefused, PostingFailed, post_review
-from server.review.posting.gitlab import old_lines
 from tests.support.clock import FakeClock
 from tests.support.code_host import CodeHost, Fault, Reply, serving
 from tests.support.gitlab_api import MERGE, TOKEN, File, GitLabApi
 from tests.support.reviews import HEAD, a_finding, a_review, a_suggestion
+from tiller_server.review.posting import GitLabMerge, HostRefused, PostingFailed, post_review
+from tiller_server.review.posting.gitlab import old_lines
 
 NEXT = "c" * 40
 DIFF = """@@ -4,5 +4,6 @@ def total(items):
@@ -156,8 +156,22 @@ async def test_quick_actions_that_a_model_wrote_are_never_run(
         a_review(a_finding(line=5, message=text), summary="/merge"), target(host), clock=FakeClock()
     )
     lines = [line for note in api.notes() for line in note["body"].split("\n")]
-    assert [line for line in lines if line.strip().startswith("/")] == ["/label ~bug"]
-    assert "\\/merge" in lines
+    assert [line for line in lines if line.strip().startswith("/")] == []
+    assert {"\\/merge", "\\/label ~bug"} <= set(lines)
+
+
+@pytest.mark.parametrize("replacement", ["/merge\n", "```\n/approve\n", "@bot merge\n"])
+async def test_a_suggestion_that_holds_a_command_is_shown_and_not_offered(
+    api: GitLabApi, host: CodeHost, replacement: str
+) -> None:
+    suggestion = a_suggestion(5, replacement=replacement)
+    await post_review(
+        a_review(a_finding(line=5, suggestion=suggestion)), target(host), clock=FakeClock()
+    )
+    body = api.notes()[0]["body"]
+    assert "suggestion" not in body
+    assert "Suggested for line 5" in body
+    assert not {"/merge", "/approve", "@bot merge"} & set(body.split("\n"))
 
 
 @pytest.mark.parametrize(

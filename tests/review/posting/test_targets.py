@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from server.review.posting import GitHubPull, GitLabMerge, TargetMissing, target_from
+from tiller_server.review.posting import GitHubPull, GitLabMerge, TargetMissing, target_from
 
 GITHUB = {"GITHUB_ACTIONS": "true", "GITHUB_REPOSITORY": "o/r", "GITHUB_TOKEN": "t"}
 GITLAB = {

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from server.lsp.plain.arguments import lines_of, object_of, place_of, problems_of, words_of
-from server.lsp.plain.tasks import Place, Problem
-from server.lsp.rpc import INVALID_PARAMS, RpcError
-from server.lsp.uris import path_of
+from tiller_server.lsp.plain.arguments import lines_of, object_of, place_of, problems_of, words_of
+from tiller_server.lsp.plain.tasks import Place, Problem
+from tiller_server.lsp.rpc import INVALID_PARAMS, RpcError
+from tiller_server.lsp.uris import path_of
 
 ROOT = Path("/work space")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from server.lsp.plain.chat_git import MOST_BYTES, keep_out_of_git
+from tiller_server.lsp.plain.chat_git import MOST_BYTES, keep_out_of_git
 
 Git = Callable[..., str]
 NAME = ".tiller/chat.md"
@@ -82,6 +82,30 @@ def test_a_pointer_of_somebody_else_is_not_followed(tmp_path: Path, pointer: str
     (top / ".git").write_bytes(pointer.encode("latin-1"))
     keep_out_of_git(path)
     assert [*elsewhere.iterdir()] == []
+
+
+@pytest.mark.parametrize("through", ["a file", "a link", "info", "a common folder"])
+def test_the_list_of_another_repository_is_not_written_to(
+    git: Git, tmp_path: Path, through: str
+) -> None:
+    other = repository(git, tmp_path / "other")
+    before = (other / ".git/info/exclude").read_bytes()
+    top = tmp_path / "top"
+    path = made(top)
+    if through == "a file":
+        (top / ".git").write_text(f"gitdir: {other}/.git\n")
+    elif through == "a link":
+        (top / ".git").symlink_to(other / ".git")
+    elif through == "info":
+        (top / ".git").mkdir()
+        (top / ".git/info").symlink_to(other / ".git/info")
+    else:
+        inner = top / "inner"
+        inner.mkdir()
+        (inner / "commondir").write_text(f"{other}/.git\n")
+        (top / ".git").write_text("gitdir: inner\n")
+    keep_out_of_git(path)
+    assert (other / ".git/info/exclude").read_bytes() == before
 
 
 def test_a_link_in_the_place_of_the_list_is_not_followed(tmp_path: Path) -> None:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from server.lsp.plain import chat_page
-from server.lsp.plain.chat_page import EARLIER, Page
-from server.lsp.plain.chat_text import Piece, grown, mark_of, new_file
+from tiller_server.lsp.plain import chat_page
+from tiller_server.lsp.plain.chat_page import EARLIER, Page
+from tiller_server.lsp.plain.chat_text import Piece, grown, mark_of, new_file
 
 NEW = new_file()
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from server.lsp.plain.chat_text import (
+from tiller_server.lsp.plain.chat_text import (
     Kind,
     Piece,
     draft_of,

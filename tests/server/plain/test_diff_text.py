@@ -9,8 +9,8 @@ from agent_core.changes.following import FileNow, Following, Texts, accepted
 from agent_core.changes.values import Change, FileVersion, Op
 from agent_core.kernel import RunId, ToolCallId
 from agent_core.workspace.text import sha256_of
-from server.lsp.plain import diff_text as module
-from server.lsp.plain.diff_text import HEAD, NOTHING, diff_text
+from tiller_server.lsp.plain import diff_text as module
+from tiller_server.lsp.plain.diff_text import HEAD, NOTHING, diff_text
 
 ROOT = Path("/w")
 OLD = "".join(f"{number}\n" for number in range(1, 21))

@@ -15,10 +15,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.support.provider", description=__doc__)
     parser.add_argument("--script", type=Path, help="JSON list of turns")
     parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--model", action="append", help="a model to list; may be repeated")
     parser.add_argument("--until-eof", action="store_true", help="end when stdin ends")
     options = parser.parse_args()
     source = json.loads(options.script.read_text(encoding="utf-8")) if options.script else []
-    provider = Provider(read_script(source))
+    provider = Provider(read_script(source), models=options.model or ("m",))
     try:
         asyncio.run(_serve(provider, port=options.port, until_eof=options.until_eof))
     except KeyboardInterrupt:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from tests.support.provider.script import Json
 
-Api = Literal["openai", "anthropic"]
+Api = Literal["openai", "anthropic", "ollama"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +28,8 @@ def api_of(path: str) -> Api | None:
         return "openai"
     if path.endswith("/messages"):
         return "anthropic"
+    if path.endswith("/api/chat"):
+        return "ollama"
     return None
 
 

@@ -33,8 +33,9 @@ class ConnectionCutError(Exception):
 class Provider:
     """One scripted provider, many connections."""
 
-    def __init__(self, turns: Sequence[Turn]) -> None:
+    def __init__(self, turns: Sequence[Turn], *, models: Sequence[str] = ("m",)) -> None:
         self._script = Script(turns)
+        self._models = models
         self._journal = Journal()
         self._asked = 0
 
@@ -84,7 +85,8 @@ class Provider:
         request = entry.request
         api = api_of(request.path)
         if request.method == "GET" and request.path.endswith("/models"):
-            listed = {"object": "list", "data": [{"id": "m", "object": "model"}]}
+            models = [{"id": name, "object": "model"} for name in self._models]
+            listed = {"object": "list", "data": models}
             await _send(writer, whole(200, listed), entry)
             return
         if api is None or request.method != "POST" or not isinstance(entry.body, dict):
@@ -142,9 +144,7 @@ class Provider:
 
 
 def _refusal(message: str, asked: Asked) -> Turn:
-    body = default_error(400, asked)
-    body["error"]["message"] = message
-    return Turn(status=400, body=body)
+    return Turn(status=400, body=default_error(400, asked, message))
 
 
 def _decoded(body: bytes) -> object:
@@ -163,7 +163,8 @@ async def _stream(
     writer: asyncio.StreamWriter,
     entry: Entry,
 ) -> None:
-    own = {"content-type": "text/event-stream; charset=utf-8", "transfer-encoding": "chunked"}
+    kind = "application/x-ndjson" if asked.api == "ollama" else "text/event-stream; charset=utf-8"
+    own = {"content-type": kind, "transfer-encoding": "chunked"}
     writer.write(head(200, {**own, **turn.headers}))
     for step in delivery.plan(turn, render(turn, asked)):
         match step:

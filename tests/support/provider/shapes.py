@@ -1,11 +1,11 @@
-"""Turns as server-sent events, in the shape of each API."""
+"""Turns as server-sent events, or as lines of JSON for Ollama, in the shape of each API."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tests.support.provider.asked import Asked
+from tests.support.provider.asked import Api, Asked
 from tests.support.provider.script import Json, ToolCall, Turn
 
 CREATED = 1_700_000_000
@@ -16,7 +16,7 @@ ANTHROPIC_STOPS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "to
 
 @dataclass(frozen=True, slots=True)
 class Sse:
-    """One event of the stream, blank line included."""
+    """One event of the stream, blank line included, or one line."""
 
     raw: bytes
     is_delta: bool = False
@@ -24,17 +24,19 @@ class Sse:
 
 def render(turn: Turn, asked: Asked) -> list[Sse]:
     """Give the whole stream of a turn."""
-    events = list(_openai(turn, asked) if asked.api == "openai" else _anthropic(turn, asked))
+    events = list(RENDERERS[asked.api](turn, asked))
     if turn.malformed is not None:
         events.insert(len(events) // 2, Sse(turn.malformed.encode("utf-8", "surrogateescape")))
     return events
 
 
-def default_error(status: int, asked: Asked) -> Json:
+def default_error(status: int, asked: Asked, message: str = "") -> Json:
     """Give the error body that a provider of this API sends with a status."""
     kinds = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
     kind = kinds.get(status, "invalid_request_error" if status < 500 else "api_error")
-    message = f"scripted failure with status {status}"
+    message = message or f"scripted failure with status {status}"
+    if asked.api == "ollama":
+        return {"error": message}
     if asked.api == "anthropic":
         return {"type": "error", "error": {"type": kind, "message": message}}
     return {"error": {"message": message, "type": kind, "param": None, "code": None}}
@@ -115,6 +117,32 @@ def _anthropic(turn: Turn, asked: Asked) -> Iterator[Sse]:
     stop = {"stop_reason": ANTHROPIC_STOPS.get(_stop(turn), _stop(turn)), "stop_sequence": None}
     yield _typed("message_delta", {"delta": stop, "usage": usage})
     yield _typed("message_stop", {})
+
+
+def _ollama(turn: Turn, asked: Asked) -> Iterator[Sse]:
+    def line(message: Json, **more: object) -> bytes:
+        said = {"role": "assistant", "content": "", **message}
+        value = {"model": asked.model, "message": said, "done": False, **more}
+        return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+
+    for piece in _pieces(turn.thinking, USUAL_PIECES):
+        yield Sse(line({"thinking": piece}), is_delta=True)
+    for piece in text_pieces(turn):
+        yield Sse(line({"content": piece}), is_delta=True)
+    for call in turn.tool_calls:
+        function = {"name": call.name, "arguments": json.loads(call.arguments)}
+        yield Sse(line({"tool_calls": [{"function": function}]}), is_delta=True)
+    fresh, output, *_ = _counts(turn, asked)
+    counts = {"prompt_eval_count": fresh, "eval_count": output}
+    reason = "length" if turn.stop == "length" else "stop"
+    yield Sse(line({}, done=True, done_reason=reason, **counts))
+
+
+RENDERERS: Mapping[Api, Callable[[Turn, Asked], Iterator[Sse]]] = {
+    "openai": _openai,
+    "anthropic": _anthropic,
+    "ollama": _ollama,
+}
 
 
 def _block(index: int, start: Json, deltas: list[Json]) -> Iterator[Sse]:

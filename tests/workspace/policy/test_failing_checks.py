@@ -69,11 +69,9 @@ def test_a_failed_check_refuses_says_so_and_is_logged(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(importlib.import_module(decide.__module__), "column_of", broken)
+    why = "the permission check itself failed (Broken), so nothing was done."
     assert decide(other("look", "read"), world.situation()) == Refuse(
-        reason=(
-            "the permission check itself failed (Broken), so nothing was done. "
-            "Go on without it, and tell the user."
-        )
+        reason=f"{why} Go on without it, and tell the user.", happened=why
     )
     assert "the permission check failed" in caplog.text
 

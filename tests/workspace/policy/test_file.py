@@ -202,12 +202,25 @@ def test_a_rule_that_allows_is_not_in_force_when_anything_is_wrong_with_it(
     ]
 
 
+def test_an_unknown_key_of_the_file_or_of_a_refusal_is_told(world: World) -> None:
+    refusal = {"id": "n", "tool": "bash", "verdict": "deny", "hosts": "x"}
+    document = {"version": 1, "rules": [refusal], "rule": [], "_note": ""}
+    found = load(world, json.dumps(document))
+    assert [rule.id for rule in found.rules] == ["n"]
+    assert [one.text for one in found.problems] == [
+        '"rule" is no key of policy.json, so it has no effect; did you mean "rules"?',
+        "has the key 'hosts', which no rule has here (did you mean 'host'?); it stays in force",
+    ]
+
+
 @pytest.mark.parametrize("key", ["argv_prefix", "paths", "Host", "cwd", "when", "scope", ""])
 def test_a_key_that_nobody_knows_does_not_widen_what_is_allowed(world: World, key: str) -> None:
     network = {"id": "n", "tool": "bash", "verdict": "allow", "host": "*"}
     found = load(world, rules({**network, key: ["npm", "test"]}))
     assert found.rules == ()
-    words = 'which no rule has here; what is only for people goes under "note"; it is not in force'
+    hint = {"Host": " (did you mean 'host'?)", "argv_prefix": " (did you mean 'argvPrefix'?)"}
+    hint["paths"] = " (did you mean 'path'?)"
+    words = f'which no rule has here{hint.get(key, "")}; what is only for people goes under "note"; it is not in force'
     assert [one.text for one in found.problems] == [f"has the key {key!r}, {words}"]
     stricter = load(world, rules({**DENY, key: ["npm", "test"]}))
     assert [rule.id for rule in stricter.rules] == ["d"]

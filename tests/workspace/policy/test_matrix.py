@@ -27,6 +27,9 @@ SUBJECTS: dict[str, Make] = {
     "command": lambda w: w.command("ls"),
     "command that is not plain": lambda w: w.command("ls > x; $y"),
     "command with network": lambda w: w.command("ls", "network"),
+    "command with sockets": lambda w: w.command("ls", "sockets"),
+    "command with network and sockets": lambda w: w.command("ls", "network", "sockets"),
+    "command outside with sockets": lambda w: w.command("ls", "sockets", cwd=Path("/etc")),
     "command with git's configuration": lambda w: w.command("git init", "gitConfig"),
     "command with both": lambda w: w.command("ls", "gitConfig", "network"),
     "command outside": lambda w: w.command("ls", cwd=Path("/etc")),
@@ -54,6 +57,9 @@ TABLE: dict[str, tuple[Word, Word, Word, Word]] = {
     "command": ("refuse", "ask", "ask", "run"),
     "command that is not plain": ("refuse", "ask", "ask", "run"),
     "command with network": ("refuse", "ask", "ask", "run"),
+    "command with sockets": ("refuse", "ask", "ask", "run"),
+    "command with network and sockets": ("refuse", "ask", "ask", "run"),
+    "command outside with sockets": ("refuse", "ask", "ask", "run"),
     "command with git's configuration": ("refuse", "ask", "ask", "ask"),
     "command with both": ("refuse", "ask", "ask", "ask"),
     "command outside": ("refuse", "ask", "ask", "run"),
@@ -109,26 +115,43 @@ def test_the_reasons_say_what_it_was_and_what_to_do(world: World) -> None:
         "bash is refused: this workspace is not trusted yet, so it may only be read. "
         "The user can trust it with `tiller trust add`, or `--trust`."
     )
+    untrusted = decide(ls, world.situation(trusted=False))
+    assert isinstance(untrusted, Refuse)
+    assert untrusted.happened == (
+        "bash is refused: this workspace is not trusted yet, so it may only be read. Trust the folder to allow it."
+    )
     assert why(other("mine"), mode="plan").startswith("the tool 'mine' is refused in plan mode")
     assert why(world.file("a", "delete"), mode="plan").startswith(
         f"to delete {str(world.root / 'a')!r} is refused"
     )
-    assert why(ls) == "nothing holds commands in on this machine, and no rule allows it"
+    assert why(ls) == "commands are not contained here, and no rule allows this one"
     assert (
         why(ls, containment="partial")
-        == "not enough holds commands in on this machine, and no rule allows it"
+        == "commands are only partly contained here, and no rule allows this one"
     )
     assert (
         why(ls, containment="full")
         == "it is contained: it reaches nothing outside of the workspace"
     )
     assert why(ls, mode="yolo") == "command not contained runs in yolo mode"
-    assert why(world.command("ls", "network")) == "it wants the network"
+    network = "it wants the network: the internet and every service that listens on this machine"
+    sockets = (
+        "unix sockets: programs of yours that listen on them, such as the display, D-Bus, docker"
+    )
+    always = "; that is always asked"
+    assert why(world.command("ls", "network")) == network
+    assert why(world.command("ls", "sockets")) == f"it wants {sockets}{always}"
+    both = why(world.command("ls", "sockets", "network"))
+    assert both == f"{network}, and {sockets}{always}"
+    assert (
+        why(world.command("ls", "network", cwd=Path("/")))
+        == f"it leads outside of the workspace; {network}"
+    )
     assert why(world.command("ls", cwd=Path("/"))) == "it leads outside of the workspace"
     assert why(other("mine")) == "no rule allows it"
     protected = "it would change what steers the agent or runs code; that is always asked"
     assert why(world.file(".envrc", protected=True)) == protected
-    assert why(world.command("ls", "gitConfig")) == protected
+    assert why(world.command("ls", "gitConfig")).startswith(f"{protected}; it wants git's conf")
     assert (
         why(world.file(".env", "read", protected=True))
         == "it would read a file of secrets; that is always asked"
@@ -148,6 +171,7 @@ RISKS: dict[str, tuple[Make, str]] = {
     'command("sudo ls")': (lambda w: w.command("sudo ls"), "high"),
     'command("ls $x")': (lambda w: w.command("ls $x"), "high"),
     'command("ls", cwd=Path("/"))': (lambda w: w.command("ls", cwd=Path("/")), "high"),
+    'command("ls", "sockets")': (lambda w: w.command("ls", "sockets"), "high"),
     'command("ls", "gitConfig")': (lambda w: w.command("ls", "gitConfig"), "high"),
     'file("/etc/x", "read")': (lambda w: w.file("/etc/x", "read"), "medium"),
     'file("/etc/x")': (lambda w: w.file("/etc/x"), "high"),

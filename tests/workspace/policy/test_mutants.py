@@ -12,7 +12,6 @@ QUICK = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(7200)
 @pytest.mark.skipif(not is_campaign(), reason="runs the tests hundreds of times: make campaign")
 def test_changes_of_the_policy_are_noticed() -> None:

@@ -117,6 +117,8 @@ def test_what_is_always_asked_offers_no_lasting_yes(world: World) -> None:
         world.file(".envrc", protected=True),
         world.file(".env", "read", protected=True),
         world.command("npm test", "gitConfig"),
+        world.command("npm test", "sockets"),
+        world.command("npm test", "sockets", "network"),
     ]
     for subject in subjects:
         found = ask(subject, world.situation()).options

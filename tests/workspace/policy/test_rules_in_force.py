@@ -97,6 +97,8 @@ def test_in_containment_a_rule_may_give_the_network(
     situation = world.situation(*made, containment="full")
     assert verdict(world.command(command, "network"), situation) == found
     assert verdict(world.command(command, "network", "gitConfig"), situation) == "ask"
+    assert verdict(world.command(command, "network", "sockets"), situation) == "ask"
+    assert verdict(world.command(command, "sockets"), situation) == "ask"
     assert verdict(world.command(command), situation) == "run"
 
 
@@ -118,6 +120,7 @@ def test_a_rule_may_deny_the_network_alone(world: World) -> None:
     for deny in (command_rule("deny", host="*"), command_rule("deny", "ls", host="*")):
         situation = world.situation(deny, mode="yolo")
         assert verdict(world.command("ls", "network"), situation) == "refuse"
+        assert verdict(world.command("ls", "sockets"), situation) == "refuse"
         assert verdict(world.command("ls", "gitConfig"), situation) == "ask"
         assert verdict(world.command("ls"), situation) == "run"
     single = command_rule("deny", "ls", host="a.org")

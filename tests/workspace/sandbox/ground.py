@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import shlex
 import shutil
 import socket
 import subprocess
@@ -9,16 +10,26 @@ import tempfile
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import anyio
+from anyio import to_thread
 
 from agent_core.workspace import Killed, ProcessEnd
 from agent_core.workspace.adapters.processes import DiskProcesses
 from agent_core.workspace.permission import Needs
+from agent_core.workspace.policy import writes_data
 
 SECRET = "tell-nobody-4711"
 GRACE_S = 0.15
+DATA: frozenset[Needs] = frozenset({"gitData"})
+KEYS = (
+    *("ACCESSKEY", "AZURE_STORAGE_CONNECTION_STRING", "CONNSTR", "HEROKU_API", "JWT", "KRB5CCNAME", "MNEMONIC"),
+    *("MYSQLPWD", "OTEL_EXPORTER_OTLP_HEADERS", "SECRETKEYBASE", "SENTRY_DSN", "SLACK_HOOK", "SSHPASS"),
+    *("STRIPE_SK", "WALLET_SEED"),
+)  # fmt: skip
+"""Variables with a secret in them, of which no word says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +51,9 @@ class Ground:
     own: tuple[Path, ...]
     """Folders as of Tiller: config, data, runtime."""
     env: Mapping[str, str]
+    """As the user has it."""
+    places: Mapping[str, str]
+    """Variables that tell commands where to try; a command would not get them otherwise."""
 
     async def run(
         self,
@@ -50,7 +64,11 @@ class Ground:
         limit_s: float = 15,
     ) -> Ran:
         """Run a command to its end."""
-        argv = ("bash", "-c", command)
+        told = "".join(f"export {name}={shlex.quote(self.places[name])}\n" for name in self.places)
+        argv = ("bash", "-c", told + command)
+        writes = partial(writes_data, env_path=self.env["PATH"], roots=(self.root,))
+        if await to_thread.run_sync(writes, command):
+            needs |= DATA
         process = await processes.start(argv, cwd=self.root, env=self.env, needs=needs)
         output = b""
         end = ProcessEnd(exit_code=None)
@@ -76,9 +94,7 @@ def ground() -> Generator[Ground]:
             folder.mkdir(parents=True)
         _fill(top, home=home, root=root, own=own)
         ports = _listeners(stack, home=home, runtime=own[2], name=top.name)
-        env = {
-            "PATH": os.defpath,
-            "HOME": str(home),
+        places = {
             "TOP": str(top),
             "OUT": str(top / "outside"),
             "WS": str(root),
@@ -87,6 +103,11 @@ def ground() -> Generator[Ground]:
             "RUNTIME": str(own[2]),
             "ME": str(os.getpid()),
             **ports,
+        }
+        env = {
+            "PATH": os.defpath,
+            "HOME": str(home),
+            **dict.fromkeys(KEYS, SECRET),
             "OPENAI_API_KEY": SECRET,
             "MY_TOKEN": SECRET,
             "DATABASE_URL": f"postgres://u:{SECRET}@host/db",
@@ -95,7 +116,7 @@ def ground() -> Generator[Ground]:
             "GIT_SSH_COMMAND": "echo BROKEN",
             "SSH_AUTH_SOCK": str(home / "odd.sock"),
         }
-        yield Ground(top=top, root=root, home=home, own=own, env=env)
+        yield Ground(top=top, root=root, home=home, own=own, env=env, places=places)
 
 
 def _top() -> Path:

@@ -10,7 +10,7 @@ import pytest
 
 from agent_core.workspace.permission import Needs
 from agent_core.workspace.sandbox import bubblewrap as module, survey
-from agent_core.workspace.sandbox.bubblewrap import Bubblewrap, filter_descriptor
+from agent_core.workspace.sandbox.bubblewrap import Bubblewrap, Problem, filter_descriptor
 from agent_core.workspace.sandbox.seccomp import seccomp_filter
 from agent_core.workspace.sandbox.values import Aftermath, Boundaries, Containing, Launch
 
@@ -18,8 +18,12 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is f
 NONE: frozenset[Needs] = frozenset()
 NETWORK: frozenset[Needs] = frozenset({"network"})
 GIT: frozenset[Needs] = frozenset({"gitConfig"})
+SOCKETS: frozenset[Needs] = frozenset({"sockets"})
 ENV = {"PATH": os.defpath, "LANG": "C", "MY_TOKEN": "x"}
 ARGV = ("sh", "-c", "echo $1", "x")
+
+
+AGREED: frozenset[Needs] = frozenset({"uncontained"})
 
 
 class Ground:
@@ -77,9 +81,22 @@ def test_the_program_that_was_tried_runs_the_keeper_and_that_the_command(ground:
     launch = ground.launch()
     words = launch.argv[launch.argv.index("/opt/bwrap") :]
     assert launch.output_at is not None
-    assert launch.argv[launch.output_at :] == ("output", *ARGV)
+    output, key, planned, writable, *command = launch.argv[launch.output_at :]
+    assert launch.argv[launch.command_at :] == tuple(command)
+    assert key.isdigit()
+    assert launch.report_key not in spoken(launch)
+    assert (output, tuple(command)) == ("output", ARGV)
+    assert planned.splitlines()[0] == str(ground.root)
+    assert f"{ground.root}/AGENTS.md" in planned.splitlines()
+    assert f"{ground.root}/AGENTS.md" not in writable.splitlines()
+    assert {str(ground.root), "/dev/shm", "/var/tmp"} <= set(writable.splitlines())  # noqa: S108 - inside
     shell, option, script, name, *rest = words[words.index("--") + 1 :]
-    assert (Path(shell).name, option, name, rest) == ("bash", "-c", "keeper", ["output", *ARGV])
+    assert (Path(shell).name, option, name, rest) == (
+        "bash",
+        "-c",
+        "keeper",
+        ["output", key, planned, writable, *ARGV],
+    )
     assert "ulimit -d " in script
     assert f"--chdir {ground.root} --" in spoken(launch)
 
@@ -93,9 +110,12 @@ def test_secrets_leave_the_environment_and_show_as_empty(ground: Ground) -> None
     launch = ground.launch(sandbox=ground.sandbox(hidden=(ground.top / "own",)))
     said = spoken(launch)
     assert (launch.env["LANG"], "MY_TOKEN" in launch.env) == ("C", False)
-    assert f"--ro-bind /dev/null {ground.home}/.netrc" in said
-    for folder in (ground.home / ".ssh", ground.top / "own"):
+    (empty,) = {one for one in launch.argv if one.endswith("/empty")}
+    assert f"--ro-bind {empty} {ground.home}/.netrc" in said
+    for folder in (ground.home, ground.top / "own"):
         assert f"--tmpfs {folder}" in said
+    # The home is closed: what is not shown of it is not there.
+    assert f"--tmpfs {ground.home}/.ssh" not in said
 
 
 def test_what_was_opened_as_a_workspace_is_not_hidden_from_it(ground: Ground) -> None:
@@ -109,7 +129,10 @@ def test_what_was_opened_as_a_workspace_is_not_hidden_from_it(ground: Ground) ->
 def test_the_network_and_gits_configuration_are_opened_by_what_was_agreed_to(
     ground: Ground,
 ) -> None:
-    git, rules = f"--ro-bind {ground.root}/.git/config", f"--ro-bind {ground.root}/AGENTS.md"
+    git, rules = (
+        f"--ro-bind {ground.root}/.git {ground.root}/.git",
+        f"--ro-bind {ground.root}/AGENTS.md",
+    )
     closed, network, opened = (spoken(ground.launch(needs=one)) for one in (NONE, NETWORK, GIT))
     assert ("--unshare-net" in closed, git in closed, rules in closed) == (True, True, True)
     assert ("--unshare-net" in network, git in network, rules in network) == (False, True, True)
@@ -117,7 +140,7 @@ def test_the_network_and_gits_configuration_are_opened_by_what_was_agreed_to(
     assert f"--bind {ground.root}/.git " in opened
 
 
-def test_with_the_network_names_are_resolved_and_sockets_allowed(
+def test_with_the_network_names_are_resolved(
     ground: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resolver = ground.file("run/resolv.conf")
@@ -126,9 +149,6 @@ def test_with_the_network_names_are_resolved_and_sockets_allowed(
     for needs, network in ((NONE, False), (NETWORK, True)):
         launch = ground.sandbox().wrap(ARGV, cwd=ground.root, env=ENV, needs=needs)
         assert (f"--ro-bind {resolver} {resolver}" in spoken(launch)) is network
-        wanted = seccomp_filter(machine=os.uname().machine, network=network)
-        for descriptor in launch.pass_fds:
-            assert os.read(descriptor, 1 << 20) == wanted
         launch.started()
 
 
@@ -151,25 +171,30 @@ def test_switches_of_the_kernel_are_closed_to_root_alone(
 
 
 @pytest.mark.skipif(
-    seccomp_filter(machine=os.uname().machine, network=False) is None, reason="no filter here"
+    seccomp_filter(machine=os.uname().machine, internet=True, unix=False) is None,
+    reason="no filter here",
 )
-def test_the_filter_is_inherited_and_closed_here_once(ground: Ground) -> None:
-    launch = ground.sandbox().wrap(ARGV, cwd=ground.root, env=ENV, needs=NONE)
-    (descriptor,) = launch.pass_fds
+@pytest.mark.parametrize("needs", [NONE, NETWORK, GIT, SOCKETS, NETWORK | SOCKETS])
+def test_the_filter_is_inherited_and_closed_here_once(
+    ground: Ground, needs: frozenset[Needs]
+) -> None:
+    launch = ground.sandbox().wrap(ARGV, cwd=ground.root, env=ENV, needs=needs)
+    _, descriptor = launch.pass_fds
     assert f"--seccomp {descriptor} " in spoken(launch)
     content = os.read(descriptor, 1 << 20)
-    assert content == seccomp_filter(machine=os.uname().machine, network=False)
+    assert content == seccomp_filter(
+        machine=os.uname().machine, internet=True, unix="sockets" in needs
+    )
     launch.started()
     with pytest.raises(OSError, match="Bad file descriptor"):
         _ = os.fstat(descriptor)
     launch.started()
 
 
-@pytest.mark.parametrize("network", [True, False])
 @pytest.mark.parametrize("sockets", [True, False])
-def test_the_filter_is_the_one_that_was_asked_for(network: bool, sockets: bool) -> None:
-    wanted = seccomp_filter(machine=os.uname().machine, network=network, sockets=sockets)
-    opened = filter_descriptor(network=network, sockets=sockets)
+def test_the_filter_is_the_one_that_was_asked_for(sockets: bool) -> None:
+    wanted = seccomp_filter(machine=os.uname().machine, internet=True, unix=sockets)
+    opened = filter_descriptor(sockets=sockets)
     assert (opened is None) == (wanted is None)
     if opened is not None:
         assert os.read(opened, 1 << 20) == wanted
@@ -184,7 +209,7 @@ def test_a_processor_without_a_filter_has_none(
         os, "uname", lambda: os.uname_result((*here[:4], "pdp11"))
     )  # fmt: skip
     launch = ground.launch()
-    assert launch.pass_fds == ()
+    assert len(launch.pass_fds) == 1
     assert "--seccomp" not in launch.argv
 
 
@@ -196,7 +221,7 @@ def test_the_aftermath_knows_what_was_there_before(ground: Ground) -> None:
     after = launch.after(said, 1)
     assert after.quarantined == (made,)
     assert [one.partition(" keeps ")[2][:9] for one in after.denied] == ["AGENTS.md"]
-    assert (ground.top / "away/CLAUDE.md").exists()
+    assert [one.name.rpartition(".")[0] for one in (ground.top / "away").iterdir()] == ["CLAUDE.md"]
     assert launch.after(said, 0) == Aftermath()
 
 
@@ -210,7 +235,9 @@ def test_without_a_place_for_it_what_a_command_made_goes_with_the_private_folder
     assert launch.after is not None
     assert launch.after("", 0).quarantined == (made,)
     private = Path(launch.argv[launch.argv.index("/tmp") - 1])  # noqa: S108 - where it stands inside
-    assert (private / "quarantine/CLAUDE.md").exists()
+    assert [one.name.rpartition(".")[0] for one in (private / "quarantine").iterdir()] == [
+        "CLAUDE.md"
+    ]
     sandbox.close()
     assert not private.exists()
 
@@ -231,3 +258,69 @@ def test_at_the_end_the_private_folder_goes(ground: Ground) -> None:
     assert ground.launch(sandbox=sandbox).argv.count(str(private)) == 2
     sandbox.close()
     assert not private.exists()
+
+
+# Where not everything can be held
+
+
+def linked(ground: Ground) -> Path:
+    """Make of a repository a link, which cannot be held in its place."""
+    (ground.root / ".git").rename(ground.root / "g")
+    (ground.root / ".git").symlink_to("g")
+    return ground.root / ".git"
+
+
+def test_a_command_that_was_judged_as_contained_is_refused_when_it_cannot_be(
+    ground: Ground,
+) -> None:
+    sandbox = ground.sandbox()
+    assert sandbox.containing.level == "full"
+    link = linked(ground)
+    with pytest.raises(PermissionError, match=r"cannot be contained: .* is a link.* Run it again"):
+        _ = ground.launch(sandbox=sandbox)
+    with pytest.raises(PermissionError, match="cannot be contained"):
+        _ = ground.launch(sandbox=sandbox)
+    found = sandbox.containing
+    assert (found.level, str(link) in str(found.why_not_full)) == ("none", True)
+    # However often that was read: this one was judged before.
+    with pytest.raises(PermissionError, match="cannot be contained"):
+        _ = ground.launch(sandbox=sandbox)
+    launch = ground.launch(sandbox=sandbox, needs=AGREED)
+    assert (launch.argv, launch.after, "MY_TOKEN" in launch.env) == (ARGV, None, False)
+
+
+def test_a_command_that_was_judged_as_not_contained_is_contained_where_it_can_be(
+    ground: Ground,
+) -> None:
+    assert "/opt/bwrap" in ground.launch(needs=AGREED).argv
+
+
+def test_when_the_problem_is_gone_commands_are_contained_again(ground: Ground) -> None:
+    sandbox = ground.sandbox()
+    link = linked(ground)
+    with pytest.raises(PermissionError):
+        _ = ground.launch(sandbox=sandbox)
+    assert sandbox.containing.level == "none"
+    link.unlink()
+    (ground.root / "g").rename(link)
+    assert "/opt/bwrap" in ground.launch(sandbox=sandbox).argv
+    assert sandbox.containing.level == "full"
+    _ = linked(ground)
+    with pytest.raises(PermissionError):
+        _ = ground.launch(sandbox=sandbox)
+
+
+def test_nothing_runs_in_spite_of_a_problem_but_what_was_judged_so() -> None:
+    problem = Problem()
+    found = Containing(level="full", how="bubblewrap 1")
+    assert not problem.stands_in_the_way(None, agreed=False)
+    assert problem.told(found) is found
+    for _ in range(2):
+        with pytest.raises(PermissionError, match=r"it is so\. Run it again"):
+            _ = problem.stands_in_the_way("it is so", agreed=False)
+        assert problem.told(found).why_not_full == (
+            "commands cannot be contained in this workspace: it is so"
+        )
+    assert problem.stands_in_the_way("it is otherwise", agreed=True)
+    assert not problem.stands_in_the_way(None, agreed=True)
+    assert problem.told(found) is found

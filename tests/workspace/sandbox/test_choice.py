@@ -5,6 +5,7 @@ import pwd
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,9 @@ from agent_core.workspace.sandbox import (
 from agent_core.workspace.sandbox.landlock import LAUNCHER, PYTHON, launcher_rules
 from agent_core.workspace.sandbox.memory_file import closing, memory_file
 from agent_core.workspace.sandbox.probe import find_program, try_bubblewrap
-from agent_core.workspace.sandbox.sandbox import Open, homes_of, why_uncontainable
+from agent_core.workspace.sandbox.sandbox import homes_of, why_uncontainable
 from agent_core.workspace.sandbox.seatbelt import seatbelt_profile
+from agent_core.workspace.sandbox.uncontained import Uncontained
 from tests.support.contained import require_full
 
 HOME = Path("/home/me")
@@ -84,12 +86,12 @@ def test_a_user_without_an_entry_has_the_home_that_was_named(
 
 def test_without_containment_temporary_files_stay_where_the_user_has_them() -> None:
     env = {"TMPDIR": "/x", "LANG": "C", "MY_TOKEN": "secret", "LD_PRELOAD": "y"}
-    for sandbox in (Open(), Open(FULL)):
+    for sandbox in (Uncontained(), Uncontained(FULL)):
         launch = sandbox.wrap(("ls",), cwd=Path("/"), env=env, needs=frozenset())
         assert (launch.argv, dict(launch.env)) == (("ls",), {"TMPDIR": "/x", "LANG": "C"})
         assert "TMPDIR" not in sandbox.wrap(("ls",), cwd=Path("/"), env={}, needs=frozenset()).env
         sandbox.close()
-    assert Open().containing is SWITCHED_OFF
+    assert Uncontained().containing is SWITCHED_OFF
 
 
 @pytest.mark.parametrize("root", ["/home/me/p", "/srv/p", "/data/p", f"{HOME_OF_ROOT}/p"])
@@ -107,6 +109,15 @@ def test_what_was_found_is_what_is_used(tmp_path: Path, level: Containment, how:
     assert (sandbox.containing.level, sandbox.containing.how) == (level, how)
 
 
+def test_what_the_settings_list_passes_without_containment_too(tmp_path: Path) -> None:
+    boundaries = Boundaries(roots=(tmp_path,), env={}, passed_variables=("MY_FLAG", "APP_*"))
+    env = {"MY_FLAG": "1", "APP_PORT": "2", "APP_TOKEN": "3", "OTHER": "4"}
+    for root in (tmp_path, Path("/")):
+        sandbox = sandbox_for(SWITCHED_OFF, replace(boundaries, roots=(root,)))
+        launch = sandbox.wrap(("ls",), cwd=root, env=env, needs=frozenset())
+        assert launch.env == {"MY_FLAG": "1", "APP_PORT": "2"}
+
+
 async def test_switched_off_everything_works_without_secrets(tmp_path: Path) -> None:
     boundaries = Boundaries(roots=(tmp_path,), env={})
     sandbox = await to_thread.run_sync(sandbox_for, SWITCHED_OFF, boundaries)
@@ -115,9 +126,9 @@ async def test_switched_off_everything_works_without_secrets(tmp_path: Path) -> 
         True,
     )
     process = await DiskProcesses(sandbox=sandbox).start(
-        ("bash", "-c", "echo $PLAIN$MY_TOKEN"),
+        ("bash", "-c", "echo $TZ$MY_TOKEN$PLAIN"),
         cwd=tmp_path,
-        env={"PATH": os.defpath, "PLAIN": "seen", "MY_TOKEN": "secret"},
+        env={"PATH": os.defpath, "TZ": "seen", "PLAIN": "x", "MY_TOKEN": "secret"},
     )
     assert await process.read() == b"seen\n"
     await process.end(grace_s=0.1)
@@ -259,6 +270,19 @@ def test_the_profile_for_macos() -> None:
         '(deny file-write-unlink (literal "/p/.git"))',
         "(deny network*)",
     ]
+
+
+@pytest.mark.parametrize("network", [True, False])
+@pytest.mark.parametrize("sockets", [True, False])
+def test_the_profile_for_macos_gives_the_network_and_sockets_apart(
+    network: bool, sockets: bool
+) -> None:
+    profile = seatbelt_profile(
+        writable=(), guarded=(), secret=(), readable=(), network=network, sockets=sockets
+    )
+    _, _, allowed = profile.partition("(deny network*)")
+    assert ('(remote ip "*:*")' in allowed) is network
+    assert ('(allow network* (subpath "/"))' in allowed) is sockets
 
 
 def test_the_machine_of_a_campaign_has_full_containment() -> None:

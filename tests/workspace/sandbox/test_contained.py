@@ -17,6 +17,31 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="containment is 
 GIT: frozenset[Needs] = frozenset({"gitConfig"})
 SHARED = "/tmp/tiller-shared-file"  # noqa: S108 - inside it is another folder
 NETWORK: frozenset[Needs] = frozenset({"network"})
+SOCKETS: frozenset[Needs] = frozenset({"sockets"})
+UNIX = """python3 -c '
+import asyncio, os, socket
+def reach(kind, address):
+    try:
+        with socket.socket(kind) as made:
+            made.connect(address)
+        return "reached"
+    except OSError as error:
+        return type(error).__name__
+try:
+    with socket.socket(socket.AF_UNIX) as own:
+        own.bind("own.sock")
+        own.listen()
+        print("own", reach(socket.AF_UNIX, "own.sock"))
+    os.unlink("own.sock")
+except OSError as error:
+    print("own", type(error).__name__)
+print("abstract", reach(socket.AF_UNIX, chr(0) + os.environ["ABSTRACT"]))
+print("port", reach(socket.AF_INET, ("127.0.0.1", int(os.environ["TCP"]))))
+print("pair", [one.close() for one in socket.socketpair()])
+print("name", bool(socket.getaddrinfo("localhost", 80)))
+print("loop", asyncio.run(asyncio.sleep(0, "runs")))
+'"""
+"""Tries every way to other programs; what needs no other program works in any case."""
 
 
 @pytest.fixture
@@ -49,8 +74,10 @@ def _git(folder: Path, *words: str) -> str:
     "command",
     [
         "echo x > new.txt && mkdir -p a/b && mv new.txt a/b && cat a/b/new.txt",
-        "echo '# more' >> code.py && git add -A code.py && git commit -qm more && git log --oneline",
+        "git add -A . && git commit -qm more && git log --oneline 2>&1 | head -3",
         "git status --short && git diff && git stash list && git checkout -qb topic && git branch",
+        "git rm -q --cached code.py && git stash -q && git stash pop -q",
+        "echo x >> code.py; git status --short; git diff | cat > diff.txt",
         "git tag v1 && git reset -q --hard HEAD && git gc -q",
         "python3 code.py",
         "python3 -c 'import tempfile; print(tempfile.mkdtemp())'",
@@ -58,7 +85,7 @@ def _git(folder: Path, *words: str) -> str:
         "mktemp && touch /var/tmp/x && echo x > /dev/null && echo x > /dev/shm/y",
         "cat /etc/hostname /etc/passwd >/dev/null; ls / ~ >/dev/null",
         "sleep 0.01 & wait; seq 1 100 | sort -n | tail -1",
-        "test -z \"$(cat ~/.npmrc)\" && ls -A ~/.ssh && id && whoami",
+        "cat ~/.npmrc && test -z \"$(cat ~/.npmrc)\" && ! ls ~/.ssh && id && whoami",
     ],
 )  # fmt: skip
 async def test_ordinary_work_goes_on(world: Ground, inside: DiskProcesses, command: str) -> None:
@@ -95,6 +122,31 @@ async def test_with_the_network_the_machine_is_reached(
     assert "daemon.sock" not in ran.output
 
 
+@pytest.mark.parametrize(
+    ("needs", "ways"),
+    [
+        (frozenset(), ("PermissionError", "PermissionError", "ConnectionRefusedError")),
+        (NETWORK, ("PermissionError", "PermissionError", "reached")),
+        (SOCKETS, ("reached", "ConnectionRefusedError", "ConnectionRefusedError")),
+        (NETWORK | SOCKETS, ("reached", "reached", "reached")),
+    ],
+    ids=["contained", "network", "sockets", "both"],
+)
+async def test_the_network_and_unix_sockets_are_given_apart(
+    world: Ground, inside: DiskProcesses, needs: frozenset[Needs], ways: tuple[str, str, str]
+) -> None:
+    own, abstract, port = ways
+    ran = await world.run(inside, UNIX, needs=needs)
+    assert ran.output.splitlines() == [
+        f"own {own}",
+        f"abstract {abstract}",
+        f"port {port}",
+        "pair [None, None]",
+        "name True",
+        "loop runs",
+    ]
+
+
 async def test_git_is_configured_when_that_was_agreed_to(
     world: Ground, inside: DiskProcesses
 ) -> None:
@@ -108,6 +160,40 @@ async def test_git_is_configured_when_that_was_agreed_to(
     assert ran.killed.quarantined == ()
 
 
+SET_USER_ID = """
+import os, sys
+def tried(name, make):
+    try:
+        make()
+    except OSError as error:
+        print(name, error.strerror)
+    else:
+        print(name, "made")
+open("plain", "w").close()
+tried("chmod", lambda: os.chmod("plain", 0o4755))
+tried("fchmod", lambda: os.chmod(os.open("plain", os.O_RDONLY), 0o4755))
+tried("fchmodat", lambda: os.chmod("plain", 0o4755, dir_fd=os.open(".", os.O_RDONLY)))
+tried("open", lambda: os.open("opened", os.O_CREAT | os.O_WRONLY, 0o4755))
+tried("mknod", lambda: os.mknod("node", 0o104755))
+tried("nameless", lambda: os.open(".", os.O_TMPFILE | os.O_WRONLY, 0o4755))
+os.mkdir("team")
+tried("group", lambda: os.chmod("team", 0o2775))
+tried("plain", lambda: os.chmod("plain", 0o755))
+"""
+
+
+async def test_no_program_runs_with_the_rights_of_its_owner(
+    world: Ground, inside: DiskProcesses
+) -> None:
+    ran = await world.run(inside, f"python3 -c '{SET_USER_ID}'")
+    refused = [f"{name} Operation not permitted" for name in ("chmod", "fchmod", "fchmodat", "open", "mknod", "nameless")]  # fmt: skip
+    assert ran.output.splitlines() == [*refused, "group made", "plain made"]
+    modes = {path.name: path.stat().st_mode for path in world.root.iterdir() if path.is_file()}
+    assert not any(mode & 0o4000 for mode in modes.values())
+    ran = await world.run(inside, "cp /bin/true own && chmod u+s own")
+    assert "Operation not permitted" in ran.output
+
+
 # What is taken away
 
 
@@ -119,15 +205,13 @@ async def test_git_is_configured_when_that_was_agreed_to(
         ("echo x > claude.MD", "claude.MD"),
         ("ln -s code.py .bashrc", ".bashrc"),
         ("mkdir -p src && echo x > src/AGENTS.md", "src/AGENTS.md"),
-        ("mkdir -p .git/other && echo ../other > .git/commondir", ".git/commondir"),
-        ("echo x > .git/config.worktree", ".git/config.worktree"),
         ("mkdir -p .github/actions/x && echo x > .github/actions/x/action.yml", ".github/actions"),
-        ("mv package p2; mkdir -p package/.vscode; echo x > package/.vscode/tasks.json", "package/.vscode"),
-        ("mkdir sub && cd sub && git init -q && echo x > .git/hooks/pre-commit", "sub/.git"),
-        ("mkdir sub && cd sub && git init -q && git config core.fsmonitor ./x", "sub/.git"),
+        ("mkdir sub && cd sub && git init -q && echo x > .git/hooks/pre-commit", "sub/.git/hooks"),
+        ("mkdir -p a/b/c && cd a/b/c && git init -q && echo x > .git/commondir", "a/b/c/.git/commondir"),
+        ("mkdir -p a/b/c/d && echo x > a/b/c/d/AGENTS.md && chmod 555 a/b/c/d", "a/b/c/d/AGENTS.md"),
+        ("git init -q --bare b && git -C b config core.fsmonitor ./x", "b/HEAD"),
+        ("mkdir -p node_modules/x && echo x > node_modules/x/AGENTS.md && ln -s node_modules/x src", "src"),
         ("echo x > evil.code-workspace", "evil.code-workspace"),
-        ("mkdir -p .git/modules/x && echo x > .git/modules/x/config", ".git/modules"),
-        ("mv .github g2; mkdir -p .github/workflows; echo x > .github/workflows/x.yml", ".github/workflows"),
         ("mkdir sub; echo 'gitdir: ../evil' > sub/.git", "sub/.git"),
     ],
 )  # fmt: skip
@@ -138,6 +222,87 @@ async def test_a_protected_name_that_appears_is_taken_away_and_named(
     assert world.root / name in ran.killed.quarantined, ran.output
     assert not os.path.lexists(world.root / name)  # noqa: ASYNC240 - nothing else runs here
     assert list((world.own[1] / "quarantine").iterdir())
+
+
+async def test_a_new_repository_keeps_only_the_settings_that_make_git_run_nothing(
+    world: Ground, inside: DiskProcesses
+) -> None:
+    command = "mkdir sub && cd sub && git init -q && git config core.fsmonitor ./x && git config core.autocrlf input"
+    ran = await world.run(inside, command)
+    assert ran.killed.quarantined == (world.root / "sub/.git/config",)
+    config = (world.root / "sub/.git/config").read_text()
+    assert "autocrlf = input" in config
+    assert "fsmonitor" not in config
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rm -rf .git",
+        "mv .git g2",
+        "mkdir -p .git/other && echo ../other > .git/commondir",
+        "echo x > .git/config.worktree",
+        "mkdir -p .git/modules/x",
+        "mv package p2",
+        "mv .github g2",
+        "echo x > package/.vscode/tasks.json",
+        "rm AGENTS.md",
+        "ln AGENTS.md copy && echo x > copy",
+        "git update-ref -d refs/heads/main | tee /dev/null > log",
+    ],
+)
+async def test_what_is_held_stays_as_and_where_it_is(
+    world: Ground, inside: DiskProcesses, command: str
+) -> None:
+    before = _content(world.root)
+    ran = await world.run(inside, command)
+    assert ran.end.exit_code != 0 or "update-ref" in command
+    assert ran.killed.quarantined == ()
+    after = _content(world.root)
+    after.pop("log", None)
+    assert after == before
+
+
+def _content(root: Path) -> dict[str, bytes]:
+    files = (path for path in root.rglob("*") if path.is_file())
+    return {str(path.relative_to(root)): path.read_bytes() for path in files}
+
+
+async def test_a_protected_link_is_put_back(world: Ground, inside: DiskProcesses) -> None:
+    link = world.root / "CLAUDE.md"
+    link.symlink_to("AGENTS.md")
+    ran = await world.run(inside, "rm CLAUDE.md && echo evil > CLAUDE.md")
+    assert ran.killed.quarantined == (link,)
+    assert str(link.readlink()) == "AGENTS.md"
+    assert (world.root / "AGENTS.md").read_text() == "be good\n"
+
+
+async def test_what_somebody_else_changes_meanwhile_is_left_alone(
+    world: Ground, inside: DiskProcesses
+) -> None:
+    """An editor saves by putting a new file in the place of the old one."""
+    rules = world.root / "AGENTS.md"
+    process = await inside.start(
+        ("bash", "-c", "while [ ! -e go ]; do :; done"), cwd=world.root, env=world.env
+    )
+    (world.root / "new").write_text("be better\n")
+    (world.root / "new").rename(rules)
+    (world.root / "go").touch()
+    assert (await process.wait()).exit_code == 0
+    killed = await process.end(grace_s=0.1)
+    assert killed.quarantined == ()
+    assert rules.read_text() == "be better\n"
+
+
+async def test_secrets_of_the_workspace_show_as_empty(world: Ground, inside: DiskProcesses) -> None:
+    for name in (".env", "deep/er/prod.pem"):
+        (world.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (world.root / name).write_text("tell-nobody")
+    ran = await world.run(inside, "cat .env deep/er/prod.pem; mv deep d2; echo x > .env")
+    assert "tell-nobody" not in ran.output
+    assert (world.root / ".env").read_text() == "tell-nobody"
+    assert (world.root / "deep/er/prod.pem").exists()
+    assert any(".env" in one for one in ran.killed.denied)
 
 
 async def test_a_new_repository_that_runs_nothing_stays(
@@ -169,6 +334,7 @@ async def test_a_worktree_is_committed_to_and_the_repository_keeps_its_config(
             ),
             cwd=tree,
             env=world.env,
+            needs=frozenset({"gitData"}),
         )
         await process.wait()
         await process.end(grace_s=0.1)

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import NoReturn
@@ -133,3 +134,107 @@ def test_at_the_end_the_threads_leave_and_the_group_goes(top: Path) -> None:
 def test_the_end_of_what_never_began_does_nothing(top: Path) -> None:
     group().close()
     assert list((top / "first").iterdir()) == []
+
+
+@pytest.fixture
+def ended() -> int:
+    """The number of a process that has ended."""
+    with subprocess.Popen(["true"]) as process:
+        process.wait()
+    return process.pid
+
+
+def own_name() -> str:
+    _ = group().entered(ARGV)
+    (folder,) = made(module.FIRST)
+    for name in list(folder.iterdir()):
+        name.unlink()
+    folder.rmdir()
+    return folder.name
+
+
+def left(top: Path, *names: str) -> list[str]:
+    """Make empty groups, begin with one of ours, and give which of them are left."""
+    for name in names:
+        (top / "first" / name).mkdir()
+    _ = group().entered(ARGV)
+    return sorted(one.name for one in made(top / "first") if one.name in names)
+
+
+def test_a_group_that_a_killed_server_left_is_removed(top: Path, ended: int) -> None:
+    tiller, space, _, started, token = own_name().split("-")
+    names = [
+        f"{tiller}-{space}-{ended}-{started}-{token}",
+        f"{tiller}-{space}-{os.getpid()}-{int(started) - 1}-{token}",
+    ]
+    assert left(top, *names) == []
+
+
+def test_an_empty_group_of_a_server_that_lives_stays(top: Path, ended: int) -> None:
+    tiller, space, pid, started, token = own_name().split("-")
+    names = [
+        f"{tiller}-{space}-{pid}-{started}-{token}",
+        # Numbers of processes mean nothing in another process namespace.
+        f"{tiller}-{int(space) + 1}-{ended}-{started}-{token}",
+        # Whose they are nobody knows.
+        "tiller-0123456789ab",
+        f"{tiller}-{space}-{ended}-x-{token}",
+        f"other-{space}-{ended}-{started}-{token}",
+    ]
+    assert left(top, *names) == sorted(names)
+
+
+def test_a_group_in_which_something_runs_stays(top: Path, ended: int) -> None:
+    tiller, space, _, started, token = own_name().split("-")
+    name = f"{tiller}-{space}-{ended}-{started}-{token}"
+    (top / "first" / name / "inner").mkdir(parents=True)
+    _ = group().entered(ARGV)
+    assert (top / "first" / name / "inner").is_dir()
+
+
+def test_the_group_of_a_server_that_was_killed_is_removed_by_the_next_one(top: Path) -> None:
+    code = (
+        "import os, sys, pathlib\n"
+        "from agent_core.workspace.sandbox import control_group as module\n"
+        "module.FIRST, module.SECOND = map(pathlib.Path, sys.argv[1:])\n"
+        "module.ControlGroup(processes=1, memory_bytes=None).entered(('true',))\n"
+        "print('made', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    argv = [sys.executable, "-c", code, str(top / "first"), str(top / "second")]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        assert server.stdout.readline() == b"made\n"
+        (folder,) = made(top / "first")
+        (folder / "pids.max").unlink()  # In the kernel's own folders such files do not count.
+        _ = group().entered(ARGV)
+        assert folder in made(top / "first")
+        server.kill()
+        server.wait()
+        _ = group().entered(ARGV)
+        assert folder not in made(top / "first")
+
+
+@pytest.mark.skipif(
+    not os.access("/sys/fs/cgroup/pids/tasks", os.W_OK), reason="needs root and a control group"
+)
+def test_the_kernel_lets_an_empty_group_of_an_ended_server_be_removed(
+    monkeypatch: pytest.MonkeyPatch, ended: int
+) -> None:
+    monkeypatch.setattr(module, "FIRST", Path("/sys/fs/cgroup/pids"))
+    before = set(made(module.FIRST))
+    first = group()
+    _ = first.entered(ARGV)
+    ours = [one for one in made(module.FIRST) if f"-{os.getpid()}-" in one.name]
+    (mine,) = set(ours) - before
+    tiller, space, _, started, token = mine.name.split("-")
+    abandoned = mine.with_name(f"{tiller}-{space}-{ended}-{started}-{token}")
+    abandoned.mkdir()
+    second = group()
+    _ = second.entered(ARGV)
+    try:
+        assert mine.is_dir()
+        assert not abandoned.exists()
+    finally:
+        first.close()
+        second.close()

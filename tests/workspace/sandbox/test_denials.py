@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 from agent_core.workspace.sandbox.denials import (
+    EXCHANGE_SAID,
+    GIT_DATA_SAID,
     GIT_SAID,
+    HIDDEN_SAID,
     MASKED_SAID,
     NETWORK_SAID,
     OUTSIDE_SAID,
@@ -18,8 +21,9 @@ from agent_core.workspace.sandbox.denials import (
 
 WALLS = Walls(
     network=False,
-    git=False,
+    git="closed",
     guarded=(".vscode", "AGENTS.md"),
+    secrets=(".env", "prod.pem"),
     masked=(Path("/home/me/.ssh"), Path("/home/me/.netrc")),
     home=Path("/home/me"),
 )
@@ -37,6 +41,15 @@ CASES = {
     "node": ("Error: EROFS: read-only file system, open '/home/me/.x'", OUTSIDE_SAID),
     "config": ("error: could not write config file .git/config: Device or resource busy", GIT_SAID),
     "hook": ("cannot create .git/hooks/x: Read-only file system", GIT_SAID),
+    "attributes": ("error: .git/info/attributes: Read-only file system", GIT_SAID),
+    "data of git": ("fatal: Unable to create '/w/.git/index.lock': Read-only file system", GIT_DATA_SAID),
+    "objects": ("error: unable to create temporary file in .git/objects: Read-only file system", GIT_DATA_SAID),
+    "ref": ("error: cannot lock ref 'refs/heads/x': Read-only file system", GIT_DATA_SAID),
+    "git folder": ("rm: cannot remove '.git': Device or resource busy", GIT_DATA_SAID),
+    "crossing": ("mv: cannot move 'package' to 'p2': Invalid cross-device link", EXCHANGE_SAID),
+    "crossing in Python": ("OSError: [Errno 18] Invalid cross-device link: 'a' -> 'b'", EXCHANGE_SAID),
+    "secret": ("bash: .env: Read-only file system", HIDDEN_SAID.format(name=".env")),
+    "secret that is empty": ("cannot read prod.pem: does not exist", HIDDEN_SAID.format(name="prod.pem")),
     "protected": ("bash: AGENTS.md: Read-only file system", PROTECTED_SAID.format(name="AGENTS.md")),
     "renamed": ("mv: cannot move '.vscode': Device or resource busy", PROTECTED_SAID.format(name=".vscode")),
     "masked": ("cat: /home/me/.ssh/id: No such file or directory", MASKED_SAID.format(place="~/.ssh")),
@@ -62,8 +75,17 @@ def test_what_a_signal_ended_is_looked_at() -> None:
 def test_what_was_allowed_is_not_said() -> None:
     walls = replace(WALLS, network=True)
     assert denials(CASES["curl"][0], exit_code=1, walls=walls) == ()
-    walls = replace(WALLS, git=True)
+    assert denials(CASES["sockets"][0], exit_code=1, walls=walls) == (SOCKETS_SAID,)
+    walls = replace(WALLS, sockets=True)
+    assert denials(CASES["sockets"][0], exit_code=1, walls=walls) == ()
+    walls = replace(WALLS, git="open")
     assert denials(CASES["hook"][0], exit_code=1, walls=walls) == (OUTSIDE_SAID,)
+
+
+def test_with_the_data_of_git_open_only_its_settings_were_in_the_way() -> None:
+    walls = replace(WALLS, git="data")
+    for case in ("config", "hook", "data of git"):
+        assert denials(CASES[case][0], exit_code=1, walls=walls) == (GIT_SAID,)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
-"""The environment of a contained command has neither secrets nor what makes programs run others."""
+"""The environment of a command has what tool chains need, and neither secrets nor what makes programs run others."""
 
 import pytest
 
 from agent_core.workspace.sandbox import scrubbed
+from agent_core.workspace.sandbox.environment import is_secret, steers_programs
+from agent_core.workspace.sandbox.toolchains import LOCATED, TOOLCHAINS, VARIABLES
 
 KEPT = {
     "PATH": "/usr/bin",
@@ -15,8 +17,11 @@ KEPT = {
     "PYTHONPATH": "src",
     "NODE_ENV": "test",
     "VIRTUAL_ENV": "/x/.venv",
-    "KEYBOARD": "de",
-    "AUTHOR": "me",
+    "LC_ALL": "C.UTF-8",
+    "CARGO_HOME": "/home/me/.cargo",
+    "GOPATH": "/home/me/go",
+    "JAVA_HOME": "/usr/lib/jvm/21",
+    "CI": "1",
     "GIT_AUTHOR_NAME": "me",
     "GIT_EDITOR": "true",
     "GIT_PAGER": "cat",
@@ -27,7 +32,6 @@ KEPT = {
     "GIT_SSL_CAINFO": "/etc/ssl/ca.pem",
     "HTTP_PROXY": "http://proxy:3128",
     "TILLER_PROCESS_ID": "abc",
-    "MONKEY": "banana",
 }
 REMOVED = {
     "by word": ["OPENAI_API_KEY", "GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "MYSQL_PWD", "npm_config__auth", "MY_PAT"],
@@ -40,6 +44,8 @@ REMOVED = {
     "builders": ["RUSTC_WRAPPER", "CARGO_TARGET_X_RUNNER", "PIP_CONFIG_FILE", "LUA_INIT_5_4", "_RLD_LIST", "MAKEFLAGS", "GOFLAGS", "npm_config_script_shell"],
     "doors": ["SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "XDG_RUNTIME_DIR", "TMUX", "VSCODE_IPC_HOOK", "DOCKER_HOST"],
     "ours": ["TILLER_DATA_DIR", "TILLER_RUNTIME_DIR"],
+    "keys whose names say nothing": ["SSHPASS", "AZURE_STORAGE_CONNECTION_STRING", "OTEL_EXPORTER_OTLP_HEADERS", "SENTRY_DSN", "SLACK_HOOK", "JWT", "MNEMONIC", "WALLET_SEED", "MYSQLPWD", "SECRETKEYBASE", "ACCESSKEY", "STRIPE_SK", "HEROKU_API", "CONNSTR", "KRB5CCNAME"],
+    "what no tool chain names": ["KEYBOARD", "AUTHOR", "MONKEY", "path", "PATHS", "LCD", "GIT_AUTHOR_NAMES", "CARGO_REGISTRY"],
 }  # fmt: skip
 
 
@@ -56,9 +62,15 @@ def test_it_is_taken_out_and_named(name: str) -> None:
     assert (result.env, result.removed) == (KEPT, (name,))
 
 
-@pytest.mark.parametrize("value", ["postgres://u:p4ss@host/db", "see https://me:tok@x.y/z"])
+@pytest.mark.parametrize(
+    "value", ["postgres://u:p4ss@host/db", "see https://me:tok@x.y/z", "https://tok@x.y/simple"]
+)
 def test_an_address_with_a_password_is_a_secret(value: str) -> None:
-    assert scrubbed({"DATABASE_URL": value}).removed == ("DATABASE_URL",)
+    assert scrubbed({"PIP_INDEX_URL": value}).removed == ("PIP_INDEX_URL",)
+
+
+def test_an_address_with_the_name_of_a_user_is_no_secret() -> None:
+    assert scrubbed({"PIP_INDEX_URL": "ssh://git@x.y/z"}).removed == ()
 
 
 def test_names_are_told_in_order() -> None:
@@ -67,3 +79,30 @@ def test_names_are_told_in_order() -> None:
         "LD_X",
         "ZZ_TOKEN",
     )
+
+
+def test_what_the_user_lists_passes() -> None:
+    env = {"MY_FLAG": "1", "MY_OTHER": "2", "APP_PORT": "3", "APPLE": "4"}
+    assert scrubbed(env, passed=["MY_FLAG", "APP_*"]).env == {"MY_FLAG": "1", "APP_PORT": "3"}
+
+
+def test_a_beginning_lets_no_secret_loader_or_door_pass() -> None:
+    env = {"MY_TOKEN": "1", "MY_DB": "db://u:p@h", "LD_PRELOAD": "x", "GIT_DIR": "y", "TMUX": "z"}
+    assert scrubbed(env, passed=["MY_*", "LD_*", "GIT_*", "*"]).env == {}
+
+
+def test_a_whole_name_lets_a_secret_pass() -> None:
+    env = {"MY_TOKEN": "1", "LD_PRELOAD": "x", "DATABASE_URL": "db://u:p@h"}
+    assert scrubbed(env, passed=list(env)).env == env
+
+
+@pytest.mark.parametrize("name", sorted(VARIABLES))
+def test_no_tool_chain_names_a_secret_or_what_steers_programs(name: str) -> None:
+    assert not is_secret(name, "value")
+    assert not steers_programs(name)
+
+
+def test_every_variable_stands_in_one_row() -> None:
+    names = [name for row in TOOLCHAINS for name in row.variables.split()]
+    assert len(names) == len(set(names))
+    assert {name for name, _ in LOCATED} <= VARIABLES

@@ -9,10 +9,12 @@ import pytest
 
 from agent_core.workspace.sandbox.git_folders import (
     MOST_BYTES,
+    NEUTRAL_CONFIG,
     RUNS_PROGRAMS,
     git_folders,
     is_tame,
-    is_tame_config,
+    is_tame_hooks,
+    neutral_config,
     outside,
 )
 
@@ -104,7 +106,7 @@ def test_somebody_elses_repository_does_not_count(root: Path, tmp_path: Path) ->
     assert paths(other) == []
 
 
-TAME = '[core]\n\tbare = false\n# x\n; y\n\n[remote "a"]\n\turl = https://x/y\n[branch "m/n"]\n\tmerge = x\n[user]\n\tname = "a"\n[init]\n\tdefaultBranch = m\n'
+TAME = '[core]\n\trepositoryformatversion = 0\n\tbare = false\n# x\n; y\n\n[remote "a"]\n\turl = https://x/y\n[branch "m/n"]\n\tmerge = x\n[user]\n\tname = "a"\n[init]\n\tdefaultBranch = m\n'
 
 
 def test_a_new_repository_is_tame(root: Path) -> None:
@@ -124,7 +126,6 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "commondir": lambda git: (git / "commondir").symlink_to("gone"),
     "gitdir": lambda git: (git / "gitdir").write_text(""),
     "modules": lambda git: (git / "modules").mkdir(),
-    "no config": lambda git: (git / "config").unlink(),
     "a wild config": lambda git: (git / "config").write_text("[core]\n\tpager = x\n"),
     "a folder as config": lambda git: ((git / "config").unlink(), (git / "config").mkdir()),
 }  # fmt: skip
@@ -157,12 +158,42 @@ def test_the_end_of_a_long_config_is_not_overlooked_for_good(root: Path) -> None
     ],
 )  # fmt: skip
 def test_a_line_that_a_new_repository_has_not_is_not_tame(line: str) -> None:
-    assert is_tame_config("[core]\n")
-    assert not is_tame_config(f"[core]\n{line}\n")
+    before = "[core]\n\trepositoryformatversion = 0\n"
+    assert neutral_config(before) == before
+    neutral = neutral_config(f"{before}{line}\n")
+    assert neutral != f"{before}{line}\n"
+    assert neutral_config(neutral) == neutral
 
 
 @pytest.mark.parametrize(
     "url", ["http://x", "ssh://x", "git://x", "git@x:y", "/x", "./x", "../x", "file:///x"]
 )
 def test_addresses_that_start_nothing_are_tame(url: str) -> None:
-    assert is_tame_config(f"URL = {url}")
+    text = f'[core]\n\trepositoryformatversion = 0\n[remote "o"]\n\tURL = {url}\n'
+    assert neutral_config(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "neutral"),
+    [
+        ("", NEUTRAL_CONFIG),
+        ("[alias]\n\tx = !evil\n", NEUTRAL_CONFIG),
+        (f"{NEUTRAL_CONFIG}\tfsmonitor = evil\n\tbare = true\n", f"{NEUTRAL_CONFIG}\tbare = true\n"),
+        (f"{NEUTRAL_CONFIG}\tbare = x\\\n\tpager = evil\n", NEUTRAL_CONFIG),
+        (f"{NEUTRAL_CONFIG}# x\\\nbare = false\n", NEUTRAL_CONFIG),
+        (f"{NEUTRAL_CONFIG}[core] pager = evil\nname = evil\n", NEUTRAL_CONFIG),
+        (f"{NEUTRAL_CONFIG}[filter \"x\"]\nurl = /evil\n[user]\nname = a\n", f"{NEUTRAL_CONFIG}[user]\nname = a\n"),
+        (f"{NEUTRAL_CONFIG}name = a\x0bpager = evil\n", NEUTRAL_CONFIG),
+        (f"{NEUTRAL_CONFIG}name = a\rpager = evil\n", NEUTRAL_CONFIG),
+        ("name = a\n", NEUTRAL_CONFIG),
+    ],
+)  # fmt: skip
+def test_of_a_configuration_only_what_runs_nothing_is_kept(text: str, neutral: str) -> None:
+    assert neutral_config(text) == neutral
+    assert neutral_config(neutral) == neutral
+
+
+def test_hooks_that_git_runs_are_known_by_their_names() -> None:
+    assert is_tame_hooks(["pre-commit.sample", "x.sample"])
+    assert is_tame_hooks([])
+    assert not is_tame_hooks(["pre-commit.sample", "pre-commit"])

@@ -7,6 +7,7 @@ import resource
 import struct
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -61,7 +62,7 @@ def test_the_launcher_is_told_what_may_be_written_and_read(top: Path) -> None:
     told = rules(
         writable=(top / "inside",), secret=(top / "secret",), readable=(top / "secret/file",)
     )
-    devices = ["null", "zero", "full", "random", "urandom", "shm"]
+    devices = ["null", "zero", "full", "random", "urandom"]
     assert told["write"] == [str(top / "inside"), *(f"/dev/{name}" for name in devices)]
     assert told["file_bytes"] == FILE_BYTES
     assert told["read"][-1] == str(top / "secret/file")
@@ -69,9 +70,10 @@ def test_the_launcher_is_told_what_may_be_written_and_read(top: Path) -> None:
 
 
 @pytest.mark.parametrize("network", [True, False])
-def test_sockets_are_for_those_who_have_the_network(network: bool) -> None:
-    told = rules(network=network)
-    content = seccomp_filter(machine=os.uname().machine, network=network, sockets=network)
+@pytest.mark.parametrize("sockets", [True, False])
+def test_sockets_are_of_the_kinds_that_were_asked_for(network: bool, sockets: bool) -> None:
+    told = rules(network=network, sockets=sockets)
+    content = seccomp_filter(machine=os.uname().machine, internet=network, unix=sockets)
     assert told["network"] is network
     assert told["seccomp"] == (None if content is None else content.hex())
 
@@ -90,6 +92,7 @@ def test_everything_but_the_secrets_is_named_and_no_links(top: Path) -> None:
     for parent in top.parents:
         assert str(parent) not in shown
     assert all_but([]) == ["/"]
+    assert not {"/", "/dev", "/sys"} & set(rules()["read"])
     assert all_but([top / "none/key"])  # a folder that is not there hides nothing else
 
 
@@ -174,7 +177,9 @@ def test_what_a_command_made_is_taken_away(top: Path, into: str | None) -> None:
     made.write_text("x", encoding="utf-8")
     assert launch.after is not None
     assert launch.after("", 0) == Aftermath(quarantined=(made,))
-    kept = (place or Path(launch.env["TMPDIR"], "quarantine")) / "AGENTS.md"
+    assert not made.exists()
+    (kept,) = (place or Path(launch.env["TMPDIR"], "quarantine")).iterdir()
+    assert kept.name.startswith("AGENTS.md.")
     assert kept.read_text("utf-8") == "x"
     sandbox.close()
 
@@ -318,12 +323,14 @@ def test_limits_are_set_and_rights_given_up_first(
     monkeypatch.setattr(limits, "setrlimit", lambda which, pair: done.append((which, pair)))
     monkeypatch.setattr(launcher, "prctl", lambda *words: done.append(words) or 0)
     monkeypatch.setattr(launcher, "landlock", lambda _rules: done.append("landlock"))
+    monkeypatch.setattr(launcher, "drop_capabilities", lambda: done.append("capabilities"))
     launcher.restrict({"file_bytes": 1000, "seccomp": None})
     assert done == [
         (limits.RLIMIT_CORE, (0, 0)),
         (limits.RLIMIT_FSIZE, (set_to, set_to)),
         (38, 1, 0, 0, 0),
         "landlock",
+        "capabilities",
     ]
 
 
@@ -361,6 +368,16 @@ def test_what_the_system_has_works() -> None:
         ("exec 3<>/dev/tcp/127.0.0.1/9", False),
         ("grep -q '^NoNewPrivs:.*1' /proc/self/status", True),
         ("grep -q '^Seccomp:.*2' /proc/self/status", True),
+        ("echo x > /dev/shm/tiller-made", False),
+        ("cat /dev/shm/tiller-*", False),
+        ("head -c 1 /dev/kmsg", False),
+        ("cat /sys/kernel/uevent_seqnum", False),
+        ("cat /sys/devices/system/cpu/online && nproc && head -c 1 /dev/urandom", True),
+        ("head -c 1 /proc/$PPID/environ", False),
+        (
+            "! grep -E '^Cap(Inh|Prm|Eff|Bnd|Amb):' /proc/self/status | grep -v 0000000000000000",
+            True,
+        ),
     ],
 )
 def test_a_command_has_what_it_was_given(top: Path, command: str, works: bool) -> None:
@@ -372,6 +389,7 @@ def test_a_command_has_what_it_was_given(top: Path, command: str, works: bool) -
     )
     assert len(told) > MOST_OF_AN_ARGUMENT
     opened = memory_file("rules", told.encode())
+    shared = Path(tempfile.mkstemp(dir="/dev/shm", prefix="tiller-")[1])
     ended = subprocess.run(
         [*PYTHON, str(LAUNCHER), str(opened), "bash", "-c", command],
         cwd=top,
@@ -381,4 +399,5 @@ def test_a_command_has_what_it_was_given(top: Path, command: str, works: bool) -
         pass_fds=(opened,),
     )
     closing(opened)()
+    shared.unlink()
     assert (ended.returncode == 0) == works, ended.stderr.decode()

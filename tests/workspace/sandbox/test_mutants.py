@@ -11,20 +11,27 @@ FILES = {
     "denials": ("denials",),
     "environment": ("environment",),
     "git_folders": ("git_folders",),
-    "guarded_names": ("places",),
+    "git_programs": ("git_programs",),
+    "guarded_names": ("guarded_names",),
+    "holds": ("holds",),
+    "home_view": ("home_view",),
     "keeper": ("keeper",),
     "landlock": ("landlock",),
     "landlock_launcher": ("landlock",),
     "profile": ("profile",),
+    "quarantine": ("quarantine",),
     "sandbox": ("choice",),
     "seccomp": ("seccomp",),
     "secret_places": ("places",),
     "survey": ("survey",),
+    "toolchains": ("environment", "home_view"),
+    "tracked_secrets": ("tracked_secrets",),
+    "tree_index": ("tree_index",),
+    "uncontained": ("choice",),
 }
 """The quick tests that own a file; what they find, a command in real containment would find too, in seconds each."""
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(7200)
 @pytest.mark.skipif(not is_campaign(), reason="runs the tests hundreds of times: make campaign")
 @pytest.mark.parametrize("name", FILES)

@@ -1,4 +1,4 @@
-"""Where keys are found, and which protected names are new."""
+"""Where keys are found."""
 
 import os
 from pathlib import Path
@@ -7,15 +7,6 @@ from typing import NoReturn
 import pytest
 
 from agent_core.workspace.sandbox import secret_places as module
-from agent_core.workspace.sandbox.git_folders import GitFolder
-from agent_core.workspace.sandbox.guarded_names import (
-    MOST_ENTRIES,
-    MOST_FOLDERS,
-    PASSED_BY,
-    look,
-    new_since,
-    quarantine,
-)
 from agent_core.workspace.sandbox.secret_places import (
     NAMED_BY,
     SECRET_FILES,
@@ -108,80 +99,3 @@ def test_names_of_homes_are_known_in_any_letter_case(
     put(home / ".ssh/id")
     monkeypatch.setattr(os, "listdir", lambda _folder: [".SSH"])
     assert secret_places(homes=[home], env={}, own=[]).folders == (home / ".ssh",)
-
-
-# Protected names
-
-
-def names(*roots: Path, git: tuple[GitFolder, ...] = ()) -> set[Path]:
-    return set(look(roots, git).names)
-
-
-def test_names_are_found_in_the_root_and_in_folders_of_it(tmp_path: Path) -> None:
-    wanted = {
-        put(tmp_path / "AGENTS.md"), put(tmp_path / "sub/claude.MD"), put(tmp_path / "x.code-workspace"),
-        put(tmp_path / ".github/workflows/ci.yml").parent, put(tmp_path / "sub/.vscode/x").parent,
-    }  # fmt: skip
-    put(tmp_path / "sub/deeper/AGENTS.md")
-    put(tmp_path / "code.py")
-    for folder in PASSED_BY - {".git"}:
-        put(tmp_path / folder / "AGENTS.md")
-    (tmp_path / "link").symlink_to(tmp_path / "sub")
-    assert names(tmp_path) == wanted
-    assert names(tmp_path / "none") == set()
-
-
-def test_names_in_a_git_folder_are_those_that_run_programs(tmp_path: Path) -> None:
-    wanted = {put(tmp_path / "g/config"), put(tmp_path / "g/hooks/x").parent}
-    put(tmp_path / "g/HEAD")
-    assert names(git=(GitFolder(path=tmp_path / "g", guarded=()),)) == wanted
-
-
-def test_as_much_is_looked_at_as_is_said(tmp_path: Path) -> None:
-    for number in range(MOST_FOLDERS + 20):
-        put(tmp_path / f"d{number}/AGENTS.md")
-    assert len(names(tmp_path)) == MOST_FOLDERS
-    many = tmp_path / "d0"
-    for number in range(MOST_ENTRIES + 20):
-        (many / f"{number}.code-workspace").touch()
-    assert len(names(many)) == MOST_ENTRIES
-
-
-def test_new_is_what_was_not_there_or_was_something_else(tmp_path: Path) -> None:
-    stays, goes = put(tmp_path / "AGENTS.md"), put(tmp_path / "sub/CLAUDE.md")
-    before = look([tmp_path], ())
-    stays.write_text("changed in place")
-    goes.rename(tmp_path / "kept")
-    put(goes)
-    put(tmp_path / ".vscode/tasks.json")
-    after = look([tmp_path], ())
-    assert new_since(before, after) == (tmp_path / ".vscode", goes)
-    assert new_since(after, after) == ()
-    put(tmp_path / ".github/workflows/AGENTS.md")
-    outer = look([tmp_path], (GitFolder(path=tmp_path / ".github/workflows", guarded=()),))
-    assert tmp_path / ".github/workflows" in new_since(after, outer)
-
-
-def test_what_is_new_is_moved_away_under_a_free_name(tmp_path: Path) -> None:
-    into = tmp_path / "in/quarantine"
-    first, second = put(tmp_path / "a/AGENTS.md", "1"), put(tmp_path / "b/AGENTS.md", "2")
-    third = tmp_path / "c/AGENTS.md"
-    third.parent.mkdir()
-    third.symlink_to("gone")
-    fourth = put(tmp_path / "d/AGENTS.md", "4")
-    assert quarantine([first, second, third, tmp_path / "none", fourth], into=into) == (
-        first, second, third, fourth,
-    )  # fmt: skip
-    assert sorted(one.name for one in into.iterdir()) == [
-        "AGENTS.md", "AGENTS.md.1", "AGENTS.md.2", "AGENTS.md.3",
-    ]  # fmt: skip
-    assert into.stat().st_mode & 0o777 == 0o700
-    assert (into / "AGENTS.md.3").read_text() == "4"
-
-
-def test_a_new_repository_that_is_tame_stays(tmp_path: Path) -> None:
-    tame, wild = tmp_path / "a/.git", tmp_path / "b/.git"
-    put(tame / "config", "[core]\n\tbare = false\n")
-    put(wild / "config", "[core]\n\tpager = x\n")
-    assert quarantine([tame, wild], into=tmp_path / "q") == (wild,)
-    assert tame.exists()

@@ -84,7 +84,6 @@ async def test_without_containment_it_works(world: Ground, probe: Probe) -> None
     assert "BROKEN" in ran.output.splitlines(), ran.output
 
 
-@pytest.mark.slow
 async def test_a_fork_bomb_is_bounded_and_leaves_nothing(
     world: Ground, inside: DiskProcesses
 ) -> None:

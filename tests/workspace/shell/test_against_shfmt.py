@@ -18,7 +18,6 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_no_line_is_plain_for_both_with_different_words() -> None:
     assert SHFMT is not None

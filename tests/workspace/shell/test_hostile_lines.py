@@ -21,7 +21,6 @@ MOST_S = 10.0
 PARTS = st.sampled_from((*PROGRAMS, *BARE, *QUOTED, *DOUBTFUL, *JOINS, *BLANKS, *UNITS))
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("unit", UNITS, ids=ascii)
 def test_a_long_hostile_line_is_answered_soon(unit: str) -> None:

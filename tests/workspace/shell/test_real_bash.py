@@ -23,7 +23,6 @@ PIPE = re.compile(r"(?<!\|)\|(?!\|)")
 MAY_BE_PASSED = re.compile(r"!\s|[({].*(&&|\|\|)|(&&|\|\|).*[({]", re.DOTALL)
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.timeout(600),
     pytest.mark.skipif(shutil.which("bash") is None, reason="no bash"),
 ]

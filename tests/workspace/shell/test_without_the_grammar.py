@@ -27,7 +27,6 @@ BROKEN = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how", BROKEN)
 def test_a_grammar_that_does_not_work_means_no(how: str, child_env: dict[str, str]) -> None:
     told = subprocess.run(

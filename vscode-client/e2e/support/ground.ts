@@ -29,8 +29,11 @@ export interface Soil {
   settings?: Record<string, unknown>;
   /** Sources of the user's extensions of Tiller, by the name of the file. */
   extensions?: Record<string, string>;
-  /** A user who has a model is one for whom the scripted one is chosen; another still has to sign in at `STRANGER`. */
-  user?: "has a model" | "has none";
+  /**
+   * A user who has a model is one for whom the scripted one is chosen; another still has to sign in at `STRANGER`;
+   * a new one has an empty home, and `OLLAMA` runs on the machine.
+   */
+  user?: "has a model" | "has none" | "is new";
 }
 
 /** A provider of the catalogue that wants a key, and of whom the scripted model takes the place. */
@@ -40,6 +43,9 @@ export const STRANGER = {
   model: "GPT OSS 20B",
   modelId: "openai/gpt-oss-20b",
 } as const;
+
+/** The scripted model as Ollama serves it, at Ollama's own port. */
+export const OLLAMA = { port: 11_434, models: ["nomic-embed-text:latest", "qwen3:8b"] } as const;
 
 /** Makes the ground, with the files of the workspace, and with the scripted model as the only one that can be reached. */
 export async function makeGround({
@@ -51,9 +57,11 @@ export async function makeGround({
   const base = await mkdtemp(join(tmpdir(), "tl-"));
   const [folder, home] = [join(base, "demo"), join(base, "h")];
   await Promise.all([folder, home].map((path) => mkdir(path)));
-  const provider = await Provider.start(PYTHON, REPOSITORY);
-  const ground = { base, folder, home, env: environment(base, home), provider };
-  await configure(ground, user === "has none" ? strange(provider) : known(provider), settings);
+  const isNew = user === "is new";
+  const provider = await Provider.start(PYTHON, REPOSITORY, isNew ? asOllama() : []);
+  const env = environment(home, isNew ? {} : foldersOf(base));
+  const ground = { base, folder, home, env, provider };
+  if (!isNew) await configure(ground, user === "has none" ? strange(provider) : known(provider), settings);
   await Promise.all(Object.entries(files).map(([name, text]) => put(ground, name, text)));
   for (const [name, text] of Object.entries(extensions)) {
     await mkdir(join(base, "c", "extensions"), { recursive: true });
@@ -132,13 +140,23 @@ async function configure(
   await writeFile(join(folder, "settings.json"), JSON.stringify(own));
 }
 
-function environment(base: string, home: string): NodeJS.ProcessEnv {
-  const kept = ["PATH", "LANG", "LC_ALL", "TMPDIR"] as const;
-  const env: NodeJS.ProcessEnv = {
-    HOME: home,
+function asOllama(): string[] {
+  return ["--port", String(OLLAMA.port), ...OLLAMA.models.flatMap((name) => ["--model", name])];
+}
+
+function foldersOf(base: string): NodeJS.ProcessEnv {
+  return {
     TILLER_CONFIG_DIR: join(base, "c"),
     TILLER_DATA_DIR: join(base, "d"),
     TILLER_RUNTIME_DIR: join(base, "r"),
+  };
+}
+
+function environment(home: string, folders: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const kept = ["PATH", "LANG", "LC_ALL", "TMPDIR"] as const;
+  const env: NodeJS.ProcessEnv = {
+    HOME: home,
+    ...folders,
     GIT_CONFIG_GLOBAL: "/dev/null",
     GIT_CONFIG_NOSYSTEM: "1",
   };

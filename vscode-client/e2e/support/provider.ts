@@ -35,9 +35,9 @@ export class Provider {
     this.origin = origin;
   }
 
-  /** Starts one; it ends with `stop`, or when this process does. */
-  static async start(python: string, repository: string): Promise<Provider> {
-    const argv = ["-m", "tests.support.provider", "--until-eof"];
+  /** Starts one; it ends with `stop`, or when this process does. `words` go to its command line. */
+  static async start(python: string, repository: string, words: readonly string[] = []): Promise<Provider> {
+    const argv = ["-m", "tests.support.provider", "--until-eof", ...words];
     const child = spawn(python, argv, { cwd: repository, stdio: ["pipe", "pipe", "inherit"] });
     const lines = createInterface({ input: child.stdout });
     const [line] = (await once(lines, "line")) as [string];

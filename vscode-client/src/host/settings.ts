@@ -6,21 +6,6 @@ const SECTION = "tiller";
 /** Concern the extension alone; the server knows no such settings. */
 const OWN = new Set(["server", "panel", "editor", "notifications"]);
 
-export interface ServerWishes {
-  path: string;
-  args: string[];
-  python: string;
-}
-
-export function serverWishes(): ServerWishes {
-  const said = vscode.workspace.getConfiguration(`${SECTION}.server`);
-  return {
-    path: said.get<string>("path", ""),
-    args: said.get<string[]>("args", []),
-    python: said.get<string>("python", ""),
-  };
-}
-
 /** What is set under `tiller.editor`. */
 export interface EditorWishes {
   lenses: boolean;

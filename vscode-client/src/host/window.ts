@@ -3,6 +3,7 @@
 import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
 import type { Hello } from "../shared/messages.js";
+import { Others } from "./agent/others.js";
 import { asAgentError } from "./agent/port.js";
 import { SessionFeed } from "./agent/session-feed.js";
 import { Watch } from "./agent/watch.js";
@@ -15,11 +16,12 @@ import { TranscriptLink } from "./panel/transcript-link.js";
 import { Daemon } from "./server/daemon.js";
 import { makeClient } from "./server/language-client.js";
 import { prepare } from "./server/prepare.js";
-import { announceQuestions } from "./ui/asks.js";
+import { announceEnds, announceQuestions } from "./ui/asks.js";
 import { Status } from "./ui/status.js";
 import { tellTrust } from "./ui/trust.js";
 
 const CLIENT_ID = "tiller.clientId";
+const OTHERS = "tiller.otherSessions";
 
 export interface Window {
   context: vscode.ExtensionContext;
@@ -27,6 +29,7 @@ export interface Window {
   daemon: Daemon;
   feed: SessionFeed;
   watch: Watch;
+  others: Others;
   panel: PanelView;
   editor: EditorSide;
   findings: Findings;
@@ -51,6 +54,10 @@ export function makeWindow(context: vscode.ExtensionContext): Window {
   });
   const feed = new SessionFeed(daemon);
   const watch = new Watch(feed);
+  const others = new Others(daemon, feed, {
+    get: () => context.workspaceState.get<string[]>(OTHERS, []),
+    set: (ids) => void context.workspaceState.update(OTHERS, ids),
+  });
   const link: { current?: TranscriptLink } = {};
   const requests = new PanelRequests(daemon, feed);
   const panel: PanelView = new PanelView({
@@ -62,6 +69,7 @@ export function makeWindow(context: vscode.ExtensionContext): Window {
         post: (answer) => panel.post(answer),
         picture: () => {
           void link.current?.show();
+          panel.tellOthers(others.all);
           findings.tell();
         },
         log,
@@ -78,28 +86,33 @@ export function makeWindow(context: vscode.ExtensionContext): Window {
     (message) => panel.post(message),
     (why) => log.warn(`The session cannot be shown: ${why}`),
   );
-  const editor = makeEditorSide(daemon, feed, log);
-  context.subscriptions.push(log, link.current, feed, ...editor.parts, {
+  const editor = makeEditorSide(daemon, { feed, others, log });
+  context.subscriptions.push(log, link.current, feed, others, ...editor.parts, {
     dispose: () => void daemon.dispose(),
   });
-  return { context, log, daemon, feed, watch, panel, editor, findings };
+  return { context, log, daemon, feed, watch, others, panel, editor, findings };
 }
 
 /** Joins the parts, and keeps the panel and the status bar up to date. */
 export function joinParts(window: Window): void {
-  const { context, daemon, watch, panel, log } = window;
+  const { context, daemon, watch, others, panel, log } = window;
   const status = new Status();
-  const show = () => status.show(daemon.state, daemon.state.ready ? watch.now : undefined);
+  const show = () => {
+    status.show(daemon.state, daemon.state.ready ? watch.now : undefined, others.all);
+    const count = [watch.now, ...others.all].reduce((sum, one) => sum + (one?.pending.length ?? 0), 0);
+    panel.badge(count, count === 1 ? "Tiller waits for an answer" : `Tiller waits for ${count} answers`);
+  };
   daemon.changed.listen(() => {
     panel.sayHello();
     show();
   });
-  watch.changed.listen(({ now }) => {
+  watch.changed.listen(show);
+  others.changed.listen(() => {
     show();
-    const count = now.pending.length;
-    panel.badge(count, count === 1 ? "Tiller waits for an answer" : `Tiller waits for ${count} answers`);
+    panel.tellOthers(others.all);
   });
-  announceQuestions(watch, panel);
+  announceQuestions(watch, others, panel);
+  announceEnds(others);
   daemon.serving.listen(() => void begin(window));
   context.subscriptions.push(
     status,
@@ -121,7 +134,7 @@ export function joinParts(window: Window): void {
 }
 
 /** Opens what the window had open last, whenever a server begins to serve. */
-async function begin({ context, daemon, feed, log }: Window): Promise<void> {
+async function begin({ context, daemon, feed, others, log }: Window): Promise<void> {
   try {
     await feed.open(feed.session);
   } catch {
@@ -130,6 +143,7 @@ async function begin({ context, daemon, feed, log }: Window): Promise<void> {
       .open()
       .catch((thrown: unknown) => log.error(`No session can be opened: ${asAgentError(thrown).message}`));
   }
+  others.again();
   await tellTrust(daemon, context.workspaceState);
 }
 

@@ -5,6 +5,8 @@ export const PANEL_COMMANDS = [
   "tiller.signIn",
   "tiller.signOut",
   "tiller.chooseModel",
+  // Takes a permission mode. What the user's own settings do not allow, the editor asks about; the panel cannot allow it.
+  "tiller.chooseMode",
   "tiller.newSession",
   "tiller.stop",
   "tiller.showLog",

@@ -122,7 +122,29 @@ export interface ReviewMessage {
   problem?: string;
 }
 
-export type ToPanel = Hello | SnapshotMessage | EventsMessage | Answer | Compose | Show | ReviewMessage;
+/** A session of this window that is not in front, and still works, asks or has changes to review. */
+export interface OtherSession {
+  session: string;
+  title?: string;
+  doing: "asks" | "works" | "idle";
+  unreviewed: number;
+}
+
+/** Those that are known; replaces what was said before. */
+export interface OthersMessage {
+  type: "others";
+  sessions: OtherSession[];
+}
+
+export type ToPanel =
+  | Hello
+  | OthersMessage
+  | SnapshotMessage
+  | EventsMessage
+  | Answer
+  | Compose
+  | Show
+  | ReviewMessage;
 
 /** The panel is there, also after it was built anew; answered by `hello` and a `snapshot`. */
 export interface Ready {

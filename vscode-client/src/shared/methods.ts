@@ -1,5 +1,7 @@
 // The methods of the server that the panel may ask for. What is not here the panel cannot reach.
 
+import type { AgentRequests } from "./wire.js";
+
 export const PANEL_METHODS = [
   "agent/session/open",
   "agent/session/list",
@@ -20,6 +22,7 @@ export const PANEL_METHODS = [
   "agent/run/cancel",
   "agent/run/retry",
   "agent/compact",
+  "agent/auth/status",
   "agent/bash",
   "agent/checkpoint/list",
   "agent/checkpoint/preview",
@@ -43,8 +46,28 @@ export const PANEL_METHODS = [
 
 export type PanelMethod = (typeof PANEL_METHODS)[number];
 
+type Fields<M extends PanelMethod> = keyof AgentRequests[M]["params"];
+/** What has no fields at all has any string as a key. */
+type OfNoSession = {
+  [M in PanelMethod]: string extends Fields<M> ? M : "session" extends Fields<M> ? never : M;
+}[PanelMethod];
+
+/** Methods whose params have no `session`: the server refuses fields that a method does not have. */
+const ofNoSession: Readonly<Record<OfNoSession, true>> = {
+  "agent/auth/status": true,
+  "agent/permission/respond": true,
+  "agent/permission/rules": true,
+  "agent/question/respond": true,
+  "agent/session/list": true,
+  "agent/status": true,
+};
+
 const known: ReadonlySet<string> = new Set(PANEL_METHODS);
 
 export function isPanelMethod(name: unknown): name is PanelMethod {
   return typeof name === "string" && known.has(name);
+}
+
+export function takesSession(method: PanelMethod): boolean {
+  return !(method in ofNoSession);
 }

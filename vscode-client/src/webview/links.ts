@@ -30,7 +30,9 @@ function openFile(panel: Panel, address: string): void {
 export function placeOf(address: string): { path: string; line0: number } | undefined {
   const found = /^(?:file:\/\/)?([^#?]*?)(?::(\d+)(?::\d+)?|#L(\d+).*)?$/.exec(address);
   const path = found?.[1];
-  if (!path || /^[a-z][a-z0-9+.-]*:/i.test(path)) return undefined;
+  if (!path || path.startsWith("//") || /^[a-z][a-z0-9+.-]*:/i.test(path)) return undefined;
+  // `command:1` is a scheme; a name with a line has a slash or a dot.
+  if (found[2] !== undefined && !/[./]/.test(path)) return undefined;
   const line = Number(found[2] ?? found[3] ?? 1);
   try {
     return { path: decodeURIComponent(path.replace(/^\.\//, "")), line0: Math.max(0, line - 1) };

@@ -5,14 +5,16 @@ import MarkdownIt from "markdown-it";
 import { highlighted } from "./highlight.js";
 
 const parser = new MarkdownIt({ html: false, linkify: true, typographer: false });
-parser.validateLink = (url) => /^(https?:|mailto:|file:|#|[^:]*$|[^:]*:\d+$)/i.test(url.trim());
+// Without a slash or a dot, `name:12` may be a scheme as well: `command:1`, `javascript:1`.
+parser.validateLink = (url) => /^(https?:|mailto:|file:|#|[^:]*$|[^:]*[./][^:]*:\d+$)/i.test(url.trim());
 
 // A picture could tell a stranger that it was seen; its words and address are shown instead.
 parser.renderer.rules["image"] = (tokens, at) => {
   const token = tokens[at];
-  const address = String(token?.attrGet("src") ?? "");
-  const words = parser.utils.escapeHtml(token?.content || address);
-  return `<a href="${parser.utils.escapeHtml(address)}">${words}</a>`;
+  const address = hrefOf(String(token?.attrGet("src") ?? ""));
+  const words = token?.content || address;
+  const { escapeHtml } = parser.utils;
+  return `<a href="${escapeHtml(address)}" title="${escapeHtml(address)}">${escapeHtml(words + realAddress(words, address))}</a>`;
 };
 
 parser.renderer.rules["fence"] = (tokens, at) => {
@@ -32,6 +34,55 @@ parser.core.ruler.push("cell_alignment", (state) => {
   }
 });
 
+// The title of a link is its address, and one whose words look like another address shows its own in full.
+parser.core.ruler.push("link_address", (state) => {
+  for (const { children } of state.tokens) {
+    for (let at = 0; children && at < children.length; at++) {
+      const open = children[at];
+      if (open?.type !== "link_open") continue;
+      const address = hrefOf(String(open.attrGet("href") ?? ""));
+      open.attrSet("href", address);
+      open.attrSet("title", address);
+      const close = children.findIndex((token, index) => index > at && token.type === "link_close");
+      const words = children.slice(at, close).map((token) => token.content);
+      const real = new state.Token("text", "", 0);
+      real.content = realAddress(words.join(""), address);
+      children.splice(close + 1, 0, real);
+      at = close;
+    }
+  }
+});
+
+/** Gives a reference to a line of a file as a relative address, which no browser takes for a scheme. */
+function hrefOf(address: string): string {
+  return /^(?!https?:|mailto:|file:)[a-z][a-z0-9+.-]*:/i.test(address) ? `./${address}` : address;
+}
+
+const ADDRESS = /:\/\/|\bwww\.|[\p{L}\p{N}_-][.。．｡․‧@][\p{L}\p{N}-]{2,}/iu;
+
+/** Gives the address in brackets, for words that a reader could take for another one; else nothing. */
+function realAddress(words: string, address: string): string {
+  const isOut = /^(https?|mailto):/i.test(address);
+  if (!(isOut ? ADDRESS : /:\/\//).test(words)) return "";
+  const said = bare(words);
+  return said === bare(address) || said === bare(decoded(address)) ? "" : ` (${address})`;
+}
+
+function bare(address: string): string {
+  return address
+    .trim()
+    .replace(/^(https?:\/\/|mailto:|file:\/\/)/i, "")
+    .replace(/\/$/, "");
+}
+
+function decoded(address: string): string {
+  try {
+    return decodeURI(address);
+  } catch {
+    return address;
+  }
+}
+
 export { parser };
 
 const ALLOWED = {
@@ -42,7 +93,7 @@ const ALLOWED = {
   ALLOWED_ATTR: ["href", "title", "class", "start"],
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
-  ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|file:|[^a-z]|[a-z+.-]+(?:[^a-z+.\-:]|$)|[^:]*:\d)/i,
+  ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|file:|[^a-z]|[a-z+.-]+(?:[^a-z+.\-:]|$))/i,
 };
 
 /** Gives HTML of Markdown, cleaned. */

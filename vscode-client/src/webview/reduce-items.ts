@@ -60,6 +60,7 @@ export function messageDelta(draft: Draft, event: MessageDelta): void {
   const found = draft.rows[at];
   const before = found?.kind === "said" ? found : said({ ...event, role: "assistant" });
   const after = { ...before, text: before.text + event.text };
+  if (before.text === "") thoughtsOver(draft, event.run);
   if (before.text === "" && at >= 0 && at < draft.rows.length - 1) {
     // The message was announced before the model thought; its words come after the thought.
     draft.rows.splice(at, 1);
@@ -131,11 +132,20 @@ export function thoughtEnded(draft: Draft, event: ThoughtEnded): void {
   put(draft, { ...thoughtStarted(draft, event), text: event.text, streaming: false });
 }
 
+/** What follows a thought shows that it is over; `thought.ended` comes when the whole answer is stored. */
+function thoughtsOver(draft: Draft, run: string | undefined): void {
+  draft.rows.forEach((one, at) => {
+    if (one.kind === "thought" && one.streaming && one.run === run)
+      draft.rows[at] = { ...one, streaming: false };
+  });
+}
+
 type ToolEvent = ToolStarted | ToolInputDelta | ToolRunning | ToolOutputDelta | ToolEnded;
 
 function tool(draft: Draft, event: ToolEvent): ToolRow {
   const known = row(draft, event.item, "tool");
   if (known) return known;
+  thoughtsOver(draft, event.run);
   const name = "name" in event ? event.name : "tool";
   return {
     key: event.item,

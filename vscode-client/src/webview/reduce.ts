@@ -38,6 +38,8 @@ export function reduce(state: PanelState, action: Action): PanelState {
         trusted: action.trusted,
         folders: action.folders,
       };
+    case "others":
+      return { ...state, others: Object.fromEntries(action.sessions.map((one) => [one.session, one])) };
     case "snapshot":
       return replaced(state, sessionOf(action, state.session));
     case "events":
@@ -96,8 +98,8 @@ function local(state: PanelState, action: Simple): PanelState {
 /** Another session takes nothing along of the one before but the words in the composer. */
 function replaced(state: PanelState, session: PanelState["session"]): PanelState {
   if (state.session?.session === session?.session) return { ...state, session };
-  const { models, commands, sessions, sessionsNext, sessionQuery, modelQuery } = state.lists;
-  const kept = { models, commands, sessions, sessionsNext, sessionQuery, modelQuery };
+  const { models, keyless, commands, sessions, sessionsNext, sessionQuery, modelQuery } = state.lists;
+  const kept = { models, keyless, commands, sessions, sessionsNext, sessionQuery, modelQuery };
   const lists: Lists = { ...kept, nodes: undefined, leaf: null, checkpoints: undefined, preview: undefined };
   const composer = { ...state.composer, editing: undefined };
   const toasts = lasting(state.toasts);

@@ -1,6 +1,6 @@
 // What the panel knows. Everything that is shown follows from one value of this shape.
 
-import type { Folder, Found, HostState, Place, ReviewMessage } from "../shared/messages.js";
+import type { Folder, Found, HostState, OtherSession, Place, ReviewMessage } from "../shared/messages.js";
 import type {
   Activity,
   Attendant,
@@ -122,6 +122,8 @@ export interface Lists {
   checkpoints: readonly Checkpoint[] | undefined;
   preview: Preview | undefined;
   models: readonly ModelEntry[] | undefined;
+  /** Names of the providers that need no key, by id: servers on this machine or network. */
+  keyless: ReadonlyMap<string, string> | undefined;
   modelQuery: string;
   commands: readonly Command[] | undefined;
 }
@@ -134,6 +136,8 @@ export interface Toast {
 
 export interface PanelState {
   host: HostState;
+  /** Sessions of this window that are not in front, by id. */
+  others: Readonly<Record<string, OtherSession>>;
   greeted: boolean;
   trusted: boolean;
   folders: readonly Folder[];
@@ -169,6 +173,7 @@ export const EMPTY_COMPOSER: Composer = {
 
 export const START: PanelState = {
   host: { ready: false },
+  others: {},
   greeted: false,
   trusted: true,
   folders: [],
@@ -185,6 +190,7 @@ export const START: PanelState = {
     checkpoints: undefined,
     preview: undefined,
     models: undefined,
+    keyless: undefined,
     modelQuery: "",
     commands: undefined,
   },

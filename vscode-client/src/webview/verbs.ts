@@ -1,10 +1,12 @@
 // What a click or a key does: asks the server, and takes the answer into the state.
 
 import type { Place } from "../shared/messages.js";
+import { NO_KEY } from "../shared/no-key.js";
 import type {
   CheckpointScope,
   ConfigChange,
   JsonValue,
+  Mode,
   PermissionRequest,
   Question,
   QueueOp,
@@ -36,6 +38,12 @@ export function configure(panel: Panel, set: ConfigChange): void {
   attempt(panel, "configure", async () => {
     await panel.host.request("agent/session/configure", { set });
   });
+}
+
+/** Left to the editor's command, which asks where the user's own settings allow less. */
+export function chooseMode(panel: Panel, mode: Mode): void {
+  panel.dispatch({ type: "menu", name: undefined });
+  panel.host.post({ type: "command", command: "tiller.chooseMode", args: [mode] });
 }
 
 export function stop(panel: Panel): void {
@@ -111,6 +119,11 @@ export function resolve(panel: Panel, items: Resolution[]): void {
     }
     refreshChanges(panel);
   });
+}
+
+/** Left to the editor's command, which asks first and names the files that it would delete. */
+export function rejectAll(panel: Panel): void {
+  panel.host.post({ type: "command", command: "tiller.rejectAll" });
 }
 
 export function loadOlder(panel: Panel): void {
@@ -269,6 +282,13 @@ export function loadModels(panel: Panel): void {
   attempt(panel, "models", async () => {
     const { models } = await panel.host.request("agent/model/list", { scope: "all" });
     panel.dispatch({ type: "listed", lists: { models } });
+  });
+  attempt(panel, "keys", async () => {
+    const { providers } = await panel.host.request("agent/auth/status", {});
+    const keyless = new Map(
+      providers.filter((one) => one.source === NO_KEY).map((one) => [one.provider, one.name ?? one.provider]),
+    );
+    panel.dispatch({ type: "listed", lists: { keyless } });
   });
 }
 

@@ -55,7 +55,7 @@ test("another program of that name is passed over for the extension's own", asyn
   assert.ok(found.kind === "launch");
   assert.deepEqual(
     [found.launch.command, found.launch.base],
-    ["/own/python", ["-I", "-m", "server.cli.entry"]],
+    ["/own/python", ["-I", "-m", "tiller_server.cli.entry"]],
   );
 });
 

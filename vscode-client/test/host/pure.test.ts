@@ -2,7 +2,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { after, overviewOf } from "../../src/host/agent/overview.js";
 import { SessionFeed } from "../../src/host/agent/session-feed.js";
-import { hunkAt, neighbour, textBefore, waitingFiles } from "../../src/host/editor/hunks.js";
+import {
+  hunkAt,
+  neighbour,
+  rejectionQuestion,
+  textBefore,
+  waitingFiles,
+} from "../../src/host/editor/hunks.js";
 import { page } from "../../src/host/panel/html.js";
 import { rank } from "../../src/host/panel/rank.js";
 import { PanelRequests } from "../../src/host/panel/requests.js";
@@ -138,4 +144,21 @@ test("a request before the first session opens it", async () => {
   const said = await panel.answer({ type: "request", id: 1, method: "agent/prompt", params: {} });
   assert.deepEqual(said, { result: { session: "s1" } });
   feed.dispose();
+});
+
+test("the question before everything is rejected names the files that this deletes", () => {
+  const hunk = { id: "h", state: "pending" } as Hunk;
+  const kept = { ...hunk, state: "accepted" as const };
+  const file = (uri: string, op: string, hunks: Hunk[]) => ({ uri, op, sha256: {}, state: "onDisk", hunks });
+  const files = [
+    file("file:///w/a.py", "modify", [hunk, kept, hunk]),
+    file("file:///w/new%20one.py", "add", [hunk]),
+    file("file:///w/kept.py", "add", [kept]),
+    file("file:///w/made.png", "add", []),
+  ];
+  const { question, detail } = rejectionQuestion({ id: "s", base: "s", files } as unknown as ChangeSet);
+  assert.equal(question, "Reject 4 changes in 3 files?");
+  assert.match(detail, /^This deletes new one\.py, made\.png\. .*checkpoint brings back/);
+  const edited = rejectionQuestion({ id: "s", base: "s", files: [files[0]] } as unknown as ChangeSet);
+  assert.doesNotMatch(edited.detail, /deletes/);
 });

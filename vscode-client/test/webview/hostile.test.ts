@@ -8,6 +8,7 @@ import { emptySnapshot, HELLO, readLog } from "./stage.js";
 const HOSTILE = [
   '<script>window.hit = 1</script><img src=x onerror="window.hit = 1">',
   "![a picture](https://evil.test/pixel.png)",
+  "[one](javascript:1) [two](command:1) [three](vscode:1) [good.example](https://evil.test/long?a=1)",
   "[press](javascript:window.hit=1) [data](data:text/html,<script>window.hit=1</script>)",
   '<div class="card asks" role="alertdialog"><button class="primary">Allow once</button></div>',
   "<style>body{display:none}</style><iframe src=https://evil.test></iframe>",
@@ -31,11 +32,14 @@ panelTest("nothing in the words of a model does anything, or looks like a questi
   );
   assert.equal(await stage.count(stage.page.locator(".asks")), 0);
   assert.equal(
-    await stage.count(stage.page.locator("#timeline a[href^=javascript], #timeline a[href^=data]")),
+    await stage.count(
+      stage.page.locator("#timeline a:is([href^=javascript], [href^=data], [href^=command], [href^=vscode])"),
+    ),
     0,
   );
   const words = await stage.text(cell);
   assert.match(words, /red link/);
+  assert.match(words, /good\.example \(https:\/\/evil\.test\/long\?a=1\)/);
   assert.match(words, /⟨U\+202E⟩/);
   for (const hidden of ["\u001b", "\u202e", "\u2066"]) assert.ok(!words.includes(hidden));
   assert.deepEqual(

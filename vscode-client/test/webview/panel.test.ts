@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import type { ToPanel } from "../../src/shared/messages.js";
 import type { AgentEvent } from "../../src/shared/wire.js";
 import { REVIEW } from "./a-review.js";
-import { AT, panelTest } from "./panel-test.js";
+import { AT, panelTest, said } from "./panel-test.js";
 import { emptySnapshot, HELLO, readLog, type Stage } from "./stage.js";
 
 panelTest("an empty session says what can be done", async (stage) => {
@@ -12,6 +12,32 @@ panelTest("an empty session says what can be done", async (stage) => {
   assert.match(await stage.text(stage.page.locator(".welcome")), /What shall we do/);
   await stage.page.locator(".idea").first().click();
   assert.match(await stage.value(stage.page.locator("#composer-text")), /^Explain/);
+});
+
+panelTest("a session without a model offers those that need no key, and no other", async (stage) => {
+  const model = (provider: string, name: string) => ({
+    ...{ model: `${provider}/${name}`, name, provider, contextWindow: 0, maxTokens: 4096 },
+    ...{ thinking: ["off"], images: false, auth: "ok" },
+  });
+  await stage.answer({
+    "agent/model/list": { models: [model("ollama", "qwen3:8b"), model("amazon", "paid")], current: null },
+    "agent/auth/status": {
+      providers: [
+        { provider: "ollama", name: "Ollama", state: "ok", source: "none is needed" },
+        { provider: "amazon", name: "Amazon", state: "ok", source: "the account of the machine" },
+      ],
+    },
+  });
+  const empty = emptySnapshot();
+  if (empty.type !== "snapshot") throw new Error("not a snapshot");
+  const config = { ...empty.snapshot.config, model: null };
+  await stage.play(HELLO, { ...empty, snapshot: { ...empty.snapshot, config } });
+  const offers = stage.page.locator(".local-models button");
+  assert.deepEqual(await offers.allInnerTexts(), ["Use qwen3:8b (Ollama)"]);
+  await offers.click();
+  await stage.settled();
+  const asked = await stage.requests("agent/session/configure");
+  assert.deepEqual(asked, [{ set: { model: "ollama/qwen3:8b" } }]);
 });
 
 panelTest("a finding leads to its place, and what it suggests is asked for", async (stage) => {
@@ -48,6 +74,143 @@ panelTest("one hunk of three is rejected", async (stage) => {
   const changes = log.answers["before"] as { files: { hunks: { id: string }[] }[] };
   assert.deepEqual(asked, { items: [{ hunk: changes.files[0]?.hunks[1]?.id, action: "reject" }] });
   assert.equal(await stage.count(stage.page.locator(".hunk.pending")), 2);
+});
+
+panelTest("the list says which sessions ask, work, and have changes to review", async (stage) => {
+  const info = (session: string) => ({ session, preview: `words of ${session}`, modified: AT, messages: 1 });
+  await stage.answer({ "agent/session/list": { sessions: ["s7", "s8", "s9"].map(info) } });
+  await stage.play(HELLO, emptySnapshot(), {
+    type: "others",
+    sessions: [
+      { session: "s7", doing: "asks", unreviewed: 0 },
+      { session: "s8", doing: "works", unreviewed: 2 },
+    ],
+  });
+  await stage.play({ type: "show", what: "sessions" });
+  await stage.settled();
+  const titles = await stage.page.locator(".entry-title").allInnerTexts();
+  assert.deepEqual(
+    titles.map((one) => one.replaceAll(/\s+/g, " ").trim()),
+    ["waits for your answer words of s7", "working 2 changes to review words of s8", "words of s9"],
+  );
+});
+
+panelTest("changes of other sessions are counted, and Keep says which it keeps", async (stage) => {
+  const log = readLog("edits");
+  await stage.answer({
+    "agent/changes/list": log.answers["before"],
+    "agent/changes/resolve": { results: [] },
+  });
+  await stage.playLog("edits", { until: "run.ended" });
+  const strip = stage.page.locator(".strip.changes");
+  const names = async () => (await strip.getByRole("button").allInnerTexts()).map((one) => one.trim());
+  assert.deepEqual((await names()).slice(1), ["Keep all", "Reject all"]);
+  await stage.play({
+    type: "others",
+    sessions: [
+      { session: "s7", title: "Fix the tests", doing: "idle", unreviewed: 2 },
+      { session: "s8", doing: "works", unreviewed: 0 },
+      { session: "s9", doing: "works", unreviewed: 1 },
+    ],
+  });
+  await stage.settled();
+  assert.deepEqual((await names()).slice(1), [
+    "Keep 3",
+    "Reject 3",
+    "2 changes in “Fix the tests”",
+    "1 change in an untitled session",
+  ]);
+  await strip.getByTitle("Keep the 3 changes of this session").click();
+  await stage.settled();
+  const set = log.answers["before"] as { id: string };
+  assert.deepEqual(await stage.requests("agent/changes/resolve"), [
+    { items: [{ changeSet: set.id, action: "accept" }] },
+  ]);
+  await strip.getByText("Fix the tests").click();
+  await stage.settled();
+  assert.deepEqual(await stage.requests("agent/session/open"), [{ session: "s7" }]);
+});
+
+panelTest("a session without changes of its own shows those of others", async (stage) => {
+  await stage.play(HELLO, emptySnapshot(), {
+    type: "others",
+    sessions: ["s4", "s5", "s6", "s7", "s8"].map((session) => ({ session, doing: "idle", unreviewed: 1 })),
+  });
+  await stage.settled();
+  const strip = stage.page.locator(".strip.changes");
+  assert.equal(await stage.count(strip.getByRole("button")), 4);
+  assert.match(await stage.text(strip), /and in 2 more sessions/);
+  assert.doesNotMatch(await stage.text(strip), /Keep/);
+});
+
+panelTest("a mode is chosen by the command that asks where the user's settings allow less", async (stage) => {
+  await stage.play(HELLO, emptySnapshot());
+  await stage.page.locator(".picker-button").first().click();
+  await stage.page.getByRole("menuitemradio", { name: /^Everything/ }).click();
+  await stage.settled();
+  assert.deepEqual(await stage.requests("agent/session/configure"), []);
+  const sent = (await stage.sent()).filter((one) => one.type === "command");
+  assert.deepEqual(sent, [{ type: "command", command: "tiller.chooseMode", args: ["yolo"] }]);
+});
+
+panelTest("an edit that the editor refused is no rejection", async (stage) => {
+  const documents = [{ uri: "file:///w/cart.py", status: "refused", saved: false, why: "two editors" }];
+  const refused = { seq: 3, at: AT, run: "r", type: "edit.rejected", edit: "e", documents } as AgentEvent;
+  const text = "cart.py is open twice. Save it.";
+  const told = { seq: 2, at: AT, type: "notice", level: "warning", text } as AgentEvent;
+  await stage.play(HELLO, emptySnapshot(), said([told, refused]));
+  assert.match(await stage.text(stage.page.locator(".aside.rejected")), /cart\.py\s+was not changed\s*$/);
+  assert.equal(
+    (await stage.text(stage.page.locator(".mark-words"))).trim(),
+    "cart.py is open twice. Save it.",
+  );
+});
+
+panelTest("of a call that failed it is shown what happened, not the advice for the model", async (stage) => {
+  const told = "Permission denied: /w/a (EACCES).";
+  const item = { run: "r", turn: "t", item: "i", call: "c", name: "write" };
+  await stage.play(
+    HELLO,
+    emptySnapshot(),
+    said([
+      { seq: 2, at: AT, type: "tool.started", ...item, title: "write a", input: { path: "a" } } as AgentEvent,
+      {
+        ...{ seq: 3, at: AT, type: "tool.ended", ...item, status: "error", details: { happened: told } },
+        content: [
+          { type: "text", text: `${told} Use another file, or ask the user to change its permissions.` },
+        ],
+      } as AgentEvent,
+    ]),
+  );
+  const row = stage.page.locator(".tool").first();
+  assert.match(await stage.text(row), /EACCES/);
+  assert.doesNotMatch(await stage.text(row), /ask the user/);
+});
+
+panelTest("rejecting everything is left to the command that asks first", async (stage) => {
+  const log = readLog("edits");
+  await stage.answer({ "agent/changes/list": log.answers["before"] });
+  await stage.playLog("edits", { until: "run.ended" });
+  await stage.page.locator(".strip.changes .reject").click();
+  await stage.play({ type: "show", what: "changes" });
+  await stage.page.getByRole("button", { name: "Reject all", exact: true }).click();
+  await stage.settled();
+  assert.deepEqual(await stage.requests("agent/changes/resolve"), []);
+  const sent = (await stage.sent()).filter((one) => one.type === "command");
+  assert.deepEqual(
+    sent.map((one) => one.type === "command" && one.command),
+    ["tiller.rejectAll", "tiller.rejectAll"],
+  );
+});
+
+panelTest("an undone rejection is not called an undone edit", async (stage) => {
+  const documents = [
+    { uri: "file:///w/a.py", status: "undone", saved: false, why: "the rejection was undone in the editor" },
+  ];
+  const undone = { seq: 2, at: AT, type: "edit.undone", edit: "e", documents } as AgentEvent;
+  await stage.play(HELLO, emptySnapshot(), said([undone]));
+  const row = await stage.text(stage.page.locator(".aside.undone"));
+  assert.match(row, /a\.py\s+the rejection was undone in the editor; the agent is told/);
 });
 
 panelTest("a permission is answered with the keyboard alone, with a word along", async (stage) => {

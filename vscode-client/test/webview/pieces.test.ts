@@ -103,6 +103,15 @@ test("links name files and lines, and nothing else", () => {
   assert.deepEqual(placeOf("file:///w/a.py"), { path: "/w/a.py", line0: 0 });
   assert.equal(placeOf("javascript:alert(1)"), undefined);
   assert.equal(placeOf("vscode:extension/x"), undefined);
+  for (const address of [
+    "javascript:1",
+    "command:1",
+    "vscode:1:2",
+    "file:////evil.example/share",
+    "//evil.example/x",
+  ])
+    assert.equal(placeOf(address), undefined, address);
+  assert.deepEqual(placeOf("./a.py:12"), { path: "a.py", line0: 11 });
 });
 
 test("a link with a broken escape opens nothing", () => assert.equal(placeOf("a%zz.py"), undefined));

@@ -288,3 +288,16 @@ test("what was said of the step before goes when the user goes on; what failed s
     );
   }
 });
+
+test("a thought stops thinking when words follow, before the answer is stored", () => {
+  const sent = messagesOf(readLog("thinking")).map((message) =>
+    message.type === "events"
+      ? { ...message, events: message.events.filter((one) => one.type !== "thought.ended") }
+      : message,
+  );
+  const words = sent.findIndex(
+    (message) => message.type === "events" && message.events.some((one) => one.type === "message.delta"),
+  );
+  assert.ok(words > 0);
+  assert.equal(row(sessionOf(played([HELLO, ...sent.slice(0, words + 1)])), "thought").streaming, false);
+});

@@ -182,7 +182,7 @@ function html(theme: ThemeName): string {
 <meta http-equiv="Content-Security-Policy" content="${rules}">
 <style nonce="n">${themeCss(theme)}</style><link rel="stylesheet" href="/panel.css">
 <script nonce="n">
-window.sent = []; window.answers = {};
+window.sent = []; window.answers = { "agent/auth/status": { providers: [] } };
 {
   // Longer ones are for what goes away by itself, such as a word of thanks.
   const SHORT_MS = 1000;

@@ -27,13 +27,11 @@ from agent_core.providers.adapters.bedrock_converse.thinking import extra_fields
 from agent_core.providers.cache_retention import retention, told_retention
 from agent_core.providers.output_limit import output_limit
 from agent_core.providers.port import ModelFacts, ModelRequest, ToolDeclaration
-from agent_core.providers.transform import Turn, acceptable
+from agent_core.providers.transform import Turn, acceptable, result_text
 
 ID_LIMIT = 64
 EMPTY = "<empty>"
 """Blank words are refused, and so is a message without any."""
-NO_OUTPUT = "(no tool output)"
-SEE_IMAGE = "(see attached image)"
 FORMATS: Mapping[str, str] = {
     "image/png": "png",
     "image/jpeg": "jpeg",
@@ -152,16 +150,17 @@ def _thought(part: Thinking, family: Family) -> JsonObject | None:
 
 def _result(turn: ToolResultMessage) -> JsonObject:
     parts = _user_parts(turn.content)
+    # Blank text is refused, so that it counts as none.
+    pictures = [part for part in turn.content if isinstance(part, Image)]
+    lead: list[JsonValue] = (
+        [] if text_of(turn.content).strip() else [{"text": result_text(pictures)}]
+    )
     result: _Json = {
         "toolUseId": turn.call_id,
-        "content": parts if text_of(turn.content).strip() else [{"text": _lead(parts)}, *parts],
+        "content": [*lead, *parts],
         "status": "error" if turn.is_error else "success",
     }
     return {"toolResult": result}
-
-
-def _lead(parts: Sequence[JsonValue]) -> str:
-    return SEE_IMAGE if parts else NO_OUTPUT
 
 
 def _tool(tool: ToolDeclaration) -> JsonObject:

@@ -16,6 +16,7 @@ from agent_core.providers.counts import count
 from agent_core.providers.event_stream import EXCEPTION, EventStreamDecoder
 from agent_core.providers.failures import failure_from_event
 from agent_core.providers.port import Answer, ModelFacts, Part
+from agent_core.providers.pricing import priced
 from agent_core.providers.streaming import USAGE_FOLLOWS_S
 
 STOPS: Mapping[str, StopReason] = {
@@ -106,6 +107,11 @@ class ConverseReader:
         self._stop = stop
         self._count(body.get("usage"))
 
+    @property
+    def usage(self) -> Usage:
+        """Tokens counted so far; they come behind the end."""
+        return priced(self._usage or Usage(), self._facts.prices)
+
     def take(self) -> list[Part]:
         """Give the parts since the last time."""
         return self._builder.take()
@@ -119,7 +125,7 @@ class ConverseReader:
         return self._builder.finish(
             stop_reason=self._stop_reason(),
             raw_stop_reason=self._stop,
-            usage=self._usage or Usage(),
+            usage=self.usage,
             response_id=None,
             at_ms=self._clock.now_ms(),
         )

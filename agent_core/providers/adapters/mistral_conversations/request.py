@@ -20,9 +20,8 @@ from agent_core.providers.chat_thoughts import FIELDS
 from agent_core.providers.output_limit import output_limit
 from agent_core.providers.port import ModelFacts, ModelRequest, ToolDeclaration
 from agent_core.providers.thinking import LEVEL_MAP, clamp, effort
-from agent_core.providers.transform import Turn, acceptable
+from agent_core.providers.transform import Turn, acceptable, result_text
 
-NO_OUTPUT = "(no tool output)"
 ID_LENGTH = 9
 """Of a call's id; Mistral refuses every other, and all but letters and digits."""
 
@@ -125,7 +124,7 @@ def _result(turn: ToolResultMessage) -> JsonObject:
         "role": "tool",
         "tool_call_id": turn.call_id,
         "name": turn.tool_name,
-        "content": content or NO_OUTPUT,
+        "content": content or result_text(turn.content),
     }
 
 

@@ -16,10 +16,8 @@ from agent_core.messages import (
 from agent_core.providers.output_limit import output_limit
 from agent_core.providers.port import ModelFacts, ModelRequest, ToolDeclaration
 from agent_core.providers.thinking import LEVEL_MAP, clamp
-from agent_core.providers.transform import Turn, acceptable
+from agent_core.providers.transform import Turn, acceptable, result_text
 
-NO_OUTPUT = "(no tool output)"
-SEE_IMAGE = "(see attached image)"
 WINDOW = "numCtx"
 """The key in `compat` for the window to load the model with, in tokens; 0: the server's own."""
 _Json = dict[str, JsonValue]
@@ -78,8 +76,7 @@ def _messages(system: str, turns: Sequence[Turn]) -> list[JsonValue]:
                 if said is not None:
                     messages.append(said)
             case ToolResultMessage(content=content):
-                text = text_of(content) or (SEE_IMAGE if content else NO_OUTPUT)
-                result = _with_images("tool", text, content)
+                result = _with_images("tool", result_text(content), content)
                 messages.append(
                     {**result, "tool_name": turn.tool_name, "tool_call_id": turn.call_id}
                 )

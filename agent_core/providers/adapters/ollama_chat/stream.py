@@ -9,6 +9,7 @@ from agent_core.providers.answer import AnswerBuilder, OpenText, OpenThinking
 from agent_core.providers.counts import count
 from agent_core.providers.failures import failure_from_event
 from agent_core.providers.port import Answer, ModelFacts, Part
+from agent_core.providers.pricing import priced
 from agent_core.providers.streaming import NOTHING_FOLLOWS_S
 
 STOPS: Mapping[str, StopReason] = {"stop": "stop", "length": "length"}
@@ -62,6 +63,11 @@ class LineReader:
         """Take an answer in one piece."""
         self.read(body, name=b"")
 
+    @property
+    def usage(self) -> Usage:
+        """Tokens counted so far; they come with the last line."""
+        return priced(self._usage, self._facts.prices)
+
     def take(self) -> list[Part]:
         """Give the parts since the last time."""
         return self._builder.take()
@@ -75,7 +81,7 @@ class LineReader:
         return self._builder.finish(
             stop_reason=self._stop_reason(),
             raw_stop_reason=self._reason,
-            usage=self._usage,
+            usage=self.usage,
             response_id=None,
             at_ms=self._clock.now_ms(),
         )

@@ -24,10 +24,8 @@ from agent_core.providers.chat_thoughts import replayed
 from agent_core.providers.output_limit import output_limit
 from agent_core.providers.port import CacheRetention, ModelFacts, ModelRequest, ToolDeclaration
 from agent_core.providers.thinking import clamp, effort
-from agent_core.providers.transform import Turn, acceptable
+from agent_core.providers.transform import Turn, acceptable, result_text
 
-NO_OUTPUT = "(no tool output)"
-SEE_IMAGE = "(see attached image)"
 IMAGES_LEAD = "Attached image(s) from tool result:"
 ID_LIMIT = 40
 ID_HASH = 16
@@ -170,9 +168,7 @@ def _call(call: ToolCall) -> JsonObject:
 
 
 def _result(turn: ToolResultMessage) -> JsonObject:
-    text = text_of(turn.content)
-    if not text:
-        text = SEE_IMAGE if turn.content else NO_OUTPUT
+    text = result_text(turn.content)
     return {"role": "tool", "tool_call_id": turn.call_id, "content": text}
 
 

@@ -12,6 +12,9 @@ const AGAIN_MS = 500;
 /** After so many failures in a row the feed gives up, and says so. */
 const MOST_FAILURES = 10;
 
+/** Before the first snapshot came. */
+const NOTHING_YET: Cursor = { epoch: "", seq: 0 };
+
 /** A session as it stands, with the newest of its past. */
 export interface Picture {
   snapshot: Snapshot;
@@ -34,9 +37,16 @@ export class SessionFeed {
   readonly #pause: (ms: number) => Promise<void>;
   #session: string | undefined;
   #following: AbortController | undefined;
+  readonly #name: string;
   #tokens = 0;
 
-  constructor(port: AgentPort, pause = (ms: number) => new Promise<void>((go) => setTimeout(go, ms))) {
+  /** @param name Told from those of other feeds of this window. */
+  constructor(
+    port: AgentPort,
+    pause = (ms: number) => new Promise<void>((go) => setTimeout(go, ms)),
+    name = "tiller-panel",
+  ) {
+    this.#name = name;
     this.#port = port;
     this.#pause = pause;
   }
@@ -60,8 +70,17 @@ export class SessionFeed {
     this.#following = new AbortController();
     this.#session = snapshot.session;
     this.news.fire({ kind: "opened", snapshot });
-    void this.#follow(snapshot, this.#following.signal);
+    const { session, epoch, seq } = snapshot;
+    void this.#follow(session, { epoch, seq }, this.#following.signal);
     return snapshot;
+  }
+
+  /** Follows a session from its snapshot on and opens none: the one in front stays there. When it is gone that is told as lost. */
+  beside(session: string): void {
+    this.#following?.abort();
+    this.#following = new AbortController();
+    this.#session = session;
+    void this.#follow(session, undefined, this.#following.signal);
   }
 
   /** Gives the session as it stands; events with a higher `seq` than its snapshot's come, or came, as news. */
@@ -86,14 +105,14 @@ export class SessionFeed {
     this.#following?.abort();
   }
 
-  async #follow(opened: Snapshot, stop: AbortSignal): Promise<void> {
-    const place = { cursor: { epoch: opened.epoch, seq: opened.seq } };
+  async #follow(session: string, opened: Cursor | undefined, stop: AbortSignal): Promise<void> {
+    const place = { cursor: opened ?? NOTHING_YET };
     let failures = 0;
     while (failures < MOST_FAILURES) {
       const from = place.cursor.seq;
-      const outcome = await this.#attempt(opened.session, place, stop);
+      const outcome = await this.#attempt(session, place, stop);
       if (stop.aborted || outcome === "over") return;
-      if (outcome === "gone") return await this.#reopen();
+      if (outcome === "gone") return await this.#gone(opened === undefined);
       if (outcome !== "exchanged") failures = place.cursor.seq === from ? failures + 1 : 0;
       await this.#pause(AGAIN_MS);
     }
@@ -117,8 +136,9 @@ export class SessionFeed {
     }
   }
 
-  /** Goes on with whatever the server offers when the session was closed or deleted. */
-  async #reopen(): Promise<void> {
+  /** The session was closed or deleted: what was in front gives way to whatever the server offers. */
+  async #gone(isBeside: boolean): Promise<void> {
+    if (isBeside) return this.news.fire({ kind: "lost", why: "The session was closed." });
     try {
       await this.open();
     } catch (thrown) {
@@ -128,7 +148,7 @@ export class SessionFeed {
 
   async #subscribe(session: string, place: { cursor: Cursor }, stop: AbortSignal): Promise<string> {
     this.#tokens += 1;
-    const token = `tiller-panel-${this.#tokens}`;
+    const token = `${this.#name}-${this.#tokens}`;
     const one = new AbortController();
     const end = () => one.abort();
     stop.addEventListener("abort", end);
@@ -140,7 +160,8 @@ export class SessionFeed {
     });
     try {
       const { epoch, seq } = place.cursor;
-      const params = { session, partialResultToken: token, epoch, from: seq };
+      const known = place.cursor === NOTHING_YET ? {} : { epoch, from: seq };
+      const params = { session, partialResultToken: token, ...known };
       const result = await this.#port.request("agent/subscribe", params, one.signal);
       return one.signal.aborted ? "again" : result.reason;
     } catch (thrown) {

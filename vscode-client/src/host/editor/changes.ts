@@ -1,11 +1,12 @@
-// What of the agent's changes waits for the user's word, as it stands in the text of this moment.
+// What of the agent's changes waits for the user's word, whatever session is in front, as it stands in the text of this moment.
 
 import * as vscode from "vscode";
-import type { AgentEvent, ChangesResolveResult, Resolution } from "../../shared/wire.js";
+import type { AgentEvent, ChangeSet, ChangesResolveResult, Resolution } from "../../shared/wire.js";
+import type { Others } from "../agent/others.js";
 import { type AgentPort, asAgentError } from "../agent/port.js";
 import type { FeedNews, SessionFeed } from "../agent/session-feed.js";
 import { Signal } from "../signal.js";
-import { type ChangedFile, waitingFiles } from "./hunks.js";
+import { type ChangedFile, joined, ownersIn, waitingFiles } from "./hunks.js";
 
 const PAUSE_MS = 120;
 /** While somebody types, places are asked for less often: marks move with the text by themselves. */
@@ -16,18 +17,29 @@ export class Changes {
   readonly changed = new Signal<void>();
   readonly #port: AgentPort;
   readonly #feed: SessionFeed;
+  readonly #others: Others;
   readonly #log: vscode.LogOutputChannel;
   readonly #listening: { dispose(): void }[];
   #files: readonly ChangedFile[] = [];
+  /** The sessions whose changes wait, by the id of the hunk and by the URI of the file. */
+  #owners = new Map<string, string[]>();
   #timer: NodeJS.Timeout | undefined;
   #asked = 0;
 
-  constructor(port: AgentPort, feed: SessionFeed, log: vscode.LogOutputChannel) {
+  constructor(
+    port: AgentPort,
+    { feed, others }: { feed: SessionFeed; others: Others },
+    log: vscode.LogOutputChannel,
+  ) {
     this.#port = port;
     this.#feed = feed;
+    this.#others = others;
     this.#log = log;
     this.#listening = [
       feed.news.listen((news) => {
+        if (concernsChanges(news)) this.refresh();
+      }),
+      others.news.listen(({ news }) => {
         if (concernsChanges(news)) this.refresh();
       }),
       vscode.workspace.onDidChangeTextDocument(({ document }) => {
@@ -51,14 +63,32 @@ export class Changes {
     this.#timer = setTimeout(() => void this.#ask(), pauseMs);
   }
 
-  async resolve(items: Resolution[]): Promise<ChangesResolveResult> {
+  /** Gives all that the session changed, as it is at this moment. */
+  list(): Promise<ChangeSet> {
     const session = this.#feed.session;
-    const result = await this.#port.request("agent/changes/resolve", {
-      items,
-      ...(session === undefined ? {} : { session }),
-    });
+    return this.#port.request("agent/changes/list", session === undefined ? {} : { session });
+  }
+
+  /** Decides in the sessions whose changes they are. */
+  async resolve(items: Resolution[]): Promise<ChangesResolveResult["results"]> {
+    const bySession = new Map<string, Resolution[]>();
+    for (const item of items)
+      for (const session of this.#ownersOf(item))
+        bySession.set(session, [...(bySession.get(session) ?? []), item]);
+    const results: ChangesResolveResult["results"] = [];
+    for (const [session, own] of bySession) {
+      const answer = await this.#port.request("agent/changes/resolve", { session, items: own });
+      results.push(...answer.results);
+    }
     this.refresh();
-    return result;
+    return results;
+  }
+
+  #ownersOf({ hunk, file, changeSet }: Resolution): readonly string[] {
+    const known = this.#owners.get(hunk ?? file ?? "");
+    if (known !== undefined) return known;
+    const session = changeSet ?? this.#feed.session;
+    return session === undefined ? [] : [session];
   }
 
   dispose(): void {
@@ -71,13 +101,21 @@ export class Changes {
     if (session === undefined) return;
     this.#asked += 1;
     const number = this.#asked;
+    const others = this.#others.all.filter((one) => one.unreviewed > 0).map((one) => one.session);
     try {
-      const set = await this.#port.request("agent/changes/list", { session });
+      const sets = await Promise.all(
+        [session, ...others].map(async (id) => {
+          const set = await this.#port.request("agent/changes/list", { session: id });
+          const own = waitingFiles(set).map((file) => ({
+            ...file,
+            uri: vscode.Uri.parse(file.uri, true).toString(),
+          }));
+          return { session: id, files: own };
+        }),
+      );
       if (number !== this.#asked) return;
-      const files = waitingFiles(set).map((file) => ({
-        ...file,
-        uri: vscode.Uri.parse(file.uri, true).toString(),
-      }));
+      this.#owners = ownersIn(sets);
+      const files = joined(sets.map((one) => one.files));
       if (JSON.stringify(files) === JSON.stringify(this.#files)) return;
       this.#files = files;
       this.changed.fire();

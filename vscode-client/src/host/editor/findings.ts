@@ -78,7 +78,8 @@ export class Findings {
       return { result: await port.request("agent/review", { ...session, ...order, workDoneToken: token }) };
     } catch (thrown) {
       const { message, data } = asAgentError(thrown);
-      return { problem: data?.hint === undefined ? message : `${message} ${data.hint}` };
+      const problem = data?.happened ?? message;
+      return { problem: data?.hint === undefined ? problem : `${problem} ${data.hint}` };
     } finally {
       line.dispose();
     }

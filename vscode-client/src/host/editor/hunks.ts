@@ -1,6 +1,6 @@
 // What can be worked out of hunks alone: the text before them, the next one, the one at a line. Pure.
 
-import type { ChangeSet, Hunk, Range } from "../../shared/wire.js";
+import type { ChangeSet, FileChange, Hunk, Range } from "../../shared/wire.js";
 
 export interface ChangedFile {
   uri: string;
@@ -29,6 +29,64 @@ export function waitingFiles(set: ChangeSet): ChangedFile[] {
     }))
     .filter((file) => file.hunks.length > 0)
     .toSorted((one, other) => (one.uri < other.uri ? -1 : one.uri > other.uri ? 1 : 0));
+}
+
+/** Joins what waits in several sessions; of a file that more than one of them changed the hunks stand together. */
+export function joined(sets: readonly (readonly ChangedFile[])[]): ChangedFile[] {
+  const files = new Map<string, ChangedFile>();
+  for (const file of sets.flat()) {
+    const known = files.get(file.uri);
+    const hunks = [...(known?.hunks ?? []), ...file.hunks];
+    const ordered = hunks.toSorted((one, other) => compare(one.after.start, other.after.start));
+    files.set(file.uri, { ...(known ?? file), hunks: ordered });
+  }
+  return [...files.values()].toSorted((one, other) => (one.uri < other.uri ? -1 : 1));
+}
+
+/** Gives the sessions whose changes wait, by the ids of the hunks and the URIs of the files. */
+export function ownersIn(
+  sets: readonly { session: string; files: readonly ChangedFile[] }[],
+): Map<string, string[]> {
+  const owners = new Map<string, string[]>();
+  for (const { session, files } of sets)
+    for (const { uri, hunks } of files)
+      for (const name of [uri, ...hunks.map(({ id }) => id)])
+        owners.set(name, [...(owners.get(name) ?? []), session]);
+  return owners;
+}
+
+const NAMES_SHOWN = 5;
+
+/** Words the question before everything is rejected, with the files that this deletes. */
+export function rejectionQuestion(set: ChangeSet): { question: string; detail: string } {
+  const files = set.files.filter(waits);
+  const hunks = files.reduce(
+    (sum, file) => sum + Math.max(file.hunks.filter(({ state }) => state === "pending").length, 1),
+    0,
+  );
+  const made = files.filter((file) => file.op === "add").map(({ uri }) => nameOf(uri));
+  const more = made.length - NAMES_SHOWN;
+  const names = made.slice(0, NAMES_SHOWN).join(", ") + (more > 0 ? ` and ${more} more` : "");
+  return {
+    question: `Reject ${counted(hunks, "change")} in ${counted(files.length, "file")}?`,
+    detail: [
+      ...(made.length === 0 ? [] : [`This deletes ${names}.`]),
+      "What you have changed yourself stays. The newest checkpoint brings back what is rejected.",
+    ].join(" "),
+  };
+}
+
+/** A file without hunks, such as a picture, waits as a whole; whether it was decided is not told. */
+function waits({ hunks }: FileChange): boolean {
+  return hunks.length === 0 || hunks.some(({ state }) => state === "pending");
+}
+
+function counted(count: number, word: string): string {
+  return `${count} ${word}${count === 1 ? "" : "s"}`;
+}
+
+function nameOf(uri: string): string {
+  return decodeURIComponent(uri.slice(uri.lastIndexOf("/") + 1));
 }
 
 /** Gives the text as it was before these hunks. */

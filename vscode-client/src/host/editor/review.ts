@@ -4,7 +4,7 @@ import * as vscode from "vscode";
 import type { Resolution } from "../../shared/wire.js";
 import type { Changes } from "./changes.js";
 import type { Compare } from "./compare.js";
-import { hunkAt, linesOf, neighbour } from "./hunks.js";
+import { hunkAt, linesOf, neighbour, rejectionQuestion } from "./hunks.js";
 
 type Action = "accept" | "reject";
 type Act = (...words: never[]) => Promise<unknown>;
@@ -42,7 +42,7 @@ async function go(changes: Changes, direction: 1 | -1): Promise<void> {
       : { uri: editor.document.uri.toString(), line: editor.selection.active.line };
   const found = neighbour(changes.files, from, direction);
   if (found === undefined) {
-    void vscode.window.showInformationMessage("Tiller: no change waits for your word.");
+    void vscode.window.showInformationMessage("Tiller: there are no changes to review.");
     return;
   }
   const uri = vscode.Uri.parse(found.uri, true);
@@ -74,21 +74,17 @@ async function decideFile(
 }
 
 async function decideAll(changes: Changes, action: Action, session: string | undefined): Promise<void> {
-  const count = changes.files.reduce((sum, file) => sum + file.hunks.length, 0);
-  if (session === undefined || count === 0) return;
+  if (session === undefined) return;
   if (action === "reject") {
-    const question = `Reject all ${count} changes in ${changes.files.length} file${changes.files.length === 1 ? "" : "s"}?`;
-    const detail = "What you have changed yourself stays.";
-    if (
-      (await vscode.window.showWarningMessage(question, { modal: true, detail }, "Reject All")) === undefined
-    )
-      return;
+    const { question, detail } = rejectionQuestion(await changes.list());
+    const answer = await vscode.window.showWarningMessage(question, { modal: true, detail }, "Reject All");
+    if (answer === undefined) return;
   }
   await decide(changes, [{ changeSet: session, action }]);
 }
 
 async function decide(changes: Changes, items: Resolution[]): Promise<void> {
-  const { results } = await changes.resolve(items);
+  const results = await changes.resolve(items);
   if (results.some((one) => one.status === "conflict")) {
     const text = "Tiller: not rejected, because these lines were changed or decided meanwhile.";
     void vscode.window.showWarningMessage(text);

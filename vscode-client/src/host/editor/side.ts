@@ -1,6 +1,7 @@
 // What Tiller adds to the editor itself, joined: marks, lenses, diffs, quick fixes, and answers to the server.
 
 import * as vscode from "vscode";
+import type { Others } from "../agent/others.js";
 import type { AgentPort } from "../agent/port.js";
 import type { SessionFeed } from "../agent/session-feed.js";
 import type { Daemon } from "../server/daemon.js";
@@ -26,10 +27,9 @@ export interface EditorSide {
 /** Builds it; `acts` are commands that somebody has to register. */
 export function makeEditorSide(
   daemon: Daemon & AgentPort,
-  feed: SessionFeed,
-  log: vscode.LogOutputChannel,
+  { feed, others, log }: { feed: SessionFeed; others: Others; log: vscode.LogOutputChannel },
 ): EditorSide {
-  const changes = new Changes(daemon, feed, log);
+  const changes = new Changes(daemon, { feed, others }, log);
   const compare = new Compare(changes);
   const lenses = new Lenses(changes);
   const problems = new Problems();

@@ -3,8 +3,11 @@
 import * as vscode from "vscode";
 import type { Found } from "../../shared/messages.js";
 import type { Range } from "../../shared/wire.js";
+import { localPrograms } from "../server/programs.js";
+import { excludedGlobs, listFiles, ripgrepPlaces } from "./project-files.js";
 import { rank } from "./rank.js";
 
+/** Where ripgrep is missing. */
 const MOST_FILES = 20_000;
 const SHOWN = 40;
 const KEPT_MS = 10_000;
@@ -25,8 +28,8 @@ export async function findFiles(query: string): Promise<Found[]> {
 
 async function workspacePaths(): Promise<Map<string, vscode.Uri>> {
   if (listed !== undefined && Date.now() - listed.at < KEPT_MS) return listed.paths;
-  const found = await vscode.workspace.findFiles("**/*", undefined, MOST_FILES);
-  const paths = new Map(found.map((uri) => [vscode.workspace.asRelativePath(uri), uri]));
+  const found = await Promise.all((vscode.workspace.workspaceFolders ?? []).map(filesOf));
+  const paths = new Map(found.flat().map((uri) => [vscode.workspace.asRelativePath(uri), uri]));
   for (const name of openPaths()) {
     const document = vscode.workspace.textDocuments.find(
       (one) => vscode.workspace.asRelativePath(one.uri) === name,
@@ -35,6 +38,19 @@ async function workspacePaths(): Promise<Map<string, vscode.Uri>> {
   }
   listed = { at: Date.now(), paths };
   return paths;
+}
+
+async function filesOf(folder: vscode.WorkspaceFolder): Promise<vscode.Uri[]> {
+  const said = (section: string) =>
+    vscode.workspace.getConfiguration(section, folder.uri).get<Record<string, unknown>>("exclude");
+  const globs = excludedGlobs(said("files"), said("search"));
+  const { scheme, fsPath } = folder.uri;
+  const rg = ripgrepPlaces(vscode.env.appRoot);
+  const names =
+    scheme === "file" ? await listFiles(localPrograms(), { rg, folder: fsPath, globs }) : undefined;
+  if (names !== undefined) return names.map((name) => vscode.Uri.joinPath(folder.uri, name));
+  const everything = new vscode.RelativePattern(folder, "**/*");
+  return vscode.workspace.findFiles(everything, `{${["**/node_modules", ...globs].join(",")}}`, MOST_FILES);
 }
 
 function openPaths(): Set<string> {

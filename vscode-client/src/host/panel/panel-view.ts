@@ -2,7 +2,8 @@
 
 import { randomBytes } from "node:crypto";
 import * as vscode from "vscode";
-import type { Compose, Hello, Place, ToHost, ToPanel } from "../../shared/messages.js";
+import type { Compose, Hello, OtherSession, Place, ToHost, ToPanel } from "../../shared/messages.js";
+import type { Overview } from "../agent/overview.js";
 import { Signal } from "../signal.js";
 import { page } from "./html.js";
 
@@ -76,6 +77,18 @@ export class PanelView implements vscode.WebviewViewProvider {
 
   async show(what: Place, focus?: string): Promise<void> {
     await this.#reveal({ type: "show", what, ...(focus === undefined ? {} : { focus }) });
+  }
+
+  tellOthers(others: readonly Overview[]): void {
+    const sessions = others.map(
+      ({ session, title, run, pending, unreviewed }): OtherSession => ({
+        session,
+        ...(title === undefined ? {} : { title }),
+        doing: pending.length > 0 ? "asks" : run === undefined ? "idle" : "works",
+        unreviewed,
+      }),
+    );
+    this.post({ type: "others", sessions });
   }
 
   /** Says how much waits for the user, on the icon. */

@@ -1,7 +1,7 @@
 // What the panel asks of the server: only methods of the list, only as much as the server takes, always for the session shown.
 
 import type { PanelRequest, RequestFailure } from "../../shared/messages.js";
-import { isPanelMethod } from "../../shared/methods.js";
+import { isPanelMethod, takesSession } from "../../shared/methods.js";
 import { type AgentPort, asAgentError } from "../agent/port.js";
 import type { SessionFeed } from "../agent/session-feed.js";
 
@@ -30,7 +30,8 @@ export class PanelRequests {
         return { result: await this.#feed.open(which) };
       }
       const session = this.#feed.session ?? (await this.#feed.open()).session;
-      return { result: await this.#port.request(method, { session, ...params } as never) };
+      const full = takesSession(method) ? { session, ...params } : { ...params };
+      return { result: await this.#port.request(method, full as never) };
     } catch (thrown) {
       return { error: failure(thrown) };
     }
@@ -47,9 +48,9 @@ function tooBig(bytes: number): RequestFailure {
 
 export function failure(thrown: unknown): RequestFailure {
   const error = asAgentError(thrown);
-  const { kind, hint } = error.data ?? {};
+  const { kind, hint, happened } = error.data ?? {};
   return {
-    message: error.message,
+    message: happened ?? error.message,
     ...(kind === undefined ? {} : { kind }),
     ...(hint === undefined ? {} : { hint }),
   };

@@ -44,7 +44,7 @@ export async function findServer(wishes: Wishes, places: Places): Promise<Search
     const command = await programs.find(named);
     if (command !== undefined)
       return { kind: "launch", launch: { command, base: [], words, from: "setting" } };
-    const text = `The setting tiller.server.path names ${quoted(named)}, which is no program that can be run.`;
+    const text = `The setting tiller.server.path names ${quoted(named)}, which is no program that can be run. Name it by an absolute path, or one on the PATH.`;
     return { kind: "missing", text, fix: "settings" };
   }
   const onPath = await programs.find(NAME);
@@ -74,6 +74,6 @@ async function ownServer(words: string[], places: Places): Promise<Search> {
       return { kind: "missing", text: installed.text, fix: /Python/.test(installed.text) ? "python" : "log" };
     python = installed.python;
   }
-  const base = ["-I", "-m", "server.cli.entry"];
+  const base = ["-I", "-m", "tiller_server.cli.entry"];
   return { kind: "launch", launch: { command: python, base, words, from: "own" } };
 }

@@ -49,7 +49,7 @@ export async function installedPython(
     return undefined;
   }
   // The Python below it may have been removed or exchanged since.
-  const ran = await programs.run(program, ["-I", "-c", "import server.cli.entry"]);
+  const ran = await programs.run(program, ["-I", "-c", "import tiller_server.cli.entry"]);
   return ran.code === 0 ? program : undefined;
 }
 

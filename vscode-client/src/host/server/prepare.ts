@@ -2,10 +2,10 @@
 
 import * as vscode from "vscode";
 import type { PanelCommand } from "../../shared/commands.js";
-import { serverWishes } from "../settings.js";
 import type { Prepared } from "./daemon.js";
 import { findServer, type Search } from "./find.js";
 import { bundledWheels, type Installed, install, uninstall, type Wheels } from "./install.js";
+import { type ServerWishes, serverWishes } from "./machine-settings.js";
 import { localPrograms, type Programs } from "./programs.js";
 import { findPython } from "./python.js";
 
@@ -25,7 +25,7 @@ export async function prepare(
   const programs = localPrograms();
   const storage = context.globalStorageUri.fsPath;
   const wheels = await bundledWheels(context.extensionPath);
-  const search = await findServer(serverWishes(), {
+  const search = await findServer(wishes(), {
     programs,
     wheels,
     storage,
@@ -41,6 +41,10 @@ export async function prepare(
 export async function forgetInstallation(context: vscode.ExtensionContext): Promise<void> {
   const wheels = await bundledWheels(context.extensionPath);
   if (wheels !== undefined) await uninstall(wheels, context.globalStorageUri.fsPath);
+}
+
+function wishes(): ServerWishes {
+  return serverWishes(vscode.workspace.getConfiguration("tiller.server"));
 }
 
 function workingFolder(): { kind: "folder"; path: string } | Extract<Prepared, { kind: "problem" }> {
@@ -67,7 +71,7 @@ async function installed(
   log: vscode.LogOutputChannel,
   doing: (text: string | undefined) => void,
 ): Promise<Installed> {
-  const search = await findPython(programs, serverWishes().python.trim() || undefined, wheels.pythons);
+  const search = await findPython(programs, wishes().python.trim() || undefined, wheels.pythons);
   if (search.kind === "none") return { kind: "failed", text: search.text };
   doing("Installing the server; this is done once and needs no network…");
   const say = (text: string) => {

@@ -25,6 +25,10 @@ export interface RunOptions {
   /** Written to its standard input, which is closed then. */
   input?: string;
   abort?: AbortSignal;
+  /** The folder that it runs in; the user's home unless it is given. */
+  cwd?: string;
+  /** So much of what it says is kept. */
+  maxBytes?: number;
 }
 
 const PROBE_MS = 10_000;
@@ -44,8 +48,11 @@ async function findProgram(
   platform: string,
 ): Promise<string | undefined> {
   const expanded = name.startsWith("~/") ? join(homedir(), name.slice(2)) : name;
+  // A path that is not absolute would mean another program in every folder that is opened.
+  const isPath = /[\\/]/.test(expanded);
+  if (isPath && !isAbsolute(expanded)) return undefined;
   const endings = platform === "win32" ? ["", ".exe", ".cmd"] : [""];
-  const folders = isAbsolute(expanded) || /[\\/]/.test(expanded) ? [""] : searched(env);
+  const folders = isPath ? [""] : searched(env);
   for (const folder of folders) {
     for (const ending of endings) {
       const file = join(folder, expanded + ending);
@@ -83,9 +90,9 @@ function runProgram(
       {
         env,
         timeout: options.timeoutMs ?? PROBE_MS,
-        maxBuffer: OUTPUT_BYTES,
+        maxBuffer: options.maxBytes ?? OUTPUT_BYTES,
         encoding: "utf8",
-        cwd: homedir(),
+        cwd: options.cwd ?? homedir(),
         windowsHide: true,
         ...(options.abort === undefined ? {} : { signal: options.abort }),
       },

@@ -1,53 +1,85 @@
-// A notification when the agent asks something while the panel is not to be seen.
+// Notifications: when the agent asks something that the panel does not show, and when a run ends in a session not in front.
 
 import * as vscode from "vscode";
 import type { PermissionRequest, Question } from "../../shared/wire.js";
+import type { Others } from "../agent/others.js";
 import type { Watch } from "../agent/watch.js";
 import type { PanelView } from "../panel/panel-view.js";
 import { notifications } from "../settings.js";
-
-const TITLE_CHARS = 160;
+import { endText, noticeLine } from "./status-text.js";
 
 /** Shows each question once, until it is answered; that is done in the panel, where all of it can be read. */
-export function announceQuestions(watch: Watch, panel: PanelView): void {
-  const shown = new Map<string, () => void>();
+export function announceQuestions(watch: Watch, others: Others, panel: PanelView): void {
+  const shown = new Map<string, Shown>();
   const told = new Set<string>();
-  watch.changed.listen(({ now }) => {
-    const waiting = new Set(now.pending.map((one) => one.request));
-    for (const [request, close] of shown) if (!waiting.has(request)) close();
-    const fresh = now.pending.filter((one) => !told.has(one.request));
-    for (const one of fresh) told.add(one.request);
-    for (const one of isWanted(panel) ? fresh : []) void announce(one, shown);
-  });
+  const look = () => {
+    const front = watch.now;
+    const all = [...(front === undefined ? [] : [front]), ...others.all];
+    const waiting = new Set(all.flatMap(({ pending }) => pending.map((one) => one.request)));
+    for (const [request, { close }] of shown) if (!waiting.has(request)) close();
+    for (const { session, pending } of all) {
+      // What the panel shows needs no notification; a session that is not in front it does not show.
+      const wanted = isWanted(panel, session === front?.session);
+      const fresh = pending.filter((one) => wanted && !told.has(one.request));
+      for (const one of fresh) {
+        told.add(one.request);
+        void announce(one, session, shown);
+      }
+    }
+  };
+  watch.changed.listen(look);
+  others.changed.listen(look);
   panel.visibility.listen((isVisible) => {
-    if (isVisible) for (const close of [...shown.values()]) close();
+    if (!isVisible) return look();
+    for (const { session, close } of [...shown.values()]) if (session === watch.now?.session) close();
   });
 }
 
-function isWanted(panel: PanelView): boolean {
+interface Shown {
+  session: string;
+  close: () => void;
+}
+
+/** Tells how a run ended in a session that is not in front. */
+export function announceEnds(others: Others): void {
+  others.ended.listen(({ overview, event }) => {
+    if (notifications() === "never") return;
+    const show = (chosen: string | undefined) => {
+      if (chosen !== undefined) void vscode.commands.executeCommand("tiller.openSession", overview.session);
+    };
+    const { text, failed } = endText(overview, event);
+    if (failed) void vscode.window.showWarningMessage(text, "Show").then(show);
+    else void vscode.window.showInformationMessage(text, "Show").then(show);
+  });
+}
+
+function isWanted(panel: PanelView, isFront: boolean): boolean {
   const wanted = notifications();
-  return wanted === "always" || (wanted === "whenHidden" && !panel.isVisible);
+  return wanted === "always" || (wanted === "whenHidden" && !(isFront && panel.isVisible));
 }
 
 /** As a progress, because other notifications stay when their reason has gone. */
-async function announce(asked: PermissionRequest | Question, shown: Map<string, () => void>): Promise<void> {
-  const title = `Tiller asks: ${titleOf(asked)} [Show](command:tiller.open)`;
+async function announce(
+  asked: PermissionRequest | Question,
+  session: string,
+  shown: Map<string, Shown>,
+): Promise<void> {
+  const link = `command:tiller.openSession?${encodeURIComponent(JSON.stringify([session]))}`;
+  const title = `Tiller asks: ${titleOf(asked)} [Show](${link})`;
   await vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title }, () => {
     return new Promise<void>((close) => {
-      shown.set(asked.request, () => {
-        shown.delete(asked.request);
-        close();
+      shown.set(asked.request, {
+        session,
+        close: () => {
+          shown.delete(asked.request);
+          close();
+        },
       });
     });
   });
 }
 
-/** One line, without what could pass for a line or a link of the editor's own. */
 function titleOf(asked: PermissionRequest | Question): string {
   const said = "title" in asked ? asked.title : (asked.questions[0]?.text ?? "a question");
-  const plain = said
-    .replaceAll(/[\p{Cc}\p{Cf}]+/gu, " ")
-    .replaceAll(/[[\]()]/g, " ")
-    .trim();
-  return plain.length > TITLE_CHARS ? `${plain.slice(0, TITLE_CHARS)}…` : plain;
+  return noticeLine(said);
 }

@@ -14,7 +14,7 @@ export async function attempt<T>(
     const error = asAgentError(thrown);
     const hint = error.data?.hint === undefined ? "" : ` ${error.data.hint}`;
     log.warn(error.message);
-    void vscode.window.showWarningMessage(`Tiller: ${error.message}${hint}`);
+    void vscode.window.showWarningMessage(`Tiller: ${error.data?.happened ?? error.message}${hint}`);
     return undefined;
   }
 }

@@ -8,6 +8,8 @@ import { diagnosticsBlock, fileBlock, selectionBlocks } from "../panel/selection
 import { forgetInstallation } from "../server/prepare.js";
 import type { Window } from "../window.js";
 import { attempt } from "./attempt.js";
+import { chooseMode } from "./choose-mode.js";
+import { restartServer } from "./restart.js";
 import { chooseModel, signIn, signOut } from "./sign-in.js";
 
 const PYTHON_PAGE = "https://www.python.org/downloads/";
@@ -29,12 +31,13 @@ export function registerCommands(window: Window): vscode.Disposable[] {
   );
 }
 
-function serverActs({ context, daemon, log, panel }: Window): Record<string, Act> {
+function serverActs(window: Window): Record<string, Act> {
+  const { context, daemon, log, panel } = window;
   const run = vscode.commands.executeCommand;
   return {
     "tiller.open": () => panel.compose({ focus: true }),
     "tiller.showLog": () => log.show(),
-    "tiller.restartServer": () => daemon.restart(),
+    "tiller.restartServer": () => restartServer(window),
     "tiller.reinstallServer": async () => {
       await forgetInstallation(context);
       await daemon.restart();
@@ -55,6 +58,11 @@ function sessionActs(window: Window): Record<string, Act> {
       await feed.open("new");
       await panel.compose({ focus: true });
     },
+    // Not in the palette: a notification of a session that is not in front leads here.
+    "tiller.openSession": async (id?: unknown) => {
+      if (typeof id === "string" && id !== feed.session) await feed.open(id);
+      await panel.show("transcript");
+    },
     "tiller.stop": async () => {
       const run = watch.now?.run;
       await daemon.request("agent/run/cancel", { ...session(), ...(run === undefined ? {} : { run }) });
@@ -62,6 +70,7 @@ function sessionActs(window: Window): Record<string, Act> {
     "tiller.compact": () => daemon.request("agent/compact", session()),
     "tiller.cycleModel": () => daemon.request("agent/model/cycle", { ...session(), direction: 1 }),
     "tiller.cycleThinking": () => daemon.request("agent/thinking/cycle", session()),
+    "tiller.chooseMode": (mode?: unknown) => chooseMode(window, mode),
     "tiller.chooseModel": () => chooseModel(window),
     "tiller.signIn": (provider?: string) =>
       signIn(window, typeof provider === "string" ? provider : undefined),

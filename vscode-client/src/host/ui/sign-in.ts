@@ -1,6 +1,7 @@
 // Signs in to a provider and chooses the first model. Keys go from the editor's own box to the program, by its standard input.
 
 import * as vscode from "vscode";
+import { NO_KEY } from "../../shared/no-key.js";
 import { AgentError, NOT_SERVED } from "../agent/port.js";
 import { localPrograms } from "../server/programs.js";
 import type { Window } from "../window.js";
@@ -17,8 +18,6 @@ interface Provider {
 const WAYS = { key: "with a key", browser: "log in with the browser", code: "log in with a code" };
 const COMMAND_MS = 60_000;
 const POLL_MS = 1_000;
-/** What the server says of providers that take no key. */
-const NO_KEY = "none is needed";
 
 export async function signIn(window: Window, wanted?: string): Promise<void> {
   const listed = listProviders(window);
@@ -55,7 +54,7 @@ export async function chooseModel(window: Window, provider?: string): Promise<vo
   const listed = models.filter((one) => provider === undefined || one.provider === provider);
   if (listed.length === 0) {
     if (provider === undefined) return signIn(window);
-    throw new AgentError(`${provider} is signed in to, but has no model that can be asked.`, NOT_SERVED);
+    throw new AgentError(await whyNone(window, provider), NOT_SERVED);
   }
   const items = listed.map((one) => ({
     label: `${one.model === current ? "$(check) " : ""}${one.name}`,
@@ -82,14 +81,22 @@ export async function chooseModel(window: Window, provider?: string): Promise<vo
   });
 }
 
+/** A provider without a key is a server of the user's own, and says what it has only while it runs. */
+async function whyNone(window: Window, id: string): Promise<string> {
+  const found = (await listProviders(window)).find((one) => one.id === id);
+  if (found !== undefined && needsNoKey(found))
+    return `${found.name} does not answer, or has no model. Start it, load a model, and choose it again. If it listens at another address than usual, name it as baseUrl in models.json.`;
+  return `${found?.name ?? id} is signed in to, but has no model that can be asked.`;
+}
+
 function details(one: {
   contextWindow: number;
   prices?: { in: number; out: number };
   images?: boolean;
 }): string {
-  const window = `${Math.round(one.contextWindow / 1000)}k tokens`;
+  const window = one.contextWindow > 0 ? [`${Math.round(one.contextWindow / 1000)}k tokens`] : [];
   const prices = one.prices === undefined ? [] : [`$${one.prices.in} in, $${one.prices.out} out per million`];
-  return [window, ...prices, ...(one.images ? ["takes pictures"] : [])].join(" · ");
+  return [...window, ...prices, ...(one.images ? ["takes pictures"] : [])].join(" · ");
 }
 
 /** The list opens at once and fills when the providers are known: what is typed meanwhile is typed into it. */
@@ -177,7 +184,7 @@ async function hasCopied(name: string, code: string, url: string): Promise<boole
 }
 
 /** Runs a command of the program that serves; throws what it complains of. */
-async function runTiller(window: Window, words: string[], input = ""): Promise<string> {
+export async function runTiller(window: Window, words: string[], input = ""): Promise<string> {
   await window.daemon.start();
   const launch = window.daemon.launch;
   if (launch === undefined) throw new AgentError("The server of Tiller does not run.", NOT_SERVED);

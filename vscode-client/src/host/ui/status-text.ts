@@ -1,6 +1,7 @@
 // What the status bar says. Pure.
 
 import type { HostState } from "../../shared/messages.js";
+import type { RunEnd } from "../agent/others.js";
 import type { Overview } from "../agent/overview.js";
 
 export interface StatusText {
@@ -19,9 +20,14 @@ const STATES: Record<string, { icon: string; words: string }> = {
   retrying: { icon: "$(history)", words: "trying again" },
   error: { icon: "$(error)", words: "stopped by an error" },
 };
+const ASKING = "$(bell-dot)";
 const STARTING = { icon: "$(loading~spin)", words: "starting" };
 
-export function statusText(host: HostState, overview: Overview | undefined): StatusText {
+export function statusText(
+  host: HostState,
+  overview: Overview | undefined,
+  others: readonly Overview[] = [],
+): StatusText {
   if (host.problem !== undefined) {
     const { text } = host.problem;
     return { text: "$(error) Tiller", tooltip: text, label: `Tiller: ${text}`, colour: "error" };
@@ -32,13 +38,49 @@ export function statusText(host: HostState, overview: Overview | undefined): Sta
   }
   const state = STATES[overview.state] ?? { icon: "$(sparkle)", words: overview.state };
   const parts = figures(overview);
-  const asks = overview.state === "requiresAction";
+  const waiting = others.filter((one) => one.pending.length > 0);
+  const asks = overview.state === "requiresAction" || waiting.length > 0;
+  const words =
+    waiting.length > 0 ? `${state.words}, and another session waits for your answer` : state.words;
   return {
-    text: [`${state.icon} ${asks ? "Tiller asks" : "Tiller"}`, ...parts].join(" · "),
-    tooltip: details(overview, state.words),
-    label: [`Tiller ${state.words}`, ...parts].join(", "),
+    text: [`${asks ? ASKING : state.icon} ${asks ? "Tiller asks" : "Tiller"}`, ...parts].join(" · "),
+    tooltip: [details(overview, state.words), ...others.map(besideWords)].join("\n"),
+    label: [`Tiller ${words}`, ...parts].join(", "),
     colour: asks ? "warning" : overview.state === "error" ? "error" : "plain",
   };
+}
+
+/** What a session that is not in front does, for the tooltip. */
+function besideWords(other: Overview): string {
+  const state = STATES[other.pending.length > 0 ? "requiresAction" : other.state]?.words ?? other.state;
+  const waiting = other.unreviewed === 0 ? "" : `, ${countedChanges(other.unreviewed)} to review`;
+  return `Also open: ${other.title ?? "a session without a title"} (${state}${waiting})`;
+}
+
+/** What is told when a run ends in a session that is not in front. */
+export function endText(other: Overview, end: RunEnd["event"]): { text: string; failed: boolean } {
+  const name = other.title === undefined ? "another session" : `“${noticeLine(other.title)}”`;
+  if (end.status === "completed") return { text: `Tiller is done in ${name}.`, failed: false };
+  if (end.status === "cancelled") return { text: `Tiller was stopped in ${name}.`, failed: false };
+  const why = end.error === undefined ? "" : `: ${noticeLine(end.error.message)}`;
+  return { text: `Tiller stopped in ${name}${why}`, failed: true };
+}
+
+const NOTICE_CHARS = 160;
+
+/** One line, without what could pass for a line or a link of the editor's own. */
+export function noticeLine(text: string): string {
+  const plain = text
+    .replaceAll(/[\p{Cc}\p{Cf}]+/gu, " ")
+    .replaceAll(/[[\]()]/g, " ")
+    .trim();
+  if (plain.length <= NOTICE_CHARS) return plain;
+  const cut = plain.slice(0, NOTICE_CHARS);
+  return `${cut.slice(0, Math.max(cut.lastIndexOf(" "), NOTICE_CHARS / 2))}…`;
+}
+
+function countedChanges(count: number): string {
+  return `${count} change${count === 1 ? "" : "s"}`;
 }
 
 function figures(overview: Overview): string[] {
@@ -62,7 +104,7 @@ function details(overview: Overview, state: string): string {
     ...(overview.cost === undefined
       ? []
       : [`Cost: ${money(overview.cost)}${overview.cost.estimated ? " (estimated)" : ""}`]),
-    ...(unreviewed === 0 ? [] : [`${unreviewed} change${unreviewed === 1 ? "" : "s"} to review`]),
+    ...(unreviewed === 0 ? [] : [`${countedChanges(unreviewed)} to review`]),
   ].join("\n");
 }
 

@@ -19,12 +19,12 @@ export class Status {
     this.#item = vscode.window.createStatusBarItem("tiller.status", vscode.StatusBarAlignment.Right, 90);
     this.#item.name = "Tiller";
     this.#item.command = "tiller.open";
-    this.show({ ready: false }, undefined);
+    this.show({ ready: false }, undefined, []);
     this.#item.show();
   }
 
-  show(host: HostState, overview: Overview | undefined): void {
-    const { text, tooltip, label, colour } = statusText(host, overview);
+  show(host: HostState, overview: Overview | undefined, others: readonly Overview[]): void {
+    const { text, tooltip, label, colour } = statusText(host, overview, others);
     this.#item.text = text;
     this.#item.tooltip = tooltip;
     this.#item.accessibilityInformation = { label, role: "button" };
@@ -32,7 +32,11 @@ export class Status {
     this.#tell("tiller.ready", host.ready);
     this.#tell("tiller.running", overview?.run !== undefined);
     this.#tell("tiller.asking", (overview?.pending.length ?? 0) > 0);
-    this.#tell("tiller.hasChanges", (overview?.unreviewed ?? 0) > 0);
+    const all = overview === undefined ? others : [overview, ...others];
+    this.#tell(
+      "tiller.hasChanges",
+      all.some((one) => one.unreviewed > 0),
+    );
   }
 
   dispose(): void {

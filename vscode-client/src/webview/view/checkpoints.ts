@@ -21,7 +21,7 @@ export function checkpoints(panel: Panel): View {
   return html`${placeHead(panel, "Checkpoints")}
     <div class="place-list" role="list" aria-label="Checkpoints">
       ${listed ? nothing : html`<div class="pad">${spinner()}</div>`}
-      ${listed?.length === 0 ? html`<div class="empty dim">There is a checkpoint before the first change of each run. Nothing was changed yet.</div>` : nothing}
+      ${listed?.length === 0 ? html`<div class="empty dim">There is a checkpoint before the first change of each run, and before each restore and rejection. Nothing was changed yet.</div>` : nothing}
       ${[...(listed ?? [])].reverse().map((one) => entry(panel, one))}
     </div>`;
 }
@@ -37,7 +37,7 @@ function entry(panel: Panel, one: Checkpoint): View {
   return html`<div class="entry ${open ? "current" : ""}" role="listitem">
     <button type="button" class="entry-main" aria-expanded=${String(open)} @click=${toggle}>
       <span class="entry-title clip">${icon("git-commit")} ${words}</span>
-      <span class="entry-detail dim">${agoText(one.at, panel.state.nowMs || Date.now())} · ${one.run ? "before this run" : "before a restore"}${one.files > 0 ? ` · ${plural(one.files, "file")}` : ""}</span>
+      <span class="entry-detail dim">${agoText(one.at, panel.state.nowMs || Date.now())} · ${one.run ? "before this run" : "takes it back"}${one.files > 0 ? ` · ${plural(one.files, "file")}` : ""}</span>
     </button>
     ${open && shown ? previewed(panel, one.checkpoint, shown.scope, shown.files) : nothing}
   </div>`;
@@ -45,7 +45,7 @@ function entry(panel: Panel, one: Checkpoint): View {
 
 /** A checkpoint is best known by the words that began its run: the last that were said before it. */
 function wordsOf(panel: Panel, one: Checkpoint): string {
-  if (!one.run) return "A restore";
+  if (!one.run) return "A restore or a rejection";
   const said = panel.state.session?.rows.findLast(
     (row) => row.kind === "said" && row.role === "user" && row.at !== undefined && row.at <= one.at,
   );
@@ -55,7 +55,7 @@ function wordsOf(panel: Panel, one: Checkpoint): string {
 const STATUSES: Readonly<Record<string, [string, string]>> = {
   same: ["check", "as it was"],
   agentOnly: ["discard", "goes back"],
-  userEdited: ["warning", "somebody else changed it too"],
+  userEdited: ["warning", "changed since, not by this session"],
   missing: ["trash", "deleted since"],
 };
 

@@ -9,6 +9,7 @@ import { oneLine } from "../safe-text.js";
 import { isBusy, isPermission, type SessionView } from "../state.js";
 import { changeQueue, go, resolve } from "../verbs.js";
 import { plural } from "../words.js";
+import { answersToAll, changesElsewhere, othersWaiting } from "./changes.js";
 import { extensionViews } from "./extensions.js";
 import { counts, icon, iconButton, type View } from "./parts.js";
 import { permission } from "./permission.js";
@@ -61,17 +62,23 @@ function plan(panel: Panel, session: SessionView): View {
 
 function changes(panel: Panel, session: SessionView): View {
   const { files, additions, deletions, unreviewed } = session.changes;
-  if (files === 0 || unreviewed === 0 || panel.state.place === "changes") return nothing;
-  const all = (action: "accept" | "reject") =>
-    resolve(panel, [{ changeSet: session.changeSet?.id ?? session.session, action }]);
-  return html`<section class="strip changes" aria-label="Changes that wait for your word">
-    <div class="strip-head still">
-      <button type="button" class="link grow" title="Look at all changes" @click=${() => go(panel, "changes")}>
+  if (panel.state.place === "changes") return nothing;
+  const here = files > 0 && unreviewed > 0;
+  if (!here && othersWaiting(panel).length === 0) return nothing;
+  const keepAll = () =>
+    resolve(panel, [{ changeSet: session.changeSet?.id ?? session.session, action: "accept" }]);
+  return html`<section class="strip changes" aria-label="Changes to review">
+    ${
+      here
+        ? html`<div class="strip-head still">
+      <button type="button" class="link grow" title="Look at the changes of this session" @click=${() => go(panel, "changes")}>
         ${icon("diff-multiple")} ${plural(unreviewed, "change")} <span class="files-word">in ${plural(files, "file")}</span> ${counts(additions, deletions)}
       </button>
-      <button type="button" class="keep" title="Keep all changes" @click=${() => all("accept")}>Keep all</button>
-      <button type="button" class="reject" title="Reject all changes; the agent is told" @click=${() => all("reject")}>Reject all</button>
-    </div>
+      ${answersToAll(panel, unreviewed, { keep: keepAll, at: "strip" })}
+    </div>`
+        : nothing
+    }
+    ${changesElsewhere(panel)}
   </section>`;
 }
 

@@ -116,10 +116,10 @@ export function summary(panel: Panel, row: SummaryRow): View {
 const LEVELS = { info: "info", warning: "warning", error: "error" } as const;
 
 export function notice(panel: Panel, row: NoticeRow): View {
-  if (row.level === "info")
-    return html`<div class="aside">${icon("info")} <span>${plainText(row.text)}</span></div>`;
+  const text = plainText(row.text);
+  if (row.level === "info") return html`<div class="aside">${icon("info")} <span>${text}</span></div>`;
   return html`<div class="mark ${row.level}">
-    <div class="mark-words">${icon(LEVELS[row.level])} ${plainText(row.text)}</div>
+    <div class="mark-words">${icon(LEVELS[row.level])} ${text}</div>
     ${row.hint ? html`<div class="dim">${oneLine(row.hint)}</div>` : nothing}
     ${row.errorKind === "AuthRequired" ? html`<div class="mark-acts">${whatToDo(panel, row.errorKind, undefined, undefined)}</div>` : nothing}
   </div>`;
@@ -132,8 +132,19 @@ const EDITS: Readonly<Record<EditRow["what"], [string, string]>> = {
   undone: ["discard", "undone by you; the agent is told"],
 };
 
+const REFUSED = ["warning", "was not changed"] as const;
+
 export function edit(panel: Panel, row: EditRow): View {
-  const [name, words] = EDITS[row.what];
+  const [name, usual] = EDITS[row.what];
+  // The editor refused it during the run: nobody decided anything.
+  if (row.what === "rejected" && row.run !== undefined) return editLine(panel, row, REFUSED);
+  // An undone edit is an edit of the agent, unless it says what else was undone: a rejection, a restore.
+  const why = row.what === "undone" ? row.documents[0]?.why : undefined;
+  const words = why ? `${oneLine(why)}; the agent is told` : usual;
+  return editLine(panel, row, [name, words]);
+}
+
+function editLine(panel: Panel, row: EditRow, [name, words]: readonly [string, string]): View {
   return html`<div class="aside ${row.what}">
     ${icon(name)}
     <span>

@@ -67,6 +67,6 @@ function model(panel: Panel, one: ModelEntry): View {
   };
   return html`<button type="button" class="entry-main model" role="radio" aria-checked=${String(chosen)} ?disabled=${one.auth !== "ok"} title=${one.model} @click=${choose}>
     <span class="entry-title clip">${icon(chosen ? "check" : "blank")} ${oneLine(one.name)}</span>
-    <span class="entry-detail dim clip">${[`${countText(one.contextWindow)} window`, prices, one.images ? "pictures" : ""].filter(Boolean).join(" · ")}</span>
+    <span class="entry-detail dim clip">${[one.contextWindow > 0 ? `${countText(one.contextWindow)} window` : "", prices, one.images ? "pictures" : ""].filter(Boolean).join(" · ")}</span>
   </button>`;
 }

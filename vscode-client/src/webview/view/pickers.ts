@@ -5,14 +5,14 @@ import type { Mode, Thinking } from "../../shared/wire.js";
 import type { Panel } from "../panel-context.js";
 import { oneLine } from "../safe-text.js";
 import type { SessionView } from "../state.js";
-import { configure, go, loadModels } from "../verbs.js";
+import { chooseMode, configure, go, loadModels } from "../verbs.js";
 import { icon, type View } from "./parts.js";
 
 const MODES: readonly [Mode, string, string, string][] = [
-  ["ask", "Ask", "Ask before commands and other risky steps", "shield"],
-  ["auto", "Auto", "Ask only where it is risky", "rocket"],
+  ["ask", "Ask", "Ask before anything that is not contained", "shield"],
+  ["auto", "Auto", "As Ask, and your allow rules count", "rocket"],
   ["plan", "Plan", "Read and plan, change nothing", "eye"],
-  ["yolo", "Everything", "Never ask", "flame"],
+  ["yolo", "Everything", "Run everything but what is protected", "flame"],
 ];
 const LEVELS: readonly Thinking[] = ["off", "minimal", "low", "medium", "high", "xhigh", "max"];
 
@@ -37,7 +37,7 @@ export function modePicker(panel: Panel, session: SessionView): View {
     shown: html`${icon(sign)} <span class="picker-word">${name}</span>`,
     choices,
     chosen: session.config.mode,
-    choose: (mode) => configure(panel, { mode: mode as Mode }),
+    choose: (mode) => chooseMode(panel, mode as Mode),
   });
 }
 

@@ -2,6 +2,7 @@
 
 import { html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
+import type { OtherSession } from "../../shared/messages.js";
 import type { SessionInfo } from "../../shared/wire.js";
 import type { Panel } from "../panel-context.js";
 import { oneLine } from "../safe-text.js";
@@ -62,7 +63,7 @@ function entry(panel: Panel, one: SessionInfo): View {
   const title = oneLine(one.title ?? one.preview) || "Without a title";
   return html`<div class="entry ${now ? "current" : ""}" role="listitem">
     <button type="button" class="entry-main" aria-current=${now ? "true" : nothing} @click=${() => openSession(panel, one.session)}>
-      <span class="entry-title clip">${title}</span>
+      <span class="entry-title clip">${now ? nothing : doing(panel.state.others[one.session])}${title}</span>
       <span class="entry-detail dim clip">
         ${agoText(one.modified, panel.state.nowMs || Date.now())} · ${plural(one.messages, "message")}${one.model ? ` · ${one.model.slice(one.model.indexOf("/") + 1)}` : ""}
       </span>
@@ -71,6 +72,18 @@ function entry(panel: Panel, one: SessionInfo): View {
     ${now ? nothing : iconButton({ icon: "trash", title: `Delete ${title}`, act: () => sure(panel, one.session) })}
     ${panel.state.menu === `delete:${one.session}` ? confirm(panel, one.session) : nothing}
   </div>`;
+}
+
+const DOING: Readonly<Record<OtherSession["doing"], View>> = {
+  asks: html`<span class="badge">waits for your answer</span> `,
+  works: html`<span class="badge">working</span> `,
+  idle: nothing,
+};
+
+function doing(other: OtherSession | undefined): View {
+  if (!other) return nothing;
+  const waiting = other.unreviewed;
+  return html`${DOING[other.doing]}${waiting > 0 ? html`<span class="badge">${plural(waiting, "change")} to review</span> ` : nothing}`;
 }
 
 function sure(panel: Panel, session: string): void {

@@ -127,16 +127,23 @@ function wordsOf(value: JsonValue): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
+/** The content of a call that failed may hold advice for the model; then the details say what happened. */
+function outputText(row: ToolRow, raw: string): string {
+  const happened = field(row.details, "happened");
+  const whole = typeof happened === "string" ? happened : raw;
+  return plainText(whole.length > CHARACTERS_SHOWN ? whole.slice(-CHARACTERS_SHOWN) : whole).replace(
+    /\n$/,
+    "",
+  );
+}
+
 function output(panel: Panel, row: ToolRow): View {
   const pictures = row.content.filter((block) => block.type === "image");
   const running = row.phase === "running";
   const raw = running ? row.output : textOf(row.content);
   if (!raw && pictures.length === 0) return nothing;
   const key = `output:${row.key}`;
-  const text = plainText(raw.length > CHARACTERS_SHOWN ? raw.slice(-CHARACTERS_SHOWN) : raw).replace(
-    /\n$/,
-    "",
-  );
+  const text = outputText(row, raw);
   const lines = text.split("\n");
   const open = isOpen(panel, key, { usually: false });
   const room = running ? TAIL_LINES : LINES_SHOWN;

@@ -1,8 +1,10 @@
-// What is there before anything was said: what to do next, down to signing in.
+// What is shown before the first prompt: what to do next, and where there is no model, which to choose.
 
 import { html, nothing } from "lit";
+import type { ModelEntry } from "../../shared/wire.js";
 import type { Panel } from "../panel-context.js";
-import { go } from "../verbs.js";
+import { oneLine } from "../safe-text.js";
+import { configure, go, loadModels } from "../verbs.js";
 import { icon, spinner, type View } from "./parts.js";
 
 const IDEAS = [
@@ -13,6 +15,9 @@ const IDEAS = [
     "Look for code that no test covers, and write tests for the most important part of it.",
   ],
 ] as const;
+const OFFERS_MAX = 4;
+const NONE_ANSWERS =
+  "No model server answers on this machine. Start Ollama, LM Studio, llama.cpp or vLLM and look again, or sign in to a provider.";
 
 export function welcome(panel: Panel): View {
   const session = panel.state.session;
@@ -22,7 +27,7 @@ export function welcome(panel: Panel): View {
     <p class="dim">
       Edits arrive in your editor, also in unsaved files. Each can be undone with one key, and kept or rejected piece by piece.
     </p>
-    ${session?.config.model === null ? signIn(panel) : ideas(panel)}
+    ${session?.config.model === null ? chooseModel(panel) : ideas(panel)}
     <p class="dim keys"><kbd>@</kbd> files <kbd>#</kbd> symbols <kbd>/</kbd> commands <kbd>!</kbd> shell</p>
   </div>`;
 }
@@ -38,16 +43,34 @@ function ideas(panel: Panel): View {
   </div>`;
 }
 
-/** Without a model nothing can be said: the first step is a provider. */
-export function signIn(panel: Panel): View {
+/** Without a model no prompt can be sent: the first step is a model of this machine, or a provider. */
+export function chooseModel(panel: Panel): View {
+  const { models, keyless } = panel.state.lists;
+  const local = (models ?? []).filter((one) => one.auth === "ok" && keyless?.has(one.provider));
   return html`<div class="card">
-    <div class="card-title">${icon("key")} Choose who thinks</div>
-    <p>Sign in at a provider, or name a model that runs on your own machine. A key is asked for by the editor and kept by Tiller; this panel never sees it.</p>
+    <div class="card-title">${icon("server-process")} Choose a model</div>
+    ${local.length > 0 ? offers(panel, local) : html`<p>${models && keyless ? NONE_ANSWERS : "Looking for model servers on this machine…"}</p>`}
     <div class="mark-acts">
-      <button type="button" class="primary" @click=${() => panel.host.post({ type: "command", command: "tiller.signIn" })}>Sign in</button>
-      <button type="button" class="secondary" @click=${() => go(panel, "models")}>Look at the models</button>
+      <button type="button" class=${local.length > 0 ? "secondary" : "primary"} @click=${() => panel.host.post({ type: "command", command: "tiller.signIn" })}>Sign in to a provider</button>
+      ${
+        local.length > OFFERS_MAX
+          ? html`<button type="button" class="secondary" @click=${() => go(panel, "models")}>All models</button>`
+          : html`<button type="button" class="secondary" @click=${() => loadModels(panel)}>Look again</button>`
+      }
     </div>
   </div>`;
+}
+
+function offers(panel: Panel, local: readonly ModelEntry[]): View {
+  return html`<p>Ready to use, no key needed:</p>
+    <div class="local-models">
+      ${local.slice(0, OFFERS_MAX).map(
+        (one) =>
+          html`<button type="button" class="primary" @click=${() => configure(panel, { model: one.model })}>
+            Use ${oneLine(one.name)} (${oneLine(panel.state.lists.keyless?.get(one.provider) ?? one.provider)})
+          </button>`,
+      )}
+    </div>`;
 }
 
 /** What is shown while the agent is not there. */

@@ -1,0 +1,46 @@
+"""Texts of a user message that are not the user's words: what an editor sent along, written out for the model. Pure."""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+from urllib.parse import unquote
+
+TAGS: Final = ("editor-context", "resource", "selection", "diagnostics", "diff")
+BEGINNINGS: Final = ("<", "The user points at ")
+"""What no other text needs a closer look for."""
+_FENCED: Final = re.compile(rf'<({"|".join(TAGS)})(?: uri="([^"]*)")?>\n.*\n</\1>', re.DOTALL)
+_POINTED: Final = re.compile(
+    r"The user points at (\S+?)(?:, lines? \d+(?: to \d+)?)?; read it when it matters\."
+)
+
+
+def attachment_name(text: str) -> str | None:
+    """Return a short name of what a text stands for, "" when it needs none; None when it is the user's own words."""
+    if not text.startswith(BEGINNINGS):
+        return None
+    if (pointed := _POINTED.fullmatch(text)) is not None:
+        return _base_name(pointed[1])
+    fenced = _FENCED.fullmatch(text)
+    if fenced is None:
+        return None
+    tag, uri = fenced.groups()
+    if tag == "editor-context":
+        return ""
+    return _base_name(uri) if uri else tag
+
+
+def own_words(texts: Iterable[str]) -> list[str]:
+    """Return the user's own words; with none, the names of what was sent along."""
+    words: list[str] = []
+    names: list[str] = []
+    for text in texts:
+        name = attachment_name(text)
+        if name is None:
+            words.append(text)
+        else:
+            names.append(name)
+    return words if any(one.strip() for one in words) else [one for one in names if one]
+
+
+def _base_name(uri: str) -> str:
+    return unquote(uri.rstrip("/").rpartition("/")[2]) or uri

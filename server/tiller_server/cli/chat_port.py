@@ -1,0 +1,81 @@
+"""What a conversation and its commands know of each other."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+import anyio
+
+from agent_core.assembly import SessionRequest
+from agent_core.kernel.records import dataclass
+from agent_core.session import AgentSession
+from tiller_server.cli.render import DIM
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switch:
+    """The conversation goes on in another session, or ends."""
+
+    request: SessionRequest | None
+    """None: it ends."""
+    text: str = ""
+    """Words to begin the next line with."""
+    code: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Refill:
+    """The conversation goes on as it is, and the next line begins with these words."""
+
+    text: str
+
+
+Next = Switch | Refill | None
+"""What follows a line; None: the next one."""
+
+
+class Chat(Protocol):
+    """A conversation, as its commands see it."""
+
+    @property
+    def session(self) -> AgentSession:
+        """The session that is talked in."""
+        ...
+
+    @property
+    def request(self) -> SessionRequest:
+        """How it was opened."""
+        ...
+
+    @property
+    def columns(self) -> int:
+        """How wide what is told may be."""
+        ...
+
+    def tell(self, text: str, style: str = DIM) -> None:
+        """Show something."""
+        ...
+
+    async def choose(self, title: str, choices: Sequence[str]) -> str | int | None:
+        """Let the user choose: the place of a choice, other words that were typed, or None for neither."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatCommand:
+    """One of them."""
+
+    hint: str
+    about: str
+    run: Callable[[Chat, str], Awaitable[Next]]
+    values: tuple[str, ...] = ()
+    """What its argument can be, where that is always the same."""
+    takes_file: bool = False
+    """Its argument is a path of the workspace."""
+    at_rest: bool = False
+    """It has to wait for the end of what goes on."""
+
+
+async def is_kept(session: AgentSession) -> bool:
+    """Tell whether the session has a file: it gets one when something is said, and none in memory."""
+    location = session.info.location
+    return location is not None and await anyio.Path(location).exists()

@@ -1,0 +1,114 @@
+"""Serves one editor from this very process, over standard input and output."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Final
+
+from lsprotocol import types
+
+from tiller_server.lsp.app import App
+from tiller_server.lsp.collecting import ShortLooks
+from tiller_server.lsp.config import from_environment
+from tiller_server.lsp.crashes import log_crashes
+from tiller_server.lsp.own_process import hide
+from tiller_server.lsp.redacted_log import hide_early
+from tiller_server.lsp.runtime import Runtime
+from tiller_server.lsp.streams import Reader, stdio_streams
+
+TERMINATED: Final = 143
+SWITCH_S: Final = 0.0005
+"""How long the thread that writes a session waits for a busy loop at each call into the system; Python's 5 ms add up."""
+
+
+def log_to(log_file: str | None, *, level: str) -> None:
+    """Log to a file, or to standard error.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    if log_file is not None:
+        # A log is for its user's eyes; one that is there already keeps the mode it was given.
+        os.close(os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
+    logging.basicConfig(
+        filename=log_file,
+        level=level.upper(),
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    hide_early(lambda: from_environment().env)
+    log_crashes()
+
+
+def serve(*, first_bytes: bytes = b"", tell: str | None = None) -> int:
+    """Serve until the editor leaves; gives the exit code.
+
+    Args:
+        first_bytes: What was read from it already.
+        tell: A sentence that its user should see.
+    """
+    sys.setswitchinterval(SWITCH_S)
+    return asyncio.run(_serve(first_bytes, tell))
+
+
+async def _serve(first_bytes: bytes, tell: str | None) -> int:
+    reader, sink = await stdio_streams()
+    # Beside the first answer: it costs some milliseconds, and no tool runs before that.
+    hiding = asyncio.get_running_loop().run_in_executor(None, hide)
+    looks = ShortLooks()
+    try:
+        async with (
+            Runtime(from_environment(), on_loaded=looks.begin) as runtime,
+            _beside(looks.keep_tidy(lambda: runtime.working() > 0)),
+        ):
+            app = App(runtime)
+            if tell is not None:
+                _tell_when_answered(app, tell)
+            _end_on_sigterm(app)
+            return await app.connection.serve(_Continued(first_bytes, reader), sink, parent="watch")
+    finally:
+        await hiding
+
+
+@asynccontextmanager
+async def _beside(work: Coroutine[None, None, None]) -> AsyncGenerator[None]:
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(work)
+        yield
+        _ = task.cancel()
+
+
+class _Continued:
+    """A reader whose beginning somebody else has read."""
+
+    def __init__(self, first_bytes: bytes, rest: Reader) -> None:
+        self._first_bytes = first_bytes
+        self._rest = rest
+
+    async def read(self, n: int, /) -> bytes:
+        if not self._first_bytes:
+            return await self._rest.read(n)
+        given, self._first_bytes = self._first_bytes[:n], self._first_bytes[n:]
+        return given
+
+
+def _tell_when_answered(app: App, text: str) -> None:
+    params = {"type": types.MessageType.Warning.value, "message": text}
+
+    def tell(_: types.InitializeResult) -> None:
+        # The answer itself goes out first.
+        asyncio.get_running_loop().call_soon(
+            app.connection.notify, types.WINDOW_SHOW_MESSAGE, params
+        )
+
+    app.connection.amend_capabilities(tell)
+
+
+def _end_on_sigterm(app: App) -> None:
+    """Settle as if the client had left: a run that is only killed leaves its processes behind."""
+    if sys.platform != "win32":
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, app.connection.close, TERMINATED)

@@ -1,0 +1,124 @@
+"""Models as lines of a terminal and as JSON: pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from agent_core.kernel import JsonObject, JsonValue
+from agent_core.kernel.json import encode
+from agent_core.providers.port import ModelFacts, Prices
+from agent_core.providers.registry import ModelRegistry
+from agent_core.providers.thinking import supported
+
+WINDOW_WIDTH: Final = 9
+PRICE_WIDTH: Final = 17
+FLAGS_WIDTH: Final = 16
+NAME_WIDTH: Final = 18
+VALUE_WIDTH: Final = 44
+MILLION: Final = 1_000_000
+THOUSAND: Final = 1_000
+UNKNOWN: Final = "?"
+
+
+def table(
+    models: Sequence[ModelFacts], registry: ModelRegistry, *, default: str | None
+) -> Iterator[str]:
+    """Return a header and a line for each model, with a star before the default; as narrow as the names allow."""
+    width = max((len(model.ref) for model in models), default=0) + 2
+    yield (
+        f"  {'MODEL':<{width}}{'WINDOW':<{WINDOW_WIDTH}}{'$ IN/OUT PER M':<{PRICE_WIDTH}}"
+        f"{'CAN':<{FLAGS_WIDTH}}KEY"
+    )
+    for model in models:
+        yield _row(model, registry, mark="*" if default == model.ref else " ", width=width)
+
+
+def _row(model: ModelFacts, registry: ModelRegistry, *, mark: str, width: int) -> str:
+    can = " ".join(
+        word for word, has in (("think", model.reasoning), ("images", model.images)) if has
+    )
+    key = registry.key_source(model.provider) or "no key"
+    return (
+        f"{mark} {model.ref:<{width}}{tokens(model.context_window):<{WINDOW_WIDTH}}"
+        f"{money(model.prices):<{PRICE_WIDTH}}{can:<{FLAGS_WIDTH}}{key}"
+    )
+
+
+def described(
+    model: ModelFacts, registry: ModelRegistry, sources: Mapping[str, str]
+) -> Iterator[str]:
+    """Give everything that is known of a model, line by line, each with where it comes from."""
+    yield f"{'model':<{NAME_WIDTH}}{model.ref}"
+    shown: Mapping[str, str] = {
+        "name": model.name,
+        "api": model.api,
+        "base_url": model.base_url or "follows from region or project",
+        "context_window": f"{model.context_window:,}" if model.context_window else UNKNOWN,
+        "max_tokens": f"{model.max_tokens:,}",
+        "reasoning": ", ".join(supported(model)),
+        "images": "yes" if model.images else "no",
+        "prices": UNKNOWN if model.prices is None else _listed(model.prices),
+        "compat": encode(model.compat).decode() if model.compat else "",
+    }
+    for name, value in shown.items():
+        if value:
+            yield f"{name.replace('_', ' '):<{NAME_WIDTH}}{value:<{VALUE_WIDTH}} {sources.get(name, '')}"
+    for tier in model.prices.tiers if model.prices else ():
+        label = f"  above {tokens(tier.input_above)}"
+        yield f"{label:<{NAME_WIDTH}}{_listed(tier.prices)}"
+    key = registry.key_source(model.provider)
+    yield f"{'key':<{NAME_WIDTH}}{key or registry.states()[model.provider].advice}"
+
+
+def as_json(model: ModelFacts, registry: ModelRegistry) -> JsonObject:
+    """Give a model for programs; never a header, which a user may have put a key into."""
+    return {
+        "model": model.ref,
+        "name": model.name,
+        "api": model.api,
+        "baseUrl": model.base_url,
+        "contextWindow": model.context_window or None,
+        "maxTokens": model.max_tokens,
+        "thinking": list(supported(model)),
+        "images": model.images,
+        "prices": None if model.prices is None else _prices_json(model.prices),
+        "auth": registry.auth(model.provider),
+        "keySource": registry.key_source(model.provider),
+    }
+
+
+def tokens(count: int) -> str:
+    """Write a number of tokens shortly."""
+    if count <= 0:
+        return UNKNOWN
+    if count >= MILLION:
+        return f"{count / MILLION:.2f}".rstrip("0").rstrip(".") + "M"
+    return f"{count // THOUSAND}k" if count >= THOUSAND else str(count)
+
+
+def money(prices: Prices | None) -> str:
+    """Write the prices of input and output; a plus where long inputs cost more."""
+    if prices is None:
+        return UNKNOWN
+    return f"{prices.input:g}/{prices.output:g}{'+' if prices.tiers else ''}"
+
+
+def _listed(prices: Prices) -> str:
+    return (
+        f"in {prices.input:g}, out {prices.output:g}, "
+        f"cache read {prices.cache_read:g}, write {prices.cache_write:g}"
+    )
+
+
+def _prices_json(prices: Prices) -> JsonObject:
+    plain: dict[str, JsonValue] = {
+        "input": prices.input,
+        "output": prices.output,
+        "cacheRead": prices.cache_read,
+        "cacheWrite": prices.cache_write,
+    }
+    if prices.tiers:
+        plain["tiers"] = [
+            {"inputTokensAbove": tier.input_above, **_prices_json(tier.prices)}
+            for tier in prices.tiers
+        ]
+    return plain

@@ -1,0 +1,194 @@
+"""What a command is told to say: words of the command line, files named with `@`, pictures, standard input. Blocking."""
+
+import os
+import re
+import select
+import stat
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+from agent_core.kernel.errors import NotText, UsageError
+from agent_core.messages import Text, UserContent
+
+MOST_BYTES: Final = 262_144
+"""A larger file is only pointed at: the model reads of it what it needs."""
+STDIN: Final = "-"
+PATIENCE_S: Final = 3.0
+_MENTION: Final = re.compile(r"(?<!\S)@([^\s@]+?)(?=[.,;:!?)]*(?:\s|$))")
+
+
+def read_prompt(
+    words: Sequence[str],
+    attached: Sequence[Path],
+    *,
+    root: Path,
+    example: str,
+    patience_s: float = PATIENCE_S,
+) -> tuple[UserContent, ...]:
+    """Give what is to be said.
+
+    Args:
+        words: Those of the command line. `-` stands for standard input, which else follows them if it is a pipe or a
+            file; `@FILE` for a file, which alone is the prompt itself.
+        attached: Files to be said beside the words.
+        root: The workspace, to which an `@name` inside of a longer text belongs.
+        example: Told when there is nothing to say.
+        patience_s: How long a pipe beside words may be empty.
+
+    Raises:
+        UsageError: There is nothing to say, or a file cannot be said.
+    """
+    given = list(words)
+    piped = ""
+    if STDIN not in given and not sys.stdin.isatty():
+        is_alone = not any(word.strip() for word in given)
+        piped = _stdin() if is_alone or _is_filled(patience_s) else ""
+    match given:
+        case [word] if is_file_word(word) and not (attached or piped):
+            return _alone(_named(word))
+        case _:
+            pass
+    text = f"{_joined(given)}\n\n{piped}".strip()
+    files = [_named(word) for word in given if is_file_word(word)]
+    files += [path.expanduser() for path in attached]
+    files += mentioned(given, root=root)
+    parts = [part for path in dict.fromkeys(files) for part in file_parts(path)]
+    if not text and not parts:
+        message = f"there is no prompt; give it as an argument or on standard input. {example}"
+        raise UsageError(message)
+    return (Text(text=text or "See what is attached."), *parts)
+
+
+def is_file_word(word: str) -> bool:
+    """Tell whether a word of the command line names a file to be said."""
+    return len(word) > 1 and word.startswith("@") and not any(one.isspace() for one in word)
+
+
+def mentioned(texts: Sequence[str], *, root: Path) -> Iterator[Path]:
+    """Give the files of the workspace that a longer text mentions; what is no file was not meant as one."""
+    for text in texts:
+        if is_file_word(text):
+            continue
+        for found in _MENTION.finditer(text):
+            path = root / found[1]
+            if _is_file(path):
+                yield path
+
+
+def file_parts(path: Path) -> tuple[UserContent, ...]:
+    """Give a file as the model reads it: its text, its picture, or where it is.
+
+    Raises:
+        UsageError: It cannot be read, or is neither text nor a picture that can be shown.
+    """
+    from tiller_server.lsp.blocks import fenced  # noqa: PLC0415 - brings the wire along; most prompts name no file
+
+    uri = path.resolve().as_uri()
+    if path.is_dir():
+        return (Text(text=f"The user points at the folder {uri}; look into it when it matters."),)
+    data = _bytes(path)
+    if (picture := _picture(path, data)) is not None:
+        return picture
+    if len(data) > MOST_BYTES:
+        return (Text(text=f"The user points at {uri}; it is large: read of it what matters."),)
+    return (Text(text=fenced("resource", uri, _text(path, data))),)
+
+
+def _alone(path: Path) -> tuple[UserContent, ...]:
+    """Give a file that is the whole prompt."""
+    data = _bytes(path)
+    if (picture := _picture(path, data)) is not None:
+        return picture
+    text = _text(path, data).strip()
+    if not text:
+        message = f"{str(path)!r} is empty; write the prompt into it"
+        raise UsageError(message)
+    return (Text(text=text),)
+
+
+def _named(word: str) -> Path:
+    path = Path(word[1:]).expanduser()
+    if not path.exists():
+        message = (
+            f"{word!r} names no file: there is no {str(path)!r}; put the words in quotes if a name is meant, "
+            "as in 'ask @someone'"
+        )
+        raise UsageError(message)
+    return path
+
+
+def _picture(path: Path, data: bytes) -> tuple[UserContent, ...] | None:
+    # What the tool `read` shows of a picture is what a person shows of it too.
+    from agent_core.tools.builtin.read_image import (  # noqa: PLC0415 - see above
+        ImageRules,
+        image_result,
+    )
+    from agent_core.tools.builtin.read_image_head import image_kind  # noqa: PLC0415 - see above
+    from agent_core.workspace import FileBytes  # noqa: PLC0415 - see above
+
+    kind = image_kind(data)
+    if kind is None:
+        return None
+    file = FileBytes(path=path, data=data, sha256="")
+    try:
+        return image_result(str(path), file, kind=kind, rules=ImageRules()).content
+    except NotText as error:
+        raise UsageError(str(error)) from error
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        message = f"{str(path)!r} cannot be read ({error.strerror}); name a file that can"
+        raise UsageError(message) from error
+
+
+def _text(path: Path, data: bytes) -> str:
+    if b"\0" in data:
+        message = f"{str(path)!r} is neither text nor a picture; name the path without @ for a tool to look at it"
+        raise UsageError(message)
+    return data.decode("utf-8-sig", "replace")
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def _stdin() -> str:
+    return _readable(sys.stdin.read()).strip()
+
+
+def _is_filled(patience_s: float) -> bool:
+    """Return whether standard input is a file or a pipe, which words are about; waits for the first byte or the end."""
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (OSError, ValueError):
+        return False
+    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+        return stat.S_ISREG(mode)
+    # A pipe that a parent left open would be waited for for ever.
+    if sys.platform == "win32" or select.select([sys.stdin], [], [], patience_s)[0]:
+        return True
+    why = f"standard input had nothing for {patience_s:g} s and is not used; add - to wait for it"
+    _ = sys.stderr.write(f"{why}\n")
+    return False
+
+
+def _joined(words: Sequence[str]) -> str:
+    """Join words by blanks; standard input stands in lines of its own."""
+    blocks: list[str] = []
+    for is_stdin, some in groupby(words, key=lambda word: word == STDIN):
+        blocks.append(_stdin() if is_stdin else _readable(" ".join(some)))
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _readable(text: str) -> str:
+    """Give words that files and wires can hold: the shell may have passed them on in another encoding than UTF-8."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,0 +1,41 @@
+"""What a signal does to `tiller review`: the model is stopped and what there is is shown; anything else is given up."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import field
+
+import anyio
+
+from agent_core.kernel.records import dataclass
+from tiller_server.cli.review_view import Progress
+from tiller_server.cli.stopping import Ending, abort
+from tiller_server.review.order import Stop
+
+
+@dataclass(slots=True, kw_only=True)
+class Stopping:
+    """How far a review is, and what a signal means there."""
+
+    progress: Progress
+    ending: Ending = field(default_factory=Ending)
+    stop: Stop = field(default_factory=Stop)
+    _scope: anyio.CancelScope | None = None
+
+    @contextmanager
+    def given_up(self) -> Generator[anyio.CancelScope]:
+        """Let a signal end what is done in this context, unless the model is asked in it, which then ends by itself."""
+        with anyio.CancelScope() as scope:
+            self._scope = scope
+            try:
+                yield scope
+            finally:
+                self._scope = None
+
+    async def settle(self) -> None:
+        """Do what the first signal asks for."""
+        session = self.progress.session
+        if session is not None and not self.stop.asked and not self.progress.is_made:
+            self.stop.asked = True
+            await abort(session)
+        elif self._scope is not None:
+            self._scope.cancel()

@@ -1,0 +1,95 @@
+"""Writes what sessions hold so that it cannot do anything to a terminal."""
+
+import sys
+import unicodedata
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from shutil import get_terminal_size
+from typing import Final
+
+from agent_core.kernel.visible import shown
+
+BOLD: Final = "1"
+DIM: Final = "2"
+RED: Final = "31"
+GREEN: Final = "32"
+CYAN: Final = "36"
+PIPE_CELLS: Final = 120
+"""How wide rows are where nobody says how wide the terminal is."""
+SHORT_ID: Final = 6
+
+
+def safe(text: str) -> str:
+    """Write out what a terminal would act on, and what would hide from a reader."""
+    return shown(text.replace("\r\n", "\n"))
+
+
+def one_line(text: str) -> str:
+    """Give a text as one line."""
+    return " ".join(safe(text).split())
+
+
+def styled(text: str, style: str, *, colour: bool) -> str:
+    """Give a text its colour, where there are colours."""
+    return f"\x1b[{style}m{text}\x1b[0m" if colour and text else text
+
+
+def clipped(text: str, cells: int) -> str:
+    """Cut a line to a width; wide characters take two cells."""
+    used = 0
+    for place, char in enumerate(text):
+        used += _cells(char)
+        if used > cells:
+            return text[: max(0, place - 1)] + "…"
+    return text
+
+
+def excerpt(text: str, chars: int) -> str:
+    """Return the beginning of a text, cut between two words."""
+    if len(text) <= chars:
+        return text
+    words, blank, _ = text[: chars + 1].rpartition(" ")
+    return f"{words if blank else text[:chars]} …"
+
+
+def padded(text: str, cells: int) -> str:
+    """Bring a line to a width."""
+    cut = clipped(text, cells)
+    return cut + " " * (cells - sum(map(_cells, cut)))
+
+
+def cells_of_row() -> int:
+    """Say how wide a row may be."""
+    return get_terminal_size((PIPE_CELLS, 24)).columns if sys.stdout.isatty() else PIPE_CELLS
+
+
+def moment(at_ms: int) -> str:
+    """Write a time as the clock on the wall has it."""
+    try:
+        return f"{datetime.fromtimestamp(at_ms // 1000, UTC).astimezone():%Y-%m-%d %H:%M}"
+    except (ValueError, OverflowError, OSError):
+        return "at no known time"
+
+
+def short_ids(ids: Sequence[str]) -> dict[str, str]:
+    """Return for each id how much of its end tells it from all others. The beginning is the time, the end is random."""
+    ordered = sorted(ids, key=lambda one: one[::-1])
+    return {one: one[-need:] for one, need in zip(ordered, _needs(ordered), strict=True)}
+
+
+def _needs(ordered: Sequence[str]) -> Iterator[int]:
+    for place, one in enumerate(ordered):
+        near = (*ordered[max(0, place - 1) : place], *ordered[place + 1 : place + 2])
+        yield max(SHORT_ID, *(_shared(one, other) + 1 for other in near), 0)
+
+
+def _shared(one: str, two: str) -> int:
+    """Count the characters that two texts end with alike."""
+    pairs = zip(reversed(one), reversed(two), strict=False)
+    return next((n for n, pair in enumerate(pairs) if pair[0] != pair[1]), min(len(one), len(two)))
+
+
+def _cells(char: str) -> int:
+    if unicodedata.combining(char):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1

@@ -1,0 +1,284 @@
+"""The process of one user that serves all of their editors."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from agent_core.kernel import Clock, SystemClock
+from tiller_server import VERSION
+from tiller_server.daemon import places
+from tiller_server.daemon.errors import Refused
+from tiller_server.daemon.folders import private_folder
+from tiller_server.daemon.hello import SPOKEN, Hello, is_newer
+from tiller_server.daemon.ownership import Ownership
+from tiller_server.daemon.peer import Lineage
+from tiller_server.daemon.quiet import Quiet, idle_limit_s
+from tiller_server.daemon.socket_door import Bound, Checks, Door, listen, make_token
+from tiller_server.lsp.app import App
+from tiller_server.lsp.config import ServerConfig
+from tiller_server.lsp.origin import Origin
+from tiller_server.lsp.outbox import Sink
+from tiller_server.lsp.protocol import Connection
+from tiller_server.lsp.runtime import Runtime
+from tiller_server.lsp.streams import Reader
+from tiller_server.lsp.typed_params import make_converter
+
+HANDOVER_S: Final = 20.0
+POLL_S: Final = 0.05
+WARM_UP_AFTER_S: Final = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """Where the daemon keeps what it is found by."""
+
+    lock: Path
+    socket: Path
+    token: Path
+
+    @classmethod
+    def of(cls, config: ServerConfig) -> "Files":
+        """Make sure of the folder, and name what is in it. Blocking.
+
+        Raises:
+            CannotServe: The folder cannot be used.
+            ValueError: The environment names none that could be.
+        """
+        _ = private_folder(places.runtime_folder(config.env))
+        return cls(
+            lock=Path(places.lock_path(config.env)),
+            socket=Path(places.socket_path(config.env)),
+            token=Path(places.token_path(config.env)),
+        )
+
+
+class Daemon:
+    """Serves everybody who comes to the socket, until nobody has come for long or it is told to leave."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        *,
+        clock: Clock | None = None,
+        version: str = VERSION,
+        checks: Callable[[Checks], Checks] = lambda usual: usual,
+        on_loaded: Callable[[], None] = lambda: None,
+        on_leaving: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Take what it works with; nothing is opened yet.
+
+        Args:
+            config: The environment of the process: says where the user's files lie, and how long to stay.
+            clock: Time; None: the machine's.
+            version: What it says it is.
+            checks: Changes how who comes is looked at.
+            on_loaded: Called when the agent has been loaded.
+            on_leaving: Called once, when it begins to leave.
+        """
+        self._config = config
+        self._clock = clock or SystemClock()
+        self._version = version
+        self._checks = checks
+        self._on_leaving = on_leaving
+        self._runtime = Runtime(config, on_loaded=on_loaded)
+        self._converter = make_converter()
+        self._connections: set[Connection] = set()
+        self._leaving = asyncio.Event()
+        self.started_ms = self._clock.now_ms()
+
+    def leave(self) -> None:
+        """Settle all runs and end `run`."""
+        if not self._leaving.is_set():
+            self._leaving.set()
+            self._on_leaving()
+
+    async def run(self, *, opened: Callable[[], None] = lambda: None) -> bool:
+        """Serve to the end; gives False when another process serves already.
+
+        Args:
+            opened: Called when clients can come.
+
+        Raises:
+            CannotServe: There can be no daemon here.
+        """
+        files = await asyncio.to_thread(Files.of, self._config)
+        owned = await self._own(files)
+        if owned is None:
+            return False
+        try:
+            await self._serve(files, owned, opened)
+        finally:
+            await asyncio.to_thread(owned.release)
+        return True
+
+    async def _own(self, files: Files) -> Ownership | None:
+        """Take the lock; one that is held by a daemon that leaves is waited for."""
+        waited_s = 0.0
+        while True:
+            owned = await asyncio.to_thread(Ownership.take, files.lock)
+            if owned is not None or waited_s >= HANDOVER_S:
+                return owned
+            if await asyncio.to_thread(files.socket.exists):
+                return None
+            await self._clock.sleep(POLL_S)
+            waited_s += POLL_S
+
+    async def _serve(self, files: Files, owned: Ownership, opened: Callable[[], None]) -> None:
+        token = await asyncio.to_thread(make_token, files.token)
+        sock = await asyncio.to_thread(listen, files.socket)
+        bound = await asyncio.to_thread(Bound, files.socket)
+        usual = Checks(
+            token=token,
+            objection=(await asyncio.to_thread(Lineage)).objection,
+            uid=os.geteuid(),
+        )
+        door = Door(sock, self._checks(usual), guest=self._welcome, clock=self._clock)
+        async with self._runtime, asyncio.TaskGroup() as tasks:
+            try:
+                door.open(tasks)
+                owned.describe({"pid": os.getpid(), "version": self._version})
+                _log.info(
+                    "Tiller %s serves at %s, process %d.", self._version, files.socket, os.getpid()
+                )
+                opened()
+                others = (
+                    tasks.create_task(self._leave_when_idle(bound)),
+                    tasks.create_task(self._warm_up()),
+                )
+                _ = await self._leaving.wait()
+                for task in others:
+                    _ = task.cancel()
+            finally:
+                # First of all: who comes now must not find this one.
+                await asyncio.to_thread(_remove, files, bound)
+                door.close()
+                for connection in self._connections:
+                    connection.close()
+        _log.info("The daemon has left.")
+
+    async def _warm_up(self) -> None:
+        """Load the agent beside the first client, or before it: not while that one waits for its first answer."""
+        await self._clock.sleep(WARM_UP_AFTER_S)
+        try:
+            from tiller_server.daemon.rehearsal import TIMES, rehearse  # noqa: PLC0415 - beside the first client, too
+
+            _ = await self._runtime.host()
+            for _ in range(TIMES):
+                if not self._connections:
+                    await rehearse(self._app(self._runtime.origin))
+        except Exception:  # noqa: BLE001 - see below
+            # Whoever comes is told what is wrong; nobody is served worse for want of a rehearsal.
+            _log.exception("the agent could not be made ready")
+
+    async def _leave_when_idle(self, bound: Bound) -> None:
+        now_s = self._clock.monotonic_s
+        quiet = Quiet(limit_s=idle_limit_s(self._config.env), since_s=now_s())
+        while (wait_s := quiet.look(now_s(), is_used=self._is_used())) is not None:
+            await self._clock.sleep(wait_s)
+            if not self._is_used() and not await asyncio.to_thread(bound.is_there):
+                _log.warning(
+                    "The socket has been taken away, so nobody finds this daemon: it leaves."
+                )
+                self.leave()
+                return
+        _log.info("Nobody has used the daemon for %g s: it leaves.", quiet.limit_s)
+        self.leave()
+
+    def is_working(self) -> bool:
+        """Tell whether something goes on in a session."""
+        return self._runtime.working() > 0
+
+    def _is_used(self) -> bool:
+        return bool(self._connections) or self.is_working()
+
+    async def _welcome(self, hello: Hello, reader: Reader, sink: Sink) -> None:
+        if hello.ask is not None:
+            await self._answer(hello, sink)
+            return
+        self._check_version(hello)
+        await asyncio.to_thread(_check_folders, self._config, hello)
+        env = self._config.env if hello.env is None else hello.env
+        app = self._app(Origin(env=env, cwd=hello.cwd, pid=hello.pid))
+        self._connections.add(app.connection)
+        if self._leaving.is_set():
+            app.connection.close()
+        try:
+            code = await app.connection.serve(reader, sink)
+            _log.info("The client of process %d has left (%d).", hello.pid, code)
+        finally:
+            self._connections.discard(app.connection)
+
+    def _app(self, origin: Origin) -> App:
+        connection = Connection("tiller", self._version, converter=self._converter)
+        return App(self._runtime, origin=origin, connection=connection)
+
+    def _check_version(self, hello: Hello) -> None:
+        """Let a newer client have a newer daemon, unless somebody would lose by it.
+
+        Raises:
+            Refused: It is not served, or not by this one.
+        """
+        if self._leaving.is_set():
+            raise Refused("leaving", "this daemon is leaving; start another one")
+        if hello.v < SPOKEN:
+            raise Refused(
+                "version", f"this daemon speaks {SPOKEN}, the client {hello.v}; update the client"
+            )
+        if hello.v == SPOKEN and not is_newer(hello.version, than=self._version):
+            return
+        if self._is_used():
+            why = (
+                f"the daemon is Tiller {self._version}, older than this client ({hello.version}), and is in use by other"
+                " editors or runs; it is replaced when they are done, or by `tiller daemon stop`"
+            )
+            raise Refused("busyOlder", why)
+        self.leave()
+        raise Refused(
+            "leaving",
+            f"the daemon was Tiller {self._version} and has made room for {hello.version}",
+        )
+
+    async def _answer(self, hello: Hello, sink: Sink) -> None:
+        # Most clients ask nothing, and the first one waits for what is loaded with this file.
+        from tiller_server.daemon.answers import answer, status_of  # noqa: PLC0415 - see above
+
+        status = status_of(
+            self._runtime,
+            version=self._version,
+            since_ms=self.started_ms,
+            connections=len(self._connections),
+        )
+        told = answer(hello.ask, status)
+        sink.write(told.line)
+        await sink.drain()
+        if told.leaves:
+            self.leave()
+
+
+def _check_folders(config: ServerConfig, hello: Hello) -> None:
+    """Keep sessions where the client's environment says they lie, or nowhere.
+
+    Raises:
+        Refused: This daemon keeps them elsewhere.
+    """
+    if hello.env is None or hello.env == config.env:
+        return
+    from agent_core.resources.paths import app_paths  # noqa: PLC0415 - the first client, which started us, has our own
+
+    ours, theirs = app_paths(config.env), app_paths(hello.env)
+    if (ours.config, ours.data) != (theirs.config, theirs.data):
+        why = f"this daemon keeps sessions in {ours.data} and settings in {ours.config}, and this client elsewhere"
+        raise Refused("otherFolders", why)
+
+
+def _remove(files: Files, bound: Bound) -> None:
+    # When the folder was taken away, another daemon may be there by now.
+    if bound.is_there():
+        for path in (files.socket, files.token):
+            path.unlink(missing_ok=True)

@@ -1,0 +1,43 @@
+"""What is told of an edit that is in an open document; pure."""
+
+from dataclasses import replace
+from typing import Final
+
+from agent_core.workspace import FileText, Written
+from agent_core.workspace.edits.told import changes_words
+from tiller_server.lsp.documents import Document
+from tiller_server.lsp.edit_checks import noted
+from tiller_server.lsp.edit_outcome import without_ends
+from tiller_server.lsp.rebase import Landed
+
+OWN_ENDS: Final = (
+    "The editor keeps line ends or a final newline of its own: the rest is as it was written."
+)
+TYPED: Final = "The text was changed elsewhere meanwhile, by the user or on saving, and that is kept. Changed lines as they are now:"
+
+
+def written_as(
+    text: str, *, base: FileText, landed: Landed, written: Written, now: Document
+) -> Written:
+    """Say in what a document differs from what was asked for, and from what it was when it was read.
+
+    Args:
+        text: What was asked for.
+        base: What had been read.
+        landed: What became of the edit.
+        written: What is told already.
+        now: The document.
+    """
+    known = replace(
+        written,
+        before=None if landed.before.text == base.text else landed.before.text,
+        edited=None if landed.edited == text else landed.edited,
+        text=None if now.text == text else now.text,
+    )
+    if now.text == text:
+        return known
+    # What landed may be a merge: then there is more in it than what was asked for.
+    if landed.is_alike and without_ends(now.text) == without_ends(text):
+        return noted(known, OWN_ENDS)
+    words = f"{TYPED}\n{changes_words(text, now.text)}"
+    return replace(noted(known, words), changed_by_user=True)

@@ -1,0 +1,14 @@
+"""`agent/ack`: how far a client has taken the events of a subscription."""
+
+from typing import Any
+
+from tiller_server.lsp.front import Front
+from tiller_server.lsp.wire import AckParams, parse
+
+
+async def run(front: Front, params: dict[str, Any]) -> None:
+    """Give the credit back; a token that is not subscribed (any more) is nobody's."""
+    told = parse(AckParams, params, method="agent/ack")
+    subscription = front.subscriptions.get(told.token)
+    if subscription is not None:
+        subscription.acknowledge(told.seq)

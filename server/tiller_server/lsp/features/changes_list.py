@@ -1,0 +1,31 @@
+"""`agent/changes/list`: what a session, a run or everything since a checkpoint changed."""
+
+from typing import Any
+
+from agent_core.kernel import RunId
+from agent_core.kernel.errors import TillerError
+from tiller_server.lsp.change_pictures import change_set
+from tiller_server.lsp.failures import rpc_error
+from tiller_server.lsp.front import Front
+from tiller_server.lsp.wire import ChangesListParams, parse
+
+
+async def run(front: Front, params: dict[str, Any]) -> object:
+    """Give the change set, as the files are now."""
+    asked = parse(ChangesListParams, params, method="agent/changes/list")
+    hosted = await front.hosted(asked.session)
+    changes = hosted.session.changes
+    which = RunId(asked.run) if asked.run is not None else None
+    patch = None
+    try:
+        found = await changes.list(run=which, since=asked.since)
+        if asked.format == "gitPatch":
+            patch = await changes.patch(run=which, since=asked.since)
+    except TillerError as error:
+        raise rpc_error(error, session=hosted.session.id) from error
+    return await change_set(
+        found,
+        encoding=front.editor.mirror.encoding,
+        redactor=front.host.redactor,
+        patch=patch,
+    )

@@ -1,0 +1,40 @@
+"""`agent/checkpoint/preview`: what going back to a checkpoint would do to each file."""
+
+from pathlib import Path
+from typing import Any
+
+from anyio import to_thread
+
+from agent_core.changes.unified import unified
+from agent_core.kernel.errors import TillerError
+from agent_core.session.restoring import Preview
+from tiller_server.lsp.failures import rpc_error
+from tiller_server.lsp.front import Front
+from tiller_server.lsp.wire import CheckpointPreviewParams, parse
+
+
+async def run(front: Front, params: dict[str, Any]) -> object:
+    """Tell, file by file; nothing changes. The conversation alone touches no file."""
+    asked = parse(CheckpointPreviewParams, params, method="agent/checkpoint/preview")
+    hosted = await front.hosted(asked.session)
+    session = hosted.session
+    try:
+        shown = await session.checkpoints.preview(asked.checkpoint)
+    except TillerError as error:
+        raise rpc_error(error, session=session.id) from error
+    if asked.scope == "conversation":
+        return {"files": []}
+    roots = [one.folder for one in hosted.roots]
+    return {"files": await to_thread.run_sync(lambda: [_file(one, roots) for one in shown])}
+
+
+def _file(one: Preview, roots: list[Path]) -> dict[str, Any]:
+    told: dict[str, Any] = {"uri": one.path.as_uri(), "status": one.status}
+    if one.is_text and one.status != "same":
+        told["diff"] = unified(_name(one.path, roots), one.before, one.after)
+    return told if one.why is None else {**told, "why": one.why}
+
+
+def _name(path: Path, roots: list[Path]) -> str:
+    root = next((one for one in roots if path.is_relative_to(one)), None)
+    return path.name if root is None else path.relative_to(root).as_posix()

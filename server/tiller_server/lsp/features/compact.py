@@ -1,0 +1,25 @@
+"""`agent/compact`: summarise the older part of the conversation."""
+
+from typing import Any
+
+from agent_core.kernel.errors import TillerError
+from tiller_server.lsp.failures import rpc_error
+from tiller_server.lsp.front import Front
+from tiller_server.lsp.wire import CompactParams, parse
+
+
+async def run(front: Front, params: dict[str, Any]) -> object:
+    """Begin; `compaction.ended` tells the rest."""
+    asked = parse(CompactParams, params, method="agent/compact")
+    hosted = await front.hosted(asked.session)
+    try:
+        receipt = await hosted.session.compact(
+            asked.instructions, keep_recent_tokens=asked.keep_recent_tokens
+        )
+    except TillerError as error:
+        raise rpc_error(error, session=hosted.session.id) from error
+    await front.flush()
+    answer: dict[str, Any] = {"compaction": receipt.compaction, "seq": receipt.seq}
+    if receipt.cancelled_run is not None:
+        answer["cancelledRun"] = receipt.cancelled_run
+    return answer if receipt.compaction else {**answer, "why": receipt.why}

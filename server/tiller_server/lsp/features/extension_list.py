@@ -1,0 +1,36 @@
+"""`agent/extension/list`: the keys, flags and message views of extensions."""
+
+from typing import Any
+
+from agent_core.resources.offered import OfferedFlag, OfferedKey
+from tiller_server.lsp.front import Front
+from tiller_server.lsp.wire import ExtensionListParams, parse
+
+
+async def run(front: Front, params: dict[str, Any]) -> object:
+    """Give what they offer now; of two of one name what counts."""
+    asked = parse(ExtensionListParams, params, method="agent/extension/list")
+    hosted = await front.hosted(asked.session)
+    offered = hosted.session.resources.offered()
+    return {
+        "keys": [_key(one) for one in offered.keys],
+        "flags": [_flag(one) for one in offered.flags],
+        "renderers": [
+            {"customType": one.custom_type, "extension": one.extension} for one in offered.renderers
+        ],
+    }
+
+
+def _key(one: OfferedKey) -> dict[str, Any]:
+    return {"key": one.key, "extension": one.extension, **_described(one.description)}
+
+
+def _flag(one: OfferedFlag) -> dict[str, Any]:
+    out: dict[str, Any] = {"name": one.name, "extension": one.extension, "kind": one.kind}
+    if one.value is not None:
+        out["value"] = one.value
+    return {**out, **_described(one.description)}
+
+
+def _described(description: str) -> dict[str, Any]:
+    return {"description": description} if description else {}

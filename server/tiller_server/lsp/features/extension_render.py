@@ -1,0 +1,21 @@
+"""`agent/extension/render`: a message of an extension as the view that it has for it."""
+
+from typing import Any
+
+from agent_core.kernel import EntryId
+from agent_core.kernel.errors import TillerError
+from tiller_server.lsp.failures import rpc_error
+from tiller_server.lsp.front import Front
+from tiller_server.lsp.wire import ExtensionRenderParams, parse
+
+
+async def run(front: Front, params: dict[str, Any]) -> object:
+    """Give it; null where there is none, or where it failed, which is told as `extension.error`."""
+    asked = parse(ExtensionRenderParams, params, method="agent/extension/render")
+    hosted = await front.hosted(asked.session)
+    session = hosted.session
+    try:
+        view = await session.resources.rendered(EntryId(asked.entry))
+    except TillerError as error:
+        raise rpc_error(error, session=session.id) from error
+    return {"view": view}

@@ -1,0 +1,35 @@
+"""`agent/resources/reload`: read settings, context files, skills, templates and extensions again."""
+
+from pathlib import Path
+from typing import Any
+
+from agent_core.resources.loaded import Problem, Resource
+from tiller_server.lsp.front import Front
+from tiller_server.lsp.wire import ResourcesReloadParams, parse
+
+
+async def run(front: Front, params: dict[str, Any]) -> object:
+    """Read everything, and give what was read and what could not be."""
+    asked = parse(ResourcesReloadParams, params, method="agent/resources/reload")
+    hosted = await front.hosted(asked.session)
+    loaded = await hosted.session.resources.reload()
+    await front.flush()
+    return {
+        "loaded": [_resource(one) for one in loaded.resources],
+        "problems": [_problem(one) for one in loaded.problems],
+    }
+
+
+def _resource(one: Resource) -> dict[str, Any]:
+    return {"kind": one.kind, "name": one.name, **_uri(one.path)}
+
+
+def _problem(one: Problem) -> dict[str, Any]:
+    out: dict[str, Any] = {"message": one.message, "level": one.level, **_uri(one.path)}
+    if one.line is not None:
+        out["line"] = one.line
+    return out
+
+
+def _uri(path: Path | None) -> dict[str, Any]:
+    return {} if path is None or not path.is_absolute() else {"uri": path.as_uri()}

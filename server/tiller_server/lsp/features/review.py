@@ -1,0 +1,106 @@
+"""`agent/review`: look at a change; what is found is answered, and shown beside the text."""
+
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+import anyio
+
+from agent_core.assembly import SessionRequest
+from agent_core.events import (
+    ChangeCounts,
+    Failure,
+    RunResult,
+    RunStatus,
+    UsageReport,
+)
+from agent_core.kernel import JsonValue, RunId, uuid7
+from agent_core.kernel.errors import TillerError
+from agent_core.session import AgentSession
+from tiller_server.lsp import pictures
+from tiller_server.lsp.failures import rpc_error
+from tiller_server.lsp.front import Front
+from tiller_server.lsp.review_watched import ReviewWatched, review_line
+from tiller_server.lsp.wire import ReviewParams, parse
+from tiller_server.review.order import ReviewOrder
+
+STATUS: Final[Mapping[str | None, RunStatus]] = {
+    None: "completed",
+    "budget": "budget",
+    "refused": "refused",
+    "cancelled": "cancelled",
+    "outage": "failed",
+    "failed": "failed",
+}
+
+
+async def run(front: Front, params: dict[str, Any]) -> object:
+    """Review what is not committed, or what came after a commit; the files on the disk count."""
+    # Few connections ever need it, and it loads more than all other features together.
+    from tiller_server.review.engine import review  # noqa: PLC0415 - see above
+
+    asked = parse(ReviewParams, params, method="agent/review")
+    hosted = await front.hosted(asked.session)
+    session: AgentSession = hosted.session
+    watcher = ReviewWatched()
+    try:
+        order, root = await _order(hosted.root, asked, session, env=front.origin.env)
+        with review_line(front, asked.work_done_token, watcher):
+            made = await review(order, _request(front, hosted), watcher=watcher, stop=watcher.stop)
+    except TillerError as error:
+        raise rpc_error(error, session=session.id) from error
+    shown = front.review.findings
+    shown.show(root, made.findings, texts=watcher.lines)
+    now_ms = front.host.now_ms()
+    result = RunResult(
+        run=watcher.run or RunId(uuid7(now_ms)),
+        status=STATUS[made.stopped],
+        text=made.summary,
+        usage=UsageReport(tokens=watcher.usage, context_used=None, context_size=0),
+        changes=ChangeCounts(),
+        error=None
+        if made.partial is None
+        else watcher.error or Failure(kind="ModelError", message=made.partial),
+    )
+    none: dict[str, JsonValue] = {"id": str(result.run), "base": str(result.run), "files": []}
+    findings: list[JsonValue] = [
+        {
+            "uri": (root / one.path).as_uri(),
+            "diagnostic": shown.diagnostic(one, lines=watcher.lines.get(one.path, ())),
+        }
+        for one in made.findings
+    ]
+    return {**pictures.result(result, none), "findings": findings}
+
+
+async def _order(
+    workspace: Path, asked: ReviewParams, session: AgentSession, *, env: Mapping[str, str]
+) -> tuple[ReviewOrder, Path]:
+    """Give what is looked at, and the repository's root, from which findings name their files."""
+    from agent_core.events import Budgets  # noqa: PLC0415 - see above
+    from tiller_server.review.git import find_root  # noqa: PLC0415 - see above
+    from tiller_server.review.revisions import WORKING_TREE  # noqa: PLC0415 - see above
+    from tiller_server.review.sorting_out import Scope  # noqa: PLC0415 - see above
+
+    root = await find_root(workspace, env)
+    below = PurePosixPath(Path(await anyio.Path(workspace).resolve()).relative_to(root).as_posix())
+    order = ReviewOrder(
+        base=asked.base,
+        head=WORKING_TREE,
+        scope=Scope(paths=tuple(str(below / path) for path in asked.paths or ())),
+        wishes=(asked.instructions or "").strip(),
+        budgets=session.info.config.budgets or Budgets(),
+    )
+    return order, root
+
+
+def _request(front: Front, hosted: Any) -> SessionRequest:
+    """Open the review's own session: what it says is no part of the conversation."""
+    facts = hosted.session.models.current
+    return SessionRequest(
+        workspace=hosted.root,
+        env=front.origin.env,
+        model=None if facts is None else facts.ref,
+        store="memory",
+        redactor=front.host.redactor,
+    )

@@ -1,0 +1,23 @@
+"""`agent/session/configure`: change what is in force."""
+
+from typing import Any
+
+from agent_core.assembly.first_model import keep_first_model
+from agent_core.resources.paths import app_paths
+from tiller_server.lsp import pictures
+from tiller_server.lsp.front import Front
+from tiller_server.lsp.session_config import apply_config
+from tiller_server.lsp.wire import ConfigureParams, parse
+
+
+async def run(front: Front, params: dict[str, Any]) -> object:
+    """Change it; in force from the next request to the model."""
+    asked = parse(ConfigureParams, params, method="agent/session/configure")
+    hosted = await front.hosted(asked.session)
+    before = hosted.session.models.current
+    config = await apply_config(hosted.session, asked.set)
+    if asked.set.model is not None:
+        chosen, paths = hosted.session.models.current, app_paths(front.origin.env)
+        _ = await keep_first_model(chosen, before=before, paths=paths)
+    await front.flush()
+    return {"config": pictures.config(config), "effectiveFrom": "now"}

@@ -1,0 +1,36 @@
+"""`agent/session/list`: the stored sessions, found by their words if there are any."""
+
+from typing import Any
+
+from anyio import to_thread
+
+from agent_core.kernel.errors import TillerError
+from tiller_server.lsp.failures import rpc_error
+from tiller_server.lsp.front import Front, bad
+from tiller_server.lsp.session_pictures import session_info
+from tiller_server.lsp.uris import path_of
+from tiller_server.lsp.wire import SessionListParams, parse
+
+PAGE = 100
+MOST = 1_000
+
+
+async def run(front: Front, params: dict[str, Any]) -> object:
+    """Give a page."""
+    asked = parse(SessionListParams, params, method="agent/session/list")
+    folder = front.root() if asked.folder is None else path_of(asked.folder)
+    if folder is None:
+        message = f"agent/session/list: folder must be a file URI, got {asked.folder!r}"
+        raise bad(message)
+    library = await front.host.library()
+    try:
+        page = await library.list(
+            str(await to_thread.run_sync(folder.resolve)),
+            query=asked.query,
+            limit=min(asked.limit or PAGE, MOST),
+            cursor=asked.cursor,
+        )
+    except TillerError as error:
+        raise rpc_error(error) from error
+    answer: dict[str, Any] = {"sessions": [session_info(one) for one in page.sessions]}
+    return answer if page.next is None else {**answer, "next": page.next}

@@ -1,0 +1,63 @@
+"""`agent/session/read`: what was said in a session, page by page, without attaching to it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from agent_core.kernel.errors import TillerError
+from tiller_server.lsp.failures import rpc_error
+from tiller_server.lsp.front import Front, bad
+from tiller_server.lsp.history import END, Placed, items, of_run, ranged, shortened
+from tiller_server.lsp.stored import whole_entries
+from tiller_server.lsp.wire import SessionReadParams, parse
+
+PAGE = 100
+MOST = 1_000
+
+
+async def run(front: Front, params: dict[str, Any]) -> object:
+    """Give a page of items, oldest first: the newest ones unless a cursor says otherwise."""
+    asked = parse(SessionReadParams, params, method="agent/session/read")
+    try:
+        entries = await whole_entries(front, asked.session)
+    except TillerError as error:
+        raise rpc_error(error, session=asked.session) from error
+    wanted = entries if asked.run is None else of_run(entries, asked.run)
+    placed = list(items(wanted, branch=entries))
+    if asked.item is not None:
+        return {"items": [_one(placed, asked)]}
+    start, end = _page(placed, asked)
+    answer: dict[str, Any] = {
+        "items": [shortened(one.item, part=asked.part) for one in placed[start:end]]
+    }
+    if start > 0:
+        answer["prev"] = _name(placed[start])
+    return {**answer, "next": _name(placed[end - 1])} if 0 < end < len(placed) else answer
+
+
+def _one(placed: Sequence[Placed], asked: SessionReadParams) -> object:
+    place = _place(placed, str(asked.item))
+    item = placed[place].item
+    if asked.range is not None:
+        return ranged(item, start=asked.range.start, end=asked.range.end)
+    return shortened(item, part=asked.part)
+
+
+def _page(placed: Sequence[Placed], asked: SessionReadParams) -> tuple[int, int]:
+    size = min(asked.limit or PAGE, MOST)
+    if asked.after is not None:
+        start = _place(placed, asked.after) + 1
+        return start, min(start + size, len(placed))
+    end = len(placed) if asked.before in {None, END} else _place(placed, str(asked.before))
+    return max(0, end - size), end
+
+
+def _place(placed: Sequence[Placed], name: str) -> int:
+    for place, one in enumerate(placed):
+        if _name(one) == name:
+            return place
+    message = f"agent/session/read: there is no item {name!r} on the present branch; read without a cursor first"
+    raise bad(message)
+
+
+def _name(one: Placed) -> str:
+    return str(one.item["item"])

@@ -1,0 +1,14 @@
+"""`agent/session/stats`: what a session amounts to."""
+
+from typing import Any
+
+from tiller_server.lsp.front import Front
+from tiller_server.lsp.session_pictures import stats
+from tiller_server.lsp.wire import SessionStatsParams, parse
+
+
+async def run(front: Front, params: dict[str, Any]) -> object:
+    """Count over all branches."""
+    asked = parse(SessionStatsParams, params, method="agent/session/stats")
+    info = (await front.hosted(asked.session)).session.info
+    return stats(info.stats(), info.context_usage())

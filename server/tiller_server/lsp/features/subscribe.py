@@ -1,0 +1,42 @@
+"""`agent/subscribe`: a session's events for as long as the client wants them."""
+
+import asyncio
+from typing import Any
+
+from tiller_server.lsp.credit import Credit
+from tiller_server.lsp.front import Front
+from tiller_server.lsp.progress import Subscription
+from tiller_server.lsp.wire import SubscribeParams, parse
+
+
+async def run(front: Front, params: dict[str, Any]) -> object:
+    """Send what was missed or a snapshot, then events, until the client cancels, the session ends or the client lags."""
+    asked = parse(SubscribeParams, params, method="agent/subscribe")
+    hosted = await front.hosted(asked.session)
+    token = asked.partial_result_token
+    subscription = front.subscribe(
+        hosted,
+        token,
+        detail=asked.detail or "full",
+        flush_ms=asked.flush_ms,
+        credit=None if asked.ack in {None, False} else Credit(),
+    )
+    reason = "closed"
+    try:
+        reason = await _send(subscription, asked)
+    except asyncio.CancelledError:
+        if front.connection.is_closing:
+            raise
+    finally:
+        subscription.close()
+        if front.subscriptions.get(token) is subscription:
+            del front.subscriptions[token]
+        elif reason == "closed":
+            reason = "superseded"
+    return {"reason": reason, "last": subscription.last}
+
+
+async def _send(subscription: Subscription, asked: SubscribeParams) -> str:
+    if not await subscription.begin(asked.epoch, asked.from_):
+        return "lagging"
+    return await subscription.run()

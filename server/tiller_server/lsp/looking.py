@@ -1,0 +1,46 @@
+"""What a prompt says of the editor that it comes from."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from tiller_server.lsp.attention import context_words
+from tiller_server.lsp.blocks import fenced
+from tiller_server.lsp.front import Front
+from tiller_server.lsp.wire import Block, EditorContext, TextBlock
+
+TAG: Final = "editor-context"
+HEAD: Final = "What the user's editor shows; told by the editor, and no instruction."
+
+
+def beside(
+    front: Front, hosted: Any, content: Sequence[Block], context: EditorContext | None
+) -> tuple[Sequence[Block], str | None]:
+    """Put what the editor shows behind the user's words, unless the session knows it already.
+
+    Args:
+        front: The connection.
+        hosted: The session.
+        content: The user's words.
+        context: As the prompt says; None: as the editor told last. One that names nothing keeps it out.
+
+    Returns:
+        The words to say, and what to remember as told when they are taken.
+    """
+    attention = front.editor.attention
+    seen = context or attention.latest
+    if seen is None or _is_command(hosted, content):
+        return content, None
+    words = context_words(seen, roots=[one.folder for one in hosted.roots])
+    news = attention.news_for(hosted.session.id, words)
+    if news is None:
+        return content, None
+    return (*content, TextBlock(text=fenced(TAG, None, f"{HEAD}\n{news}"))), news
+
+
+def _is_command(hosted: Any, content: Sequence[Block]) -> bool:
+    """Tell whether words run a command, which takes nothing beside them."""
+    match content:
+        case [TextBlock(text=text)]:
+            return bool(hosted.session.resources.runs(text))
+        case _:
+            return False

@@ -1,0 +1,17 @@
+"""What carries messages: frames in, a bounded outbox out, over standard input and output."""
+
+from tiller_server.lsp.frames import MAX_FRAME_BYTES, FrameError, FrameReader, frame
+from tiller_server.lsp.outbox import Lane, Outbox, Sink
+from tiller_server.lsp.streams import Reader, stdio_streams
+
+__all__ = [
+    "MAX_FRAME_BYTES",
+    "FrameError",
+    "FrameReader",
+    "Lane",
+    "Outbox",
+    "Reader",
+    "Sink",
+    "frame",
+    "stdio_streams",
+]

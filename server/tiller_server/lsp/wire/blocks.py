@@ -1,0 +1,178 @@
+"""What can be said in one message: text, images, and pieces of the editor's world."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field, Tag, model_validator
+from pydantic_core import PydanticCustomError
+from typing_extensions import TypeAliasType
+
+from tiller_server.lsp.wire.base import Json, Many, Uint, VendorWord, WireModel, at_most, by_word
+
+__all__ = [
+    "Block",
+    "Content",
+    "Diagnostic",
+    "DiagnosticsBlock",
+    "DiffBlock",
+    "ImageBlock",
+    "Position",
+    "Range",
+    "ResourceBlock",
+    "SelectionBlock",
+    "SkillBlock",
+    "TextBlock",
+    "VendorBlock",
+]
+
+
+MAX_BLOCKS = 1000
+"""In one message; what is longer belongs into a file."""
+
+
+class Position(WireModel):
+    """A place in a document, counted as LSP counts, in the negotiated encoding."""
+
+    line: Uint
+    character: Uint
+
+
+class Range(WireModel):
+    """A stretch of a document, end exclusive."""
+
+    start: Position
+    end: Position
+
+
+class Diagnostic(WireModel):
+    """LSP's diagnostic; what we do not know of it is passed on."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
+
+    range: Range
+    message: str
+    severity: Annotated[int, Field(ge=1, le=4)] | None = None
+    code: int | str | None = None
+    source: str | None = None
+    data: Json = None
+
+
+class TextBlock(WireModel):
+    """Words."""
+
+    type: Literal["text"] = "text"
+    text: str
+
+
+class ImageBlock(WireModel):
+    """A picture, in base64 or by its address; one of the two."""
+
+    type: Literal["image"] = "image"
+    mime: str
+    data: str | None = None
+    uri: str | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> "ImageBlock":
+        if (self.data is None) == (self.uri is None):
+            raise PydanticCustomError("shape", "have either data or uri")
+        return self
+
+
+class ResourceBlock(WireModel):
+    """A file or a part of it, with or without its text."""
+
+    type: Literal["resource"] = "resource"
+    uri: str
+    version: int | None = None
+    range: Range | None = None
+    text: str | None = None
+    sha256: str | None = None
+
+
+class SelectionBlock(WireModel):
+    """What the user has selected."""
+
+    type: Literal["selection"] = "selection"
+    uri: str
+    version: int
+    range: Range
+    text: str
+
+
+class DiagnosticsBlock(WireModel):
+    """Problems that the editor shows in a document."""
+
+    type: Literal["diagnostics"] = "diagnostics"
+    uri: str
+    items: Many[Diagnostic]
+
+
+class DiffBlock(WireModel):
+    """A change as a unified diff."""
+
+    type: Literal["diff"] = "diff"
+    patch: str
+
+
+class SkillBlock(WireModel):
+    """A call for a skill by name."""
+
+    type: Literal["skill"] = "skill"
+    name: str
+    args: str | None = None
+
+
+class VendorBlock(WireModel):
+    """A block of a vendor's own type; kept whole."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
+
+    type: Annotated[VendorWord, Field(pattern="^_")]
+
+
+_AnyBlock = Annotated[
+    Annotated[TextBlock, Tag("text")]
+    | Annotated[ImageBlock, Tag("image")]
+    | Annotated[ResourceBlock, Tag("resource")]
+    | Annotated[SelectionBlock, Tag("selection")]
+    | Annotated[DiagnosticsBlock, Tag("diagnostics")]
+    | Annotated[DiffBlock, Tag("diff")]
+    | Annotated[SkillBlock, Tag("skill")]
+    | Annotated[VendorBlock, Tag("_")],
+    by_word(
+        "type",
+        "text",
+        "image",
+        "resource",
+        "selection",
+        "diagnostics",
+        "diff",
+        "skill",
+        vendor=True,
+    ),
+]
+
+Block = TypeAliasType("Block", _AnyBlock)
+
+
+def _as_blocks(given: object) -> object:
+    """Take bare words for a text block, and one block for a list of one."""
+    match given:
+        case str():
+            return [{"type": "text", "text": given}]
+        case Mapping() | WireModel():
+            return [given]  # pyright: ignore[reportUnknownVariableType] - foreign JSON
+        case Sequence():
+            return [
+                {"type": "text", "text": each} if isinstance(each, str) else each for each in given
+            ]
+        case _:
+            return given
+
+
+_Blocks = Annotated[Many[Block], Field(min_length=1, max_length=MAX_BLOCKS)]
+Content = Annotated[
+    _Blocks, BeforeValidator(_as_blocks, json_schema_input_type=_Blocks), at_most(MAX_BLOCKS)
+]
+"""What a user says. Senders write a list of blocks; a bare string is understood as well."""

@@ -1,0 +1,341 @@
+"""The events of a run: turns, messages, thoughts, tools, edits."""
+
+from typing import Literal
+
+from tiller_server.lsp.wire.base import (
+    Count,
+    Json,
+    JsonObject,
+    Many,
+    Number,
+    Seq,
+    Uint,
+    Vendor,
+    WireModel,
+)
+from tiller_server.lsp.wire.blocks import Block
+from tiller_server.lsp.wire.changes import ChangeCounts, ChangeSet
+from tiller_server.lsp.wire.errors import RunError, RunStatus
+from tiller_server.lsp.wire.event_base import (
+    ItemEvent,
+    MessageEvent,
+    RangedItemEvent,
+    RunEvent,
+    SessionEvent,
+    TurnEvent,
+)
+from tiller_server.lsp.wire.session import (
+    CompactionReason,
+    Cost,
+    DocumentOutcome,
+    MessageDelivery,
+    MessageRole,
+    SpentUsage,
+    StopReason,
+    ToolStatus,
+)
+
+__all__ = [
+    "ChangesUpdated",
+    "CompactionEnded",
+    "CompactionStarted",
+    "EditApplied",
+    "EditConflict",
+    "EditEvent",
+    "EditProposed",
+    "EditRejected",
+    "EditSaved",
+    "EditUndone",
+    "MessageDelta",
+    "MessageEnded",
+    "MessageStarted",
+    "PlanStep",
+    "PlanUpdated",
+    "RetryEnded",
+    "RetryStarted",
+    "RunEnded",
+    "RunStarted",
+    "SubagentEnded",
+    "SubagentStarted",
+    "ThoughtDelta",
+    "ThoughtEnded",
+    "ThoughtStarted",
+    "ToolEnded",
+    "ToolInputDelta",
+    "ToolOutputDelta",
+    "ToolRunning",
+    "ToolStarted",
+    "TurnEnded",
+    "TurnStarted",
+]
+
+
+class RunStarted(RunEvent):
+    """First of a run."""
+
+    type: Literal["run.started"] = "run.started"
+    message_id: str | None = None
+    model: str
+
+
+class RunEnded(RunEvent):
+    """Last of a run, exactly once."""
+
+    type: Literal["run.ended"] = "run.ended"
+    status: RunStatus
+    usage: SpentUsage
+    cost: Cost | None
+    changes: ChangeCounts | ChangeSet
+    error: RunError | None = None
+    cause: Literal["daemonRestart"] | Vendor | None = None
+    """Why it was interrupted."""
+    resumable: bool | None = None
+    """Whether `agent/run/retry` goes on with it."""
+    duration_ms: Uint | None = None
+    """From its first event, permissions and retries included; left out, as the counts, when its process died."""
+    turns: Uint | None = None
+    """Answers of the model, those that failed included."""
+    tool_calls: Uint | None = None
+    """Calls that have a result, those that were not run included."""
+
+
+class TurnStarted(TurnEvent):
+    """One model response with its tool calls begins."""
+
+    type: Literal["turn.started"] = "turn.started"
+    index: Uint
+
+
+class TurnEnded(TurnEvent):
+    """The response and the results of its tools are stored."""
+
+    type: Literal["turn.ended"] = "turn.ended"
+    index: Uint
+    stop_reason: StopReason
+    usage: SpentUsage
+    duration_ms: Uint | None = None
+    """From its first event, permissions included."""
+
+
+class MessageStarted(MessageEvent):
+    """Somebody begins to speak."""
+
+    type: Literal["message.started"] = "message.started"
+    role: MessageRole
+    model: str | None = None
+
+
+class MessageDelta(RangedItemEvent):
+    """More words of a message."""
+
+    type: Literal["message.delta"] = "message.delta"
+    text: str
+
+
+class MessageEnded(MessageEvent):
+    """A message as a whole; the user's own words are messages too."""
+
+    type: Literal["message.ended"] = "message.ended"
+    role: MessageRole
+    content: Many[Block]
+    custom_type: str | None = None
+    """Whose words they are, with the role `custom`."""
+    from_: Seq | None = None
+    delivery: MessageDelivery | None = None
+    message_id: str | None = None
+    model: str | None = None
+    usage: SpentUsage | None = None
+    stop_reason: StopReason | None = None
+    entry: str | None = None
+
+
+class ThoughtStarted(ItemEvent):
+    """The model begins to think aloud."""
+
+    type: Literal["thought.started"] = "thought.started"
+
+
+class ThoughtDelta(RangedItemEvent):
+    """More of a thought."""
+
+    type: Literal["thought.delta"] = "thought.delta"
+    text: str
+
+
+class ThoughtEnded(RangedItemEvent):
+    """A thought as a whole, when the answer that it is part of is in the session."""
+
+    type: Literal["thought.ended"] = "thought.ended"
+    text: str
+
+
+class ToolStarted(ItemEvent):
+    """The model asks for a tool; its arguments may still be on their way."""
+
+    type: Literal["tool.started"] = "tool.started"
+    call: str
+    name: str
+    title: str
+    input: JsonObject | None = None
+
+
+class ToolInputDelta(RangedItemEvent):
+    """More raw argument text."""
+
+    type: Literal["tool.input.delta"] = "tool.input.delta"
+    text: str
+
+
+class ToolRunning(ItemEvent):
+    """The call passed every check and runs now."""
+
+    type: Literal["tool.running"] = "tool.running"
+    title: str | None = None
+    input: JsonObject
+
+
+class ToolOutputDelta(RangedItemEvent):
+    """More output of a running tool."""
+
+    type: Literal["tool.output.delta"] = "tool.output.delta"
+    text: str
+    elided: Count | None = None
+    """Characters left out in the middle because the client was slow."""
+
+
+class ToolEnded(RangedItemEvent):
+    """A tool call has its result, also when it was skipped or blocked and never ran."""
+
+    type: Literal["tool.ended"] = "tool.ended"
+    call: str
+    name: str
+    status: ToolStatus
+    content: Many[Block]
+    details: Json
+    duration_ms: Number | None = None
+    """Left out: it did not run."""
+
+
+class EditEvent(SessionEvent):
+    """What became of an edit."""
+
+    edit: str
+    call: str | None = None
+    documents: Many[DocumentOutcome]
+
+
+class EditProposed(EditEvent):
+    """An edit waits for the user, because the editor cannot take it."""
+
+    type: Literal["edit.proposed"] = "edit.proposed"
+
+
+class EditApplied(EditEvent):
+    """An edit landed and was verified."""
+
+    type: Literal["edit.applied"] = "edit.applied"
+
+
+class EditConflict(EditEvent):
+    """An edit did not land: the text had changed, or nobody can say what happened."""
+
+    type: Literal["edit.conflict"] = "edit.conflict"
+
+
+class EditRejected(EditEvent):
+    """The editor or its user refused an edit."""
+
+    type: Literal["edit.rejected"] = "edit.rejected"
+
+
+class EditUndone(EditEvent):
+    """The user undid an edit."""
+
+    type: Literal["edit.undone"] = "edit.undone"
+
+
+class EditSaved(EditEvent):
+    """An edit that lay unsaved in the editor is on disk now."""
+
+    type: Literal["edit.saved"] = "edit.saved"
+
+
+class ChangesUpdated(SessionEvent):
+    """What of all that the session changed waits for the user's word."""
+
+    type: Literal["changes.updated"] = "changes.updated"
+    files: Count
+    additions: Count
+    deletions: Count
+    unreviewed: Count
+
+
+class PlanStep(WireModel):
+    """One step of a plan."""
+
+    text: str
+    status: Literal["pending", "active", "done"] | Vendor
+
+
+class PlanUpdated(SessionEvent):
+    """The plan as a whole."""
+
+    type: Literal["plan.updated"] = "plan.updated"
+    plan: Many[PlanStep]
+
+
+class CompactionStarted(SessionEvent):
+    """The older part of the conversation is being summarised."""
+
+    type: Literal["compaction.started"] = "compaction.started"
+    reason: CompactionReason
+
+
+class CompactionEnded(SessionEvent):
+    """Compaction is over, one way or another."""
+
+    type: Literal["compaction.ended"] = "compaction.ended"
+    reason: CompactionReason
+    summary: str | None = None
+    tokens_before: Count
+    tokens_after: Count | None = None
+    aborted: bool
+    will_retry: bool
+    error: RunError | None = None
+
+
+class RetryStarted(RunEvent):
+    """A model call failed in a way that may pass; it is tried again after the delay."""
+
+    type: Literal["retry.started"] = "retry.started"
+    attempt: Uint
+    max_attempts: Uint
+    delay_ms: Count
+    error: RunError
+
+
+class RetryEnded(RunEvent):
+    """Trying again worked or was given up."""
+
+    type: Literal["retry.ended"] = "retry.ended"
+    success: bool
+    attempt: Uint
+    error: RunError | None = None
+
+
+class SubagentStarted(RunEvent):
+    """Another agent works for this one."""
+
+    type: Literal["subagent.started"] = "subagent.started"
+    subagent: str
+    title: str
+    status: RunStatus | None = None
+
+
+class SubagentEnded(RunEvent):
+    """The other agent is done."""
+
+    type: Literal["subagent.ended"] = "subagent.ended"
+    subagent: str
+    title: str
+    status: RunStatus | None = None

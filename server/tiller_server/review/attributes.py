@@ -1,0 +1,45 @@
+"""Asks Git what `.gitattributes` says of paths."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from tiller_server.review.git import Git
+
+ASKED: Final = ("linguist-generated", "linguist-vendored", "diff")
+
+
+async def load_attributes(git: Git, commit: str) -> bool:
+    """Put the `.gitattributes` files of a commit into the index; tells whether there are any.
+
+    The commit is the base: what a change says of itself does not count.
+
+    Args:
+        git: With an index of its own (`GIT_INDEX_FILE`), which gets nothing else.
+        commit: Whose files they are.
+    """
+    listed = await git.output("ls-tree", "-r", "-z", "--full-tree", commit)
+    if b".gitattributes\0" not in listed:
+        return False
+    rules = b"".join(
+        entry + b"\0"
+        for entry in listed.split(b"\0")
+        if entry.endswith((b"\t.gitattributes", b"/.gitattributes"))
+    )
+    if rules:
+        _ = await git.output("update-index", "-z", "--index-info", stdin=rules)
+    return bool(rules)
+
+
+async def read_attributes(git: Git, paths: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+    """Give by path what the loaded rules say; what they do not mention is left out."""
+    if not paths:
+        return {}
+    asked = "\0".join(paths).encode("utf-8", "surrogateescape") + b"\0"
+    said = await git.output("check-attr", "--cached", "-z", "--stdin", *ASKED, stdin=asked)
+    words = [word.decode("utf-8", "surrogateescape") for word in said.split(b"\0")]
+    found: dict[str, dict[str, str]] = {}
+    for place in range(0, len(words) - 2, 3):
+        path, name, value = words[place : place + 3]
+        if value != "unspecified":
+            found.setdefault(path, {})[name] = value
+    return found

@@ -1,0 +1,312 @@
+"""Makes a review: a change in, checked findings out."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import field, replace
+from pathlib import Path
+from typing import Final
+
+import anyio.to_thread
+
+from agent_core.assembly import SessionRequest, open_session
+from agent_core.events import Budgets
+from agent_core.kernel import JsonValue
+from agent_core.kernel.clock import rfc3339
+from agent_core.kernel.errors import TillerError
+from agent_core.kernel.records import dataclass
+from agent_core.session import AgentSession
+from agent_core.session.budgets import tightened
+from tiller_server import VERSION
+from tiller_server.review.baseline import not_accepted, read_baseline
+from tiller_server.review.change import Change, prepare_change
+from tiller_server.review.checking import NotSo
+from tiller_server.review.diff import Hunk
+from tiller_server.review.earlier import Since, find_since, hunks_to_read, still_standing
+from tiller_server.review.findings import Dropped, Finding, Review, ReviewedFile, ReviewHeader
+from tiller_server.review.git import open_git
+from tiller_server.review.head import HeadFiles, head_folder
+from tiller_server.review.injected import steering_words
+from tiller_server.review.looking import Look, Looking
+from tiller_server.review.merging import left, limited, merged
+from tiller_server.review.order import Nobody, ReviewOrder, Stop, Watcher
+from tiller_server.review.parts import Part, divide, reviewed
+from tiller_server.review.prompts import prompt_hash
+from tiller_server.review.redacting import redacted
+from tiller_server.review.reporting import TOOL, Reports
+from tiller_server.review.revisions import Revisions, find_revisions
+from tiller_server.review.rules import BASELINE, ProjectRules, read_rules
+from tiller_server.review.scratch import private_folder
+from tiller_server.review.spending import Spending
+from tiller_server.review.words import markdown_of
+
+TOOLS: Final = ("read", "grep", "find", "ls", TOOL)
+CHARS_OF_A_TOKEN: Final = 3
+"""Code has fewer than prose."""
+WINDOW_SHARE: Final = 3
+"""A part takes this share of the model's window at most; the rest is for what it reads around it."""
+NOTHING: Final = "There is nothing to look at in this change."
+NOBODY: Final = "none"
+"""The model of a review that asked none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What a review is made of, before the model is asked."""
+
+    order: ReviewOrder
+    started_ms: int
+    revisions: Revisions
+    rules: ProjectRules
+    change: Change
+    since: Since | None
+    hunks: Mapping[str, tuple[Hunk, ...]] | None
+    """By path, what of each file is new since the earlier review; None: there was none."""
+    reports: Reports
+
+
+@dataclass(slots=True, kw_only=True)
+class Work:
+    """A review while it is made."""
+
+    given: Given
+    parts: tuple[Part, ...]
+    spending: Spending
+    look: Look = field(default_factory=Look)
+    stop: Stop = field(default_factory=Stop)
+    model: str = NOBODY
+    location: str | None = None
+
+
+async def review(
+    order: ReviewOrder,
+    request: SessionRequest,
+    *,
+    watcher: Watcher | None = None,
+    stop: Stop | None = None,
+) -> Review:
+    """Look at a change. What ends the model's work early ends in a partial review, not in an error.
+
+    Args:
+        order: What is looked at.
+        request: How sessions are opened; its workspace is somewhere in the repository. The model's session works in the
+            files of the head, reads only, and trusts the project only when the request says so.
+        watcher: Follows what goes on.
+        stop: Ends it between two runs; None: nothing does.
+
+    Raises:
+        UsageError: It cannot begin: no repository, no such commit, no usable model, an unreadable baseline.
+        GitFailed: Git cannot do what was asked.
+    """
+    async with private_folder() as scratch:
+        watching = watcher or Nobody()
+        work = await _prepare(order, request, scratch)
+        work.stop = stop or work.stop
+        accepted = _accepted(order, work.given.rules)
+        if work.parts:
+            async with head_folder(work.given.revisions, scratch=scratch) as folder:
+                await _ask(work, _session_request(work, request, folder), watching)
+        made = await _conclude(work, accepted=accepted, ended_ms=request.clock.now_ms())
+        made = redacted(made, request.redactor)
+        watching.texts(await work.given.reports.files.lines_of({one.path for one in made.findings}))
+        return made
+
+
+async def _prepare(order: ReviewOrder, request: SessionRequest, scratch: Path) -> Work:
+    started_ms = request.clock.now_ms()
+    request.redactor.hold_environment(request.env)
+    git = await open_git(
+        request.workspace, env=request.env, scratch=scratch, roots=request.added.trusted
+    )
+    revisions = await find_revisions(git, base=order.base, head=order.head, env=request.env)
+    change = await prepare_change(revisions, scope=order.scope, scratch=scratch)
+    rules = await read_rules(revisions.git, revisions.base.sha)
+    since = None if order.earlier is None else await find_since(revisions, order.earlier)
+    hunks = None if since is None else await anyio.to_thread.run_sync(hunks_to_read, change, since)
+    given = Given(
+        order=order,
+        started_ms=started_ms,
+        revisions=revisions,
+        rules=rules,
+        change=change,
+        since=since,
+        hunks=hunks,
+        reports=Reports(files=HeadFiles(revisions, change), cleaner=request.redactor),
+    )
+    return Work(
+        given=given,
+        parts=await _parts(change, hunks, order.part_chars),
+        spending=Spending(budgets=order.budgets, started_s=request.clock.monotonic_s()),
+    )
+
+
+async def _ask(work: Work, request: SessionRequest, watcher: Watcher) -> None:
+    """Have the model look at the parts, then let what steers reviewers be seen without it."""
+    async with open_session(request) as session:
+        watcher.opened(session)
+        work.spending.budgets = _budgets(work.given.order, session)
+        room = session.info.context_usage().size * CHARS_OF_A_TOKEN // WINDOW_SHARE
+        if 0 < room < work.given.order.part_chars:
+            work.parts = await _parts(work.given.change, work.given.hunks, room)
+        looking = Looking(
+            session=session,
+            clock=request.clock,
+            spending=work.spending,
+            watcher=watcher,
+            rules=work.given.rules,
+            wishes=work.given.order.wishes,
+            left_out=work.given.change.left_out,
+            stop=work.stop,
+        )
+        with suppress(TillerError):  # a title is only a help
+            await session.tree.rename(f"Review of {work.given.revisions.head.ref}")
+        work.look = await looking.over(work.parts)
+        if len(work.parts) > 1 and work.look.stopped is None:
+            await looking.sum_up(work.look, work.given.reports.found)
+        snapshot = session.info.snapshot()
+        work.model = snapshot.config.model or NOBODY
+        work.location = session.info.location
+
+
+async def _parts(
+    change: Change, hunks: Mapping[str, tuple[Hunk, ...]] | None, part_chars: int
+) -> tuple[Part, ...]:
+    return await anyio.to_thread.run_sync(
+        lambda: divide(change.files, hunks=hunks, part_chars=part_chars)
+    )
+
+
+def _session_request(work: Work, request: SessionRequest, folder: Path) -> SessionRequest:
+    above = dict(request.settings.get("request", {}))
+    above["permission"] = {"mode": "plan", "fallback": "rules"}
+    above.pop("budgets", None)
+    settings: Mapping[str, JsonValue] = above
+    return replace(
+        request,
+        session="new",
+        workspace=folder,
+        settings={**request.settings, "request": settings},
+        tools=TOOLS,
+        custom_tools=(*request.custom_tools, work.given.reports.tool()),
+        trusted=request.trusted is True,
+    )
+
+
+def _budgets(order: ReviewOrder, session: AgentSession) -> Budgets:
+    """Give what holds: the ceiling counts for models whose price is known."""
+    facts = session.models.current
+    wanted = order.budgets
+    if wanted.usd is None and facts is not None and facts.prices is not None:
+        wanted = replace(wanted, usd=order.ceiling_usd)
+    return tightened(session.info.config.budgets or Budgets(), wanted)
+
+
+def _accepted(order: ReviewOrder, rules: ProjectRules) -> frozenset[str]:
+    if order.accepted is not None:
+        return order.accepted
+    if rules.baseline is None:
+        return frozenset()
+    return read_baseline(rules.baseline, name=f"{BASELINE} of the base")
+
+
+async def _conclude(work: Work, *, accepted: frozenset[str], ended_ms: int) -> Review:
+    earlier = work.given.order.earlier
+    carried = (
+        ()
+        if earlier is None
+        else await still_standing(
+            earlier.findings, since=work.given.since, files=work.given.reports.files
+        )
+    )
+    await _see_steering(work)
+    found, twins = merged(work.given.reports.found, carried=carried)
+    texts = await work.given.reports.files.lines_of({one.path for one in found} if accepted else ())
+    wanted = not_accepted(found, accepted, texts=texts)
+    unsure = [one for one in wanted if one.confidence < work.given.order.least_confidence]
+    sure = [one for one in wanted if one.confidence >= work.given.order.least_confidence]
+    shown, over = limited(sure, most=work.given.order.most_findings)
+    least = work.given.order.least_confidence
+    dropped: tuple[Dropped, ...] = (
+        *work.given.reports.refused,
+        *twins,
+        *(left(one, f"confidence {one.confidence:.2f} is below {least:.2f}") for one in unsure),
+        *over,
+    )
+    names = {one.fingerprint for one in found}
+    gone = () if earlier is None else [one.fingerprint for one in earlier.findings]
+    return Review(
+        header=_header(work, ended_ms),
+        summary=markdown_of(work.given.reports.cleaner.text(work.look.summary))
+        or _own_summary(work, shown),
+        findings=shown,
+        dropped=dropped,
+        accepted=len(found) - len(wanted),
+        fixed=tuple(name for name in gone if name not in names),
+        partial=_partial(work),
+        stopped=work.look.stopped,
+        files=_files(work),
+        left_out=work.given.change.left_out,
+    )
+
+
+def _files(work: Work) -> tuple[ReviewedFile, ...]:
+    """Name what was looked at, also by the earlier review, as long as it is part of the change."""
+    read = list(work.look.read)
+    if work.given.since is not None:
+        again = {piece.file.path for part in work.parts for piece in part.pieces}
+        read += [
+            reviewed(file)
+            for file in work.given.change.files
+            if file.path in work.given.since.read and file.path not in again
+        ]
+    return tuple(read)
+
+
+async def _see_steering(work: Work) -> None:
+    paths = {piece.file.path for part in work.parts for piece in part.pieces}
+    sides = [await work.given.reports.files.side(path) for path in sorted(paths)]
+    there = [side for side in sides if side is not None]
+    for raw in await anyio.to_thread.run_sync(steering_words, there):
+        with suppress(NotSo):
+            _ = await work.given.reports.take(raw)
+
+
+def _header(work: Work, ended_ms: int) -> ReviewHeader:
+    return ReviewHeader(
+        version=VERSION,
+        model=work.model,
+        prompt_hash=prompt_hash(work.given.rules, work.given.order.wishes),
+        base=work.given.revisions.base,
+        head=work.given.revisions.head,
+        merge_base=work.given.revisions.merge_base,
+        since=None if work.given.since is None else work.given.since.commit,
+        started_at=rfc3339(work.given.started_ms),
+        ended_at=rfc3339(ended_ms),
+        turns=work.spending.turns,
+        tokens=work.spending.tokens,
+        cost_usd=work.spending.cost_usd,
+        session=work.location,
+    )
+
+
+def _partial(work: Work) -> str | None:
+    if work.look.stopped is None:
+        return None
+    read = {one.path for one in work.look.read}
+    wanted = {piece.file.path for part in work.parts for piece in part.pieces}
+    why = (work.look.why or work.look.stopped).rstrip(".")
+    return f"{len(read)} of {len(wanted)} files were looked at: {why}."
+
+
+def _own_summary(work: Work, shown: Sequence[Finding]) -> str:
+    if not work.parts:
+        return NOTHING if work.given.since is None else "Nothing has changed since the last review."
+    count = len(work.look.read)
+    files = "1 file" if count == 1 else f"{count} files"
+    found = (
+        "Nothing was found"
+        if not shown
+        else f"{len(shown)} findings"
+        if len(shown) > 1
+        else "1 finding"
+    )
+    return f"{files} looked at. {found}."

@@ -1,0 +1,190 @@
+"""Asks Git about a repository of which nothing is believed: not its configuration, and no program that lies in it."""
+
+import os
+import subprocess
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import field, replace
+from pathlib import Path
+from typing import Final
+
+import anyio
+import anyio.to_thread
+
+from agent_core.kernel.records import dataclass
+from agent_core.kernel.visible import one_line
+from agent_core.workspace.git.command import (
+    USER_SETTINGS,
+    GitCommand,
+    find_git,
+    git_command,
+    git_environment,
+    user_settings_command,
+)
+from agent_core.workspace.git.repository import Repository, RepositoryUnusable, find_repository
+from agent_core.workspace.git.shadow import Shadow, write_shadow
+from tiller_server.review.errors import GitFailed, NotARepository
+from tiller_server.review.scratch import private_folder
+
+ERROR_CHARS: Final = 400
+PARTIAL_CLONE: Final = "extensions.partialclone"
+PARTIAL: Final = "; this is a partial clone, and what it lacks is not fetched during a review: use a clone that was made without --filter"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitAnswer:
+    """What Git said."""
+
+    code: int
+    output: bytes
+    errors: str
+    """On one line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Git:
+    """Git with the shadow of a repository; see `agent_core.workspace.git.shadow`."""
+
+    program: str
+    shadow: Shadow
+    environment: Mapping[str, str]
+    """As `git_environment` made it."""
+    folder: Path
+    """Where it runs."""
+    extra: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Variables for Git itself, as `GIT_INDEX_FILE`."""
+
+    @property
+    def repository(self) -> Repository:
+        """The repository that is looked at."""
+        return self.shadow.repository
+
+    def knowing(self, **variables: str) -> "Git":
+        """Return the same with more variables."""
+        return replace(self, extra={**self.extra, **variables})
+
+    def at(self, folder: Path) -> "Git":
+        """Return the same with another folder as the work tree."""
+        return replace(self.knowing(GIT_WORK_TREE=str(folder)), folder=folder)
+
+    def storing(self) -> "Git":
+        """Return the same, writing objects into the repository itself."""
+        return self.knowing(GIT_OBJECT_DIRECTORY=str(self.repository.common_dir / "objects"))
+
+    async def ask(self, *arguments: str, stdin: bytes | None = None) -> GitAnswer:
+        """Run a command of Git and return all that it said, whatever its exit code.
+
+        Raises:
+            NotARepository: It cannot be started there.
+        """
+        variables = {**self.shadow.variables, **self.extra}
+        command = git_command(self.program, *arguments, environment=self.environment, **variables)
+        return await _run(command, self.folder, stdin=stdin)
+
+    async def output(self, *arguments: str, stdin: bytes | None = None) -> bytes:
+        """Run a command that must succeed.
+
+        Raises:
+            GitFailed: It did not; the text has Git's own words.
+        """
+        answer = await self.ask(*arguments, stdin=stdin)
+        if answer.code:
+            what = " ".join(arguments[:2])
+            partial = PARTIAL if PARTIAL_CLONE in self.repository.values else ""
+            message = f"git {what} failed with exit code {answer.code}: {answer.errors}{partial}"
+            raise GitFailed(message)
+        return answer.output
+
+    async def text(self, *arguments: str) -> str:
+        """Run a command that must succeed, and return its output as one text without the last line feed."""
+        return os.fsdecode(await self.output(*arguments)).removesuffix("\n")
+
+
+async def find_root(folder: Path, env: Mapping[str, str]) -> Path:
+    """Return the top folder of the repository around a folder. Starts no Git.
+
+    Raises:
+        NotARepository: There is none, or it cannot be read safely.
+    """
+    return (await _find(folder, env)).root
+
+
+async def open_git(
+    folder: Path, *, env: Mapping[str, str], scratch: Path, roots: Sequence[Path] = ()
+) -> Git:
+    """Return Git for the repository around a folder, at its top.
+
+    Args:
+        folder: Somewhere in the work tree.
+        env: The environment of the user.
+        scratch: A private folder that lives as long as what is returned.
+        roots: More folders in which no program is started.
+
+    Raises:
+        NotARepository: There is none, or it cannot be read safely; or there is no Git outside of the workspace.
+    """
+    repository = await _find(folder, env)
+    closed = (folder, repository.root, *roots)
+    program = await anyio.to_thread.run_sync(lambda: find_git(env, roots=closed))
+    if program is None:
+        message = f"git was not found on the PATH outside of {', '.join(sorted({str(one) for one in closed}))}; a review needs Git, and starts none that lies in a workspace: install it with your package manager"
+        raise NotARepository(message)
+    environment = await anyio.to_thread.run_sync(lambda: git_environment(env, roots=closed))
+    chosen = await _user_settings(program, env, environment)
+    try:
+        shadow = await anyio.to_thread.run_sync(
+            lambda: write_shadow(repository, scratch / "git", chosen=chosen)
+        )
+    except RepositoryUnusable as error:
+        raise NotARepository(str(error)) from error
+    except OSError as error:
+        message = f"the repository {str(repository.root)!r} cannot be read ({error})"
+        raise NotARepository(message) from error
+    return Git(program=program, shadow=shadow, environment=environment, folder=repository.root)
+
+
+@asynccontextmanager
+async def opened_git(folder: Path, *, env: Mapping[str, str]) -> AsyncGenerator[Git]:
+    """Open Git as `open_git` does, with a private folder of its own.
+
+    Raises:
+        NotARepository: As there.
+    """
+    async with private_folder() as scratch:
+        yield await open_git(folder, env=env, scratch=scratch)
+
+
+async def _find(folder: Path, env: Mapping[str, str]) -> Repository:
+    try:
+        return await anyio.to_thread.run_sync(find_repository, folder, env)
+    except RepositoryUnusable as error:
+        raise NotARepository(str(error)) from error
+    except OSError as error:
+        message = f"{str(folder)!r} cannot be looked at ({error.strerror})"
+        raise NotARepository(message) from error
+
+
+async def _user_settings(
+    program: str, env: Mapping[str, str], environment: Mapping[str, str]
+) -> Mapping[str, str]:
+    command = user_settings_command(program, env=env, environment=environment)
+    answer = await _run(command, Path("/"))
+    rows = (os.fsdecode(row).partition("\n") for row in answer.output.split(b"\0") if row)
+    return {name: value for name, _, value in rows if name in USER_SETTINGS and "\n" not in value}
+
+
+async def _run(command: GitCommand, folder: Path, *, stdin: bytes | None = None) -> GitAnswer:
+    try:
+        done = await anyio.run_process(
+            command.argv,
+            input=stdin,
+            stdin=None if stdin is not None else subprocess.DEVNULL,
+            check=False,
+            cwd=folder,
+            env=command.env,
+        )
+    except OSError as error:
+        message = f"git cannot be started in {str(folder)!r} ({error.strerror})"
+        raise NotARepository(message) from error
+    errors = one_line(done.stderr.decode("utf-8", "replace"))[:ERROR_CHARS]
+    return GitAnswer(code=done.returncode, output=done.stdout, errors=errors)

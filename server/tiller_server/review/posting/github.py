@@ -1,0 +1,290 @@
+"""A pull request of GitHub: read by GraphQL, which knows conversations and whose they are; written by REST."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from http import HTTPStatus
+from itertools import count
+from typing import Final
+
+from typing_extensions import override
+
+from agent_core.kernel import Clock
+from agent_core.kernel.json import JsonObject, JsonValue
+from agent_core.kernel.records import dataclass
+from tiller_server.review.findings import Finding, Suggestion
+from tiller_server.review.posting.api import Answer, Api, refuse, unreadable
+from tiller_server.review.posting.errors import HostLimited, HostRefused, PlaceRefused
+from tiller_server.review.posting.fields import each, inside, text
+from tiller_server.review.posting.host import Draft, Host, Summary, There, Thread
+from tiller_server.review.posting.marks import read_finding_mark, read_summary_mark
+from tiller_server.review.posting.targets import GitHubPull
+
+MOST_PAGES: Final = 50
+THREADS: Final = """
+query ($owner: String!, $name: String!, $number: Int!, $threads: String, $comments: String) {
+  repository(owner: $owner, name: $name) {
+    pullRequest(number: $number) {
+      headRefOid
+      reviewThreads(first: 100, after: $threads) {
+        pageInfo { hasNextPage endCursor }
+        nodes {
+          id isResolved isOutdated
+          comments(first: 1) { nodes { fullDatabaseId body viewerDidAuthor } }
+        }
+      }
+      comments(first: 100, after: $comments) {
+        pageInfo { hasNextPage endCursor }
+        nodes { fullDatabaseId body viewerDidAuthor }
+      }
+    }
+  }
+}
+"""
+RESOLVE: Final = """
+mutation ($thread: ID!) { resolveReviewThread(input: {threadId: $thread}) { thread { isResolved } } }
+"""
+REOPEN: Final = """
+mutation ($thread: ID!) { unresolveReviewThread(input: {threadId: $thread}) { thread { isResolved } } }
+"""
+NO_KINDS: Final[frozenset[str]] = frozenset()
+RIGHTS: Final = (
+    "give the job `permissions: pull-requests: write`; a pull request from a fork gets a token that can only "
+    "read, see the page on forks"
+)
+ADVICE: Final[Mapping[int, str]] = {
+    301: "the repository has moved: check GITHUB_REPOSITORY",
+    401: "the token is not valid (any more): set GITHUB_TOKEN to one that is",
+    403: RIGHTS,
+    404: "check GITHUB_REPOSITORY and the number, and that the token may read that repository",
+    410: "the conversation is locked or gone",
+}
+
+
+class GitHubHost(Host):
+    """A pull request."""
+
+    def __init__(self, target: GitHubPull, *, clock: Clock) -> None:
+        self.comment_chars = 65_000
+        self._target = target
+        self._repository_url = f"{target.api_url}/repos/{target.repository}"
+        self._pull_url = f"{self._repository_url}/pulls/{target.number}"
+        headers = {
+            "Accept": "application/vnd.github+json",
+            "Authorization": f"Bearer {target.token}",
+            "User-Agent": "tiller",
+            "X-GitHub-Api-Version": "2022-11-28",
+        }
+        self._api = Api("GitHub", headers=headers, clock=clock)
+
+    @override
+    def offer(self, suggestion: Suggestion) -> str | None:
+        return "suggestion"
+
+    @override
+    async def read(self) -> There:
+        owner, _, name = self._target.repository.partition("/")
+        known: dict[str, JsonValue] = {"owner": owner, "name": name, "number": self._target.number}
+        head = ""
+        threads: list[Thread] = []
+        summary: Summary | None = None
+        for page in count(1):
+            pull = await self._ask(THREADS, known)
+            if page > MOST_PAGES or not _is_whole(pull):
+                raise unreadable("GitHub", str(self._target))
+            head = head or text(pull.get("headRefOid"))
+            threads += _threads(inside(pull, "reviewThreads").get("nodes"))
+            summary = summary or _summary(inside(pull, "comments").get("nodes"))
+            more = [
+                _turn(pull, known, field="reviewThreads", cursor="threads"),
+                _turn(pull, known, field="comments", cursor="comments"),
+            ]
+            if not any(more):
+                break
+        return There(head=head, threads=tuple(threads), summary=summary)
+
+    @override
+    async def comment(self, drafts: Sequence[Draft], *, head: str) -> tuple[Finding, ...]:
+        on_lines = [draft for draft in drafts if draft.finding.in_diff and draft.is_sayable]
+        beside = [draft for draft in drafts if draft not in on_lines]
+        if on_lines:
+            try:
+                await self._review(on_lines, head=head)
+            except PlaceRefused:
+                beside = list(drafts)  # one line of it is not part of the change: each for itself
+        unplaced = [draft for draft in beside if not await self._place(draft, head=head)]
+        return tuple(draft.finding for draft in unplaced)
+
+    @override
+    async def edit(self, thread: Thread, body: str) -> None:
+        url = f"{self._repository_url}/pulls/comments/{thread.comment}"
+        await self._send("PATCH", url, {"body": body}, what="edit a comment of ours")
+
+    @override
+    async def resolve(self, thread: Thread) -> bool:
+        return await self._turn_thread(RESOLVE, thread)
+
+    @override
+    async def reopen(self, thread: Thread) -> bool:
+        return await self._turn_thread(REOPEN, thread)
+
+    @override
+    async def write_summary(self, body: str) -> None:
+        url = f"{self._repository_url}/issues/{self._target.number}/comments"
+        await self._send("POST", url, {"body": body}, what=f"comment on {self._target}")
+
+    @override
+    async def edit_summary(self, summary: Summary, body: str) -> None:
+        url = f"{self._repository_url}/issues/comments/{summary.comment}"
+        await self._send("PATCH", url, {"body": body}, what="edit the summary")
+
+    @override
+    async def aclose(self) -> None:
+        await self._api.aclose()
+
+    async def _review(self, drafts: Sequence[Draft], *, head: str) -> None:
+        """Post all at once: then a run that is killed has posted all of them or none."""
+        number = len(drafts)
+        body: JsonObject = {
+            "commit_id": head,
+            "event": "COMMENT",
+            "body": f"Tiller has {number} new comment{'' if number == 1 else 's'}; the summary tells of the whole.",
+            "comments": [
+                {"path": draft.finding.path, "body": draft.body, **_lines(draft)}
+                for draft in drafts
+            ],
+        }
+        await self._send("POST", f"{self._pull_url}/reviews", body, what=f"review {self._target}")
+
+    async def _place(self, draft: Draft, *, head: str) -> bool:
+        """Post one comment as near to its lines as GitHub lets us; tells whether it took one."""
+        if not draft.is_sayable:
+            return False
+        finding = draft.finding
+        for words, place in _places(draft):
+            body: JsonObject = {
+                "path": finding.path,
+                "commit_id": head,
+                "body": words,
+                **place,
+            }
+            try:
+                await self._send("POST", f"{self._pull_url}/comments", body, what="comment")
+            except PlaceRefused:
+                continue
+            return True
+        return False
+
+    async def _turn_thread(self, mutation: str, thread: Thread) -> bool:
+        body: JsonObject = {"query": mutation, "variables": {"thread": thread.thread}}
+        answer = await self._api.write("POST", self._target.graphql_url, body=body)
+        kinds = _error_kinds(answer)
+        if answer.is_done and not kinds:
+            return True
+        if answer.status == HTTPStatus.FORBIDDEN or kinds & {"FORBIDDEN", "NOT_FOUND"}:
+            return False
+        raise self._refused(answer, what="close a conversation")
+
+    async def _ask(self, query: str, variables: JsonObject) -> JsonObject:
+        body: JsonObject = {"query": query, "variables": dict(variables)}
+        answer = await self._api.read("POST", self._target.graphql_url, body=body)
+        kinds = _error_kinds(answer)
+        if answer.is_done and not kinds:
+            return inside(answer.body, "data", "repository", "pullRequest")
+        if "RATE_LIMITED" in kinds:
+            message = "GitHub's limit for this token is used up; run the job again in an hour"
+            raise HostLimited(message)
+        raise self._refused(answer, what=f"read {self._target}", kinds=kinds)
+
+    async def _send(self, method: str, url: str, body: JsonObject, *, what: str) -> None:
+        answer = await self._api.write(method, url, body=body)
+        if answer.is_done:
+            return
+        if answer.status == HTTPStatus.UNPROCESSABLE_ENTITY:
+            message = f"GitHub does not take it there ({answer.message})"
+            raise PlaceRefused(message)
+        raise self._refused(answer, what=what)
+
+    def _refused(
+        self, answer: Answer, *, what: str, kinds: frozenset[str] = NO_KINDS
+    ) -> HostRefused:
+        if not answer.is_done:
+            return refuse("GitHub", answer, what=what, advice=ADVICE)
+        # GraphQL refuses with status 200 and says why in words.
+        advice = ADVICE[404] if "NOT_FOUND" in kinds else RIGHTS
+        return refuse("GitHub", answer, what=what, advice={answer.status: advice})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Comment:
+    comment: str
+    body: str
+
+
+def _is_whole(pull: JsonObject) -> bool:
+    """Tell whether all that decides what is posted was answered: what is taken for absent is posted again."""
+    lists = (inside(pull, name).get("nodes") for name in ("reviewThreads", "comments"))
+    return bool(text(pull.get("headRefOid"))) and all(
+        isinstance(nodes, list | tuple) for nodes in lists
+    )
+
+
+def _threads(nodes: JsonValue) -> Iterator[Thread]:
+    for node in each(nodes):
+        for comment in _ours(inside(node, "comments").get("nodes")):
+            mark = read_finding_mark(comment.body)
+            if mark is not None:
+                yield Thread(
+                    thread=text(node.get("id")),
+                    comment=comment.comment,
+                    fingerprint=mark.fingerprint,
+                    is_fixed=mark.is_fixed,
+                    is_resolved=node.get("isResolved") is True,
+                    is_outdated=node.get("isOutdated") is True,
+                    body=comment.body,
+                )
+
+
+def _summary(nodes: JsonValue) -> Summary | None:
+    for comment in _ours(nodes):
+        mark = read_summary_mark(comment.body)
+        if mark is not None:
+            return Summary(comment=comment.comment, mark=mark, body=comment.body)
+    return None
+
+
+def _ours(nodes: JsonValue) -> Iterator[_Comment]:
+    """Give the comments that this token wrote: a mark in somebody else's is a forgery."""
+    for node in each(nodes):
+        if node.get("viewerDidAuthor") is True:
+            yield _Comment(comment=text(node.get("fullDatabaseId")), body=text(node.get("body")))
+
+
+def _turn(pull: JsonObject, known: dict[str, JsonValue], *, field: str, cursor: str) -> bool:
+    """Go on to the next page; tells whether there is one. At the end the last page stays, which is empty then."""
+    page = inside(pull, field, "pageInfo")
+    known[cursor] = page.get("endCursor") or known.get(cursor)
+    return page.get("hasNextPage") is True
+
+
+def _error_kinds(answer: Answer) -> frozenset[str]:
+    errors = inside(answer.body).get("errors")
+    return frozenset(text(error.get("type")) or "UNKNOWN" for error in each(errors))
+
+
+def _lines(draft: Draft) -> JsonObject:
+    if draft.line == draft.end_line:
+        return {"line": draft.end_line, "side": "RIGHT"}
+    return {
+        "start_line": draft.line,
+        "start_side": "RIGHT",
+        "line": draft.end_line,
+        "side": "RIGHT",
+    }
+
+
+def _places(draft: Draft) -> Iterator[tuple[str, JsonObject]]:
+    finding = draft.finding
+    if finding.in_diff:
+        yield draft.body, _lines(draft)
+        if draft.line != finding.end_line or draft.end_line != finding.end_line:
+            yield draft.plain_body, {"line": finding.end_line, "side": "RIGHT"}
+    yield draft.plain_body, {"subject_type": "file"}

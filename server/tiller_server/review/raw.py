@@ -1,0 +1,21 @@
+"""What a model reports, before anybody has looked whether it is so."""
+
+from agent_core.kernel.records import dataclass
+from tiller_server.review.findings import Category, Severity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawFinding:
+    """A finding in the model's words."""
+
+    path: str
+    line: int
+    end_line: int
+    severity: Severity
+    category: Category
+    title: str
+    message: str
+    evidence: str
+    suggestion: str | None = None
+    """What should stand in the place of the lines, as the model wrote it."""
+    confidence: float = 0.5

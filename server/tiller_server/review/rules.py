@@ -1,0 +1,52 @@
+"""Reads what a project says to its reviewers, as the base has it: what a change says of itself does not count."""
+
+from typing import Final
+
+from agent_core.kernel.records import dataclass
+from tiller_server.review.git import Git
+
+REVIEW_RULES: Final = ".tiller/review.md"
+GUIDES: Final = ("AGENTS.md", "CLAUDE.md")
+"""Of these the first that is there."""
+BASELINE: Final = ".tiller/review-baseline.json"
+MOST_BYTES: Final = 32_768
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectRules:
+    """What holds in this project."""
+
+    guide: str = ""
+    review: str = ""
+    baseline: bytes | None = None
+    """The file of accepted findings."""
+
+
+async def read_rules(git: Git, commit: str) -> ProjectRules:
+    """Read the rules of a commit; what is missing is empty, what is long is cut."""
+    guide = ""
+    for name in GUIDES:
+        if guide := _text(await read_blob(git, f"{commit}:{name}")):
+            break
+    return ProjectRules(
+        guide=guide,
+        review=_text(await read_blob(git, f"{commit}:{REVIEW_RULES}")),
+        baseline=await read_blob(git, f"{commit}:{BASELINE}"),
+    )
+
+
+async def read_blob(git: Git, name: str) -> bytes | None:
+    """Give the content of a file; None when there is no such file.
+
+    Args:
+        git: Git of the repository.
+        name: The hash of a blob, or `COMMIT:PATH`.
+    """
+    answer = await git.ask("cat-file", "blob", name)
+    return None if answer.code else answer.output
+
+
+def _text(content: bytes | None) -> str:
+    if content is None:
+        return ""
+    return content[:MOST_BYTES].decode("utf-8", "replace").strip()

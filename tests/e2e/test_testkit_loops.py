@@ -1,0 +1,124 @@
+"""The loops of tests: who runs where follows from the table, and what costs more than the table says is named."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import fork_server
+from tests.support.isolation import TillerDirs
+from tests.support.loops import Costs, Durations
+from tests.support.processes import descendants
+from tests.support.server import SERVER, TILLER
+from tests.support.shared import ROOT
+
+SMOKE = "tests/e2e/test_smoke.py"
+EDITORS = "tests/e2e/test_real_editors_neovim.py"
+
+
+def collected(loop: str) -> set[str]:
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", "--loop", loop, SMOKE, EDITORS],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return {line for line in ran.stdout.splitlines() if "::" in line}
+
+
+@pytest.mark.timeout(120)
+def test_every_test_is_in_one_of_the_two_halves_and_quick_starts_nothing() -> None:
+    test, rest, full, quick = map(collected, ("test", "rest", "full", "quick"))
+    assert not test & rest
+    assert test | rest == full
+    assert {line.partition("::")[0] for line in test} == {SMOKE}
+    assert {line.partition("::")[0] for line in rest} == {EDITORS}
+    assert quick == {f"{SMOKE}::test_every_command_is_started_here"}
+
+
+def report(node_id: str, took: float, *, processes: int = 0) -> pytest.TestReport:
+    return pytest.TestReport(
+        node_id,
+        (node_id.partition("::")[0], 0, node_id),
+        keywords={},
+        outcome="passed",
+        longrepr=None,
+        when="call",
+        duration=took,
+        user_properties=[("processes", processes)],
+    )
+
+
+def problems(known: Durations, *reports: pytest.TestReport) -> list[str]:
+    costs = Costs(known, writes=None, judges=True)
+    for one in reports:
+        costs.pytest_runtest_logreport(one)
+    return list(costs.problems())
+
+
+def test_a_test_that_takes_long_has_to_be_known() -> None:
+    known = Durations(seconds={"a.py::test_slow": 3.0})
+    assert problems(known, report("a.py::test_slow", 3.1), report("a.py::test_new", 2.9)) == []
+    assert problems(known, report("a.py::test_slow", 3.0), report("a.py::test_new[x]", 3.5)) == [
+        "a.py::test_new took 3.5 s (1.0 times the usual pace) and is not known as slow"
+    ]
+
+
+def test_a_slow_machine_makes_no_test_slow() -> None:
+    known = Durations(seconds={"a.py::test_slow": 3.0, "a.py::test_other": 2.0})
+    reports = [report("a.py::test_slow", 9.0), report("a.py::test_other", 6.0)]
+    assert problems(known, *reports, report("a.py::test_new", 8.9)) == []
+    assert len(problems(known, *reports, report("a.py::test_new", 9.5))) == 1
+
+
+def test_a_test_that_starts_processes_and_is_not_known_to_is_named() -> None:
+    costs = Costs(Durations(processes=frozenset({"a.py::test_known"})), writes=None, judges=True)
+    costs.pytest_runtest_logreport(report("a.py::test_known[1]", 0.1, processes=2))
+    assert costs.unknown_starts() == []
+    costs.pytest_runtest_logreport(report("a.py::test_new[1]", 0.1, processes=2))
+    assert costs.unknown_starts() == ["a.py::test_new"]
+
+
+def test_the_table_is_read_as_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "durations.toml"
+    table = Durations(seconds={"a.py::test_slow": 3.1}, processes=frozenset({"a.py::test_starts"}))
+    table.write(path)
+    assert Durations.read(path) == table
+    assert Durations.read(tmp_path / "none.toml") == Durations()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="commands are forked on Linux alone")
+def test_a_forked_command_is_a_process_as_a_started_one_is(
+    tiller_dirs: TillerDirs, child_env: dict[str, str], tmp_path: Path
+) -> None:
+    def run(*arguments: str) -> tuple[int, bytes, bytes]:
+        ran = subprocess.run(
+            [*TILLER, *arguments], cwd=tmp_path, env=child_env, capture_output=True, check=False
+        )
+        return ran.returncode, ran.stdout, ran.stderr
+
+    asked = (["--version"], ["config", "path"], ["nonsense"], ["run"])
+    forked = [run(*arguments) for arguments in asked]
+    before = fork_server.use(False)  # noqa: FBT003 - a switch
+    started = [run(*arguments) for arguments in asked]
+    fork_server.use(before)
+    assert forked == started
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="commands are forked on Linux alone")
+def test_a_forked_server_is_our_child_and_hears_signals(
+    tiller_dirs: TillerDirs, child_env: dict[str, str], tmp_path: Path
+) -> None:
+    process = subprocess.Popen(
+        SERVER, cwd=tmp_path, env=child_env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+    )
+    with process:
+        assert process.pid in descendants(os.getpid())
+        assert Path(f"/proc/{process.pid}/cwd").readlink() == tmp_path
+        process.send_signal(signal.SIGKILL)
+        assert process.wait(10) == -signal.SIGKILL

@@ -1,0 +1,94 @@
+"""A command runs with no less containment than it was judged with, or its question named."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from agent_core.events import Budgets
+from agent_core.session.budgets import Allowance
+from agent_core.session.parts import Place
+from agent_core.session.standing import Standing
+from agent_core.tools import text_result
+from agent_core.workspace import NO_NEEDS, Process, Workspace
+from agent_core.workspace.adapters.memory import MemoryFiles
+from agent_core.workspace.permission import Containment, Needs
+from tests.support.asking import asked, ended, model_of, run
+from tests.support.clock import HeldClock
+from tests.support.scripted_model import ScriptedModel, say
+from tests.support.sessions import NoProcesses, bench
+from tests.support.tools import FunctionTool
+
+ROOT = Path("/project")
+UNCONTAINED: frozenset[Needs] = frozenset({"uncontained"})
+
+
+class NotedProcesses:
+    """Notes what processes would have been started with."""
+
+    def __init__(self) -> None:
+        self.needs: list[frozenset[Needs]] = []
+        self._nothing = NoProcesses()
+
+    async def start(
+        self,
+        argv: tuple[str, ...],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        stdin: bytes = b"",
+        needs: frozenset[Needs] = NO_NEEDS,
+    ) -> Process:
+        self.needs.append(needs)
+        return await self._nothing.start(argv, cwd=cwd, env=env, stdin=stdin, needs=needs)
+
+    async def before_start(self) -> str | None:
+        return None
+
+
+def starting_tool() -> FunctionTool:
+    async def work(arguments, context):
+        _ = await context.processes.start(("true",), cwd=ROOT, env={})
+        return text_result("started")
+
+    return FunctionTool("bash", work, kind="execute")
+
+
+def place_of(processes: NotedProcesses, standing: Standing) -> Place:
+    workspace = Workspace(
+        roots=(ROOT,), files=MemoryFiles((ROOT,), Path("/home/user")), processes=processes, env={}
+    )
+    return Place(workspace=workspace, standing=standing, allowance=Allowance(most=Budgets()))
+
+
+@pytest.mark.parametrize(
+    ("level", "needs"), [("full", NO_NEEDS), ("partial", UNCONTAINED), ("none", UNCONTAINED)]
+)
+async def test_a_command_is_started_as_it_was_judged(
+    level: Containment, needs: frozenset[Needs]
+) -> None:
+    processes = NotedProcesses()
+    place = place_of(processes, Standing(mode="yolo", containment=lambda: level))
+    async with bench(model_of("make x"), tools=[starting_tool()], place=place) as it:
+        await it.session.prompt("go")
+        _ = await ended(it)
+    assert processes.needs == [needs]
+
+
+@pytest.mark.parametrize(("before", "needs"), [("full", NO_NEEDS), ("none", UNCONTAINED)])
+async def test_a_yes_is_one_to_the_containment_that_the_question_named(
+    before: Containment, needs: frozenset[Needs]
+) -> None:
+    levels: list[Containment] = [before]
+    processes = NotedProcesses()
+    standing = Standing(mode="ask", containment=lambda: levels[-1])
+    place = place_of(processes, standing)
+    model = ScriptedModel([run("make x", needs=["network"]), say("done")])
+    async with bench(model, tools=[starting_tool()], place=place, clock=HeldClock()) as it:
+        await it.session.prompt("go")
+        request = await asked(it)
+        assert request.subject.sandbox == before
+        levels.append("none")
+        it.session.permissions.answer(request.request, "allowOnce")
+        _ = await ended(it)
+    assert processes.needs == [needs]
