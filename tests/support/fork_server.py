@@ -278,15 +278,17 @@ def serve(descriptor: int) -> Callable[[], None] | None:
         if middle == 0:
             child = os.fork()
             if child == 0:
-                return lambda: _become(request, descriptors)
+                return lambda: _become(request, descriptors, theirs)
             os.write(theirs, _HEADER.pack(child))
             os._exit(0)
         os.close(theirs)
         for number in descriptors:
             os.close(number)
         os.waitpid(middle, 0)
-        sock.sendall(os.read(ours, _HEADER.size))
+        answer = os.read(ours, _HEADER.size)
+        os.read(ours, 1)  # its end: the child is what was asked for, or is gone
         os.close(ours)
+        sock.sendall(answer)
 
 
 def _import_all(package: str) -> None:
@@ -299,10 +301,12 @@ def _import_all(package: str) -> None:
                 import_module(found.name)
 
 
-def _become(request: _Request, descriptors: Sequence[int]) -> None:
+def _become(request: _Request, descriptors: Sequence[int], preparing: int) -> None:
+    """Run what was asked for; `preparing` is closed when folder, session and signals are the child's own."""
     for number, given in enumerate([os.dup(one) for one in descriptors]):
         os.dup2(given, number)
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    os.dup2(preparing, 3)
+    os.closerange(4, os.sysconf("SC_OPEN_MAX"))
     os.environ.clear()  # noqa: TID251 - the child's own
     os.environ.update(request.env)  # noqa: TID251 - the child's own
     os.chdir(request.folder)  # noqa: TID251 - the child is a process of its own
@@ -316,6 +320,7 @@ def _become(request: _Request, descriptors: Sequence[int]) -> None:
         getattr(import_module(module), name)()
         if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.close(3)
     sys.stdin, sys.stdout, sys.stderr = (
         open(number, mode, encoding=stream.encoding, errors=stream.errors, closefd=False)  # noqa: SIM115 - a descriptor, for the rest of the process
         for number, mode, stream in (
