@@ -4,19 +4,21 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.support import fork_server
 from tests.support.isolation import TillerDirs
-from tests.support.loops import Costs, Durations
+from tests.support.loops import Costs, Durations, function_of, seconds_alone
 from tests.support.processes import descendants
 from tests.support.server import SERVER, TILLER
 from tests.support.shared import ROOT
 
 SMOKE = "tests/e2e/test_smoke.py"
 EDITORS = "tests/e2e/test_real_editors_neovim.py"
+FIRST_USE = "tests/support/first_use.py"
 
 
 def collected(loop: str) -> set[str]:
@@ -54,30 +56,55 @@ def report(node_id: str, took: float, *, processes: int = 0) -> pytest.TestRepor
     )
 
 
-def problems(known: Durations, *reports: pytest.TestReport) -> list[str]:
-    costs = Costs(known, writes=None, judges=True)
+def problems(
+    known: Durations, *reports: pytest.TestReport, alone: Mapping[str, float]
+) -> list[str]:
+    asked: list[str] = []
+
+    def measure(node_ids: Sequence[str]) -> Mapping[str, float]:
+        asked.extend(node_ids)
+        return {function_of(one): alone[one] for one in node_ids}
+
+    costs = Costs(known, writes=None, judges=True, measure=measure)
     for one in reports:
         costs.pytest_runtest_logreport(one)
-    return list(costs.problems())
+    found = list(costs.problems())
+    assert sorted(asked) == sorted(alone)
+    return found
 
 
 def test_a_test_that_takes_long_has_to_be_known() -> None:
     known = Durations(seconds={"a.py::test_slow": 3.0})
-    assert problems(known, report("a.py::test_slow", 3.1), report("a.py::test_new", 2.9)) == []
-    assert problems(known, report("a.py::test_slow", 3.0), report("a.py::test_new[x]", 3.5)) == [
-        "a.py::test_new took 3.5 s (1.0 times the usual pace) and is not known as slow"
+    reports = [report("a.py::test_slow", 3.1), report("a.py::test_new", 0.9)]
+    assert problems(known, *reports, alone={}) == []
+    reports += [report("a.py::test_new[x]", 2.5), report("a.py::test_new[y]", 1.5)]
+    assert problems(known, *reports, alone={"a.py::test_new[x]": 1.4}) == [
+        "a.py::test_new takes 1.4 s and is not known as slow"
     ]
+
+
+def test_a_test_that_is_slow_once_and_not_alone_was_disturbed() -> None:
+    reports = [report("a.py::test_new", 9.0)]
+    assert problems(Durations(), *reports, alone={"a.py::test_new": 0.2}) == []
 
 
 def test_a_slow_machine_makes_no_test_slow() -> None:
     known = Durations(seconds={"a.py::test_slow": 3.0, "a.py::test_other": 2.0})
     reports = [report("a.py::test_slow", 9.0), report("a.py::test_other", 6.0)]
-    assert problems(known, *reports, report("a.py::test_new", 8.9)) == []
-    assert len(problems(known, *reports, report("a.py::test_new", 9.5))) == 1
+    assert problems(known, *reports, report("a.py::test_new", 2.9), alone={}) == []
+    slow = report("a.py::test_new", 3.5)
+    assert len(problems(known, *reports, slow, alone={"a.py::test_new": 1.1})) == 1
+
+
+@pytest.mark.timeout(120)
+def test_a_test_alone_is_measured_when_all_that_it_uses_has_been_used() -> None:
+    alone = seconds_alone([f"{FIRST_USE}::test_first", f"{FIRST_USE}::test_slow"])
+    assert set(alone) == {f"{FIRST_USE}::test_slow"}
 
 
 def test_a_test_that_starts_processes_and_is_not_known_to_is_named() -> None:
-    costs = Costs(Durations(processes=frozenset({"a.py::test_known"})), writes=None, judges=True)
+    known = Durations(processes=frozenset({"a.py::test_known"}))
+    costs = Costs(known, writes=None, judges=True, measure=seconds_alone)
     costs.pytest_runtest_logreport(report("a.py::test_known[1]", 0.1, processes=2))
     assert costs.unknown_starts() == []
     costs.pytest_runtest_logreport(report("a.py::test_new[1]", 0.1, processes=2))

@@ -7,13 +7,16 @@ Nobody writes these marks; one hook derives them from what a test uses and from 
 - `slow`: `durations.toml` says that it took more than a second.
 
 `durations.toml` is written by a run of everything with `--write-durations` (`make durations`). A run of everything
-without it fails where a test costs more than the table says.
+without it fails where a test that the table does not know as slow takes more than a second: in that run, and again alone.
 """
 
+import os
 import subprocess
+import sys
+import tempfile
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -25,8 +28,7 @@ from tests.support.shared import ROOT
 
 DURATIONS: Final = ROOT / "tests" / "durations.toml"
 SLOW_S: Final = 1.0
-TOO_SLOW_S: Final = 3.0
-"""What takes so long has to be known as slow. One run may be disturbed; the table is made by a quiet one."""
+ALONE_LIMIT_S: Final = 600.0
 NOTED_S: Final = 0.1
 """What takes less says nothing about how slow the machine is now."""
 READS_ALL: Final = ROOT / "tests" / "architecture"
@@ -46,6 +48,8 @@ LEFT_OUT: Final[Mapping[str, frozenset[str]]] = {
     "test": frozenset({"editor", "slow"}),
 }
 """The marks whose tests a loop leaves out; what is marked `starts` is in `test` all the same."""
+Measure = Callable[[Sequence[str]], Mapping[str, float]]
+"""Runs tests alone; returns the seconds of each test function, without those that take less than `NOTED_S`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,9 +94,10 @@ def function_of(node_id: str) -> str:
 class Marks:
     """Marks the tests and chooses those of the loop, in every process that collects."""
 
-    def __init__(self, loop: Loop, durations: Durations) -> None:
+    def __init__(self, loop: Loop, durations: Durations, *, twice: bool = False) -> None:
         self._loop: Loop = loop
         self._known = durations
+        self._twice = twice
         self.left_out: Counter[str] = Counter()
 
     @pytest.hookimpl(trylast=True)
@@ -108,7 +113,7 @@ class Marks:
             kept = set(map(id, chosen))
             config.hook.pytest_deselected(items=[one for one in items if id(one) not in kept])
         chosen.sort(key=self._place)
-        items[:] = chosen
+        items[:] = chosen * 2 if self._twice else chosen
 
     def _place(self, item: pytest.Item) -> tuple[bool, bool]:
         """Put first what takes long, so that no worker is alone with it at the end, then all that reads every file once."""
@@ -178,10 +183,13 @@ class Counted:
 class Costs:
     """Compares what the tests cost with the table, or writes the table, in the process that gives the tests out."""
 
-    def __init__(self, known: Durations, *, writes: Path | None, judges: bool) -> None:
+    def __init__(
+        self, known: Durations, *, writes: Path | None, judges: bool, measure: Measure
+    ) -> None:
         self._known = known
         self._writes = writes
         self._judges = judges
+        self._measure = measure
         self._taken: defaultdict[str, float] = defaultdict(float)
         self._started: set[str] = set()
         self._excused: set[str] = set()
@@ -189,7 +197,9 @@ class Costs:
         self._problems: list[str] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Add up the parts of a test."""
+        """Add up the parts of a test; of one that runs twice the second time counts."""
+        if report.when == "setup":
+            self._taken[report.nodeid] = 0.0
         self._taken[report.nodeid] += report.duration
         if dict(report.user_properties).get("processes"):
             self._started.add(function_of(report.nodeid))
@@ -230,8 +240,17 @@ class Costs:
                 terminalreporter.write_line(f"{took:6.1f} s  {name}")
 
     def problems(self) -> list[str]:
-        """Name what costs more than the table says."""
-        return list(self._too_slow(self._slowest()))
+        """Name the tests that are slow, are not known to be, and are slow alone too.
+
+        In a run of everything a test may be disturbed, or be the first that uses what all tests use.
+        """
+        suspects = self._suspects()
+        alone = self._measure(list(suspects.values())) if suspects else {}
+        return [
+            f"{name} takes {alone[name]:.1f} s and is not known as slow"
+            for name in suspects
+            if alone.get(name, 0.0) > SLOW_S
+        ]
 
     def unknown_starts(self) -> list[str]:
         """Name what started a process and is not known to: perhaps by a look that only the first test of a worker makes."""
@@ -244,24 +263,54 @@ class Costs:
             slowest[name] = max(took, slowest.get(name, 0.0))
         return slowest
 
-    def _too_slow(self, slowest: Mapping[str, float]) -> Iterable[str]:
-        """Name what is too slow and not known to be, at the pace that the machine had when the table was made."""
+    def _suspects(self) -> dict[str, str]:
+        """Name what was too slow at the pace that the machine had when the table was made, each with its slowest case."""
+        slowest: dict[str, str] = {}
+        for node_id, took in sorted(self._taken.items(), key=lambda one: one[1]):
+            if took > SLOW_S:
+                slowest[function_of(node_id)] = node_id
         paces = [
-            took / self._known.seconds[name]
-            for name, took in slowest.items()
-            if self._known.seconds.get(name, 0.0) > SLOW_S / 2
+            self._taken[node_id] / self._known.seconds[name]
+            for name, node_id in slowest.items()
+            if self._known.seconds.get(name, 0.0) > SLOW_S
         ]
         pace = max(1.0, median(paces)) if paces else 1.0
-        for name, took in sorted(slowest.items()):
-            known = name in self._editors or self._known.seconds.get(name, 0.0) > SLOW_S / 2
-            if took / pace > TOO_SLOW_S and not known:
-                yield f"{name} took {took:.1f} s ({pace:.1f} times the usual pace) and is not known as slow"
+        return {
+            name: node_id
+            for name, node_id in sorted(slowest.items())
+            if self._taken[node_id] / pace > SLOW_S
+            and self._known.seconds.get(name, 0.0) <= SLOW_S
+            and name not in self._editors
+        }
+
+
+def seconds_alone(node_ids: Sequence[str]) -> Mapping[str, float]:
+    """Run tests by themselves, twice and without coverage; returns what the second time took."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("COV")}  # noqa: TID251 - the child's
+    with tempfile.TemporaryDirectory(prefix="alone-") as folder:
+        path = Path(folder) / "durations.toml"
+        options = ["-q", "-p", "no:randomly", "--twice", f"--write-durations={path}"]
+        ran = subprocess.run(
+            [sys.executable, "-m", "pytest", *options, *node_ids],
+            cwd=ROOT,
+            env=env,
+            stdout=subprocess.DEVNULL,
+            timeout=ALONE_LIMIT_S,
+            check=False,
+        )
+        if not path.exists():
+            message = (
+                f"pytest ended with {ran.returncode} and measured nothing: {' '.join(node_ids)}"
+            )
+            raise RuntimeError(message)
+        return Durations.read(path).seconds
 
 
 def add_options(parser: pytest.Parser) -> None:
     """Add what the Makefile passes."""
     parser.addoption("--loop", choices=("quick", "test", "rest", "full"), default="full")
     parser.addoption("--write-durations", type=Path, help="where to write what tests cost")
+    parser.addoption("--twice", action="store_true", help="run each test two times")
 
 
 def of(config: pytest.Config) -> Loop:
@@ -275,7 +324,8 @@ def register(config: pytest.Config, *, is_worker: bool) -> None:
         config.addinivalue_line("markers", mark)
     known = Durations.read()
     loop = of(config)
-    config.pluginmanager.register(Marks(loop, known), "loop-marks")
+    twice = bool(config.getoption("twice"))
+    config.pluginmanager.register(Marks(loop, known, twice=twice), "loop-marks")
     runs_tests = is_worker or not config.getoption("numprocesses", None)
     if runs_tests:
         config.pluginmanager.register(Counted(), "loop-counted")
@@ -284,5 +334,6 @@ def register(config: pytest.Config, *, is_worker: bool) -> None:
             known,
             writes=cast("Path | None", config.getoption("write_durations")),
             judges=loop in {"test", "rest"} and bool(config.getoption("cov_source", None)),
+            measure=seconds_alone,
         )
         config.pluginmanager.register(costs, "loop-costs")
