@@ -88,6 +88,13 @@ def test_a_test_that_is_slow_once_and_not_alone_was_disturbed() -> None:
     assert problems(Durations(), *reports, alone={"a.py::test_new": 0.2}) == []
 
 
+def test_a_test_near_the_limit_is_slow_when_it_takes_twice_as_long() -> None:
+    known = Durations(seconds={"a.py::test_near": 0.9})
+    reports = [report("a.py::test_near", 2.0)]
+    assert problems(known, *reports, alone={"a.py::test_near": 1.7}) == []
+    assert len(problems(known, *reports, alone={"a.py::test_near": 1.9})) == 1
+
+
 def test_a_slow_machine_makes_no_test_slow() -> None:
     known = Durations(seconds={"a.py::test_slow": 3.0, "a.py::test_other": 2.0})
     reports = [report("a.py::test_slow", 9.0), report("a.py::test_other", 6.0)]

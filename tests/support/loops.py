@@ -28,6 +28,8 @@ from tests.support.shared import ROOT
 
 DURATIONS: Final = ROOT / "tests" / "durations.toml"
 SLOW_S: Final = 1.0
+UNSTEADY: Final = 2.0
+"""So many times what the table says is no news: a test near the limit would be slow on some days."""
 ALONE_LIMIT_S: Final = 600.0
 NOTED_S: Final = 0.1
 """What takes less says nothing about how slow the machine is now."""
@@ -249,7 +251,7 @@ class Costs:
         return [
             f"{name} takes {alone[name]:.1f} s and is not known as slow"
             for name in suspects
-            if alone.get(name, 0.0) > SLOW_S
+            if alone.get(name, 0.0) > max(SLOW_S, UNSTEADY * self._known.seconds.get(name, 0.0))
         ]
 
     def unknown_starts(self) -> list[str]:
