@@ -8,7 +8,7 @@ from anyio import Lock, to_thread
 from typing_extensions import override
 
 from agent_core.events import WorkspaceRoot
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 
 class FolderTrustState(Protocol):
@@ -55,8 +55,7 @@ class Present(Sequence[Path]):
         return iter(self._look())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Root:
+class _Root(Value, frozen=True, kw_only=True):
     folder: Path
     trust: FolderTrustState | None
 

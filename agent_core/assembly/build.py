@@ -2,10 +2,11 @@
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import field, replace
 from functools import partial
 
 import anyio
+import msgspec
+from msgspec.structs import replace
 
 from agent_core.assembly.extending import Extending
 from agent_core.assembly.live_settings import FollowedSettings, LiveSettings
@@ -24,8 +25,8 @@ from agent_core.events import (
 )
 from agent_core.hooks import HookLimits, HookRunner, HookTable, SessionBegun
 from agent_core.kernel import Clock, uuid7
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.values import Value
 from agent_core.mcp.servers import Around
 from agent_core.providers import Model
 from agent_core.providers.http import HttpPool
@@ -68,8 +69,7 @@ from agent_core.tools import Tool
 from agent_core.transcript import AnyEntry, Header, Transcript
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ingredients:
+class Ingredients(Value, frozen=True, kw_only=True):
     """Everything a session is built from."""
 
     clock: Clock
@@ -96,21 +96,21 @@ class Ingredients:
     """What the servers are built from whose tools are used; None: there are none."""
     wants_tool: Callable[[str], bool] = lambda _: True
     """Whether a tool of such a server is to be active, by its name."""
-    hooks: HookTable = field(default_factory=HookTable)
+    hooks: HookTable = msgspec.field(default_factory=HookTable)
     """Functions that look in on what happens."""
-    hook_limits: HookLimits = field(default_factory=HookLimits)
+    hook_limits: HookLimits = msgspec.field(default_factory=HookLimits)
     pool: HttpPool | None = None
     """The session's own way to providers, which its hooks are to see; None: they see nothing of it."""
     system_prompt: SystemPrompt
     sections: Sections | None = None
     """The parts of the system prompt, of which only what has changed is sent; None: it is sent whole every time."""
-    words: WordSource = field(default_factory=NoWords)
+    words: WordSource = msgspec.field(default_factory=NoWords)
     """Skills and prompt templates."""
     reloads: Sequence[Reloads] = ()
     """What is read anew when somebody asks for it."""
     steering: QueueMode = "one-at-a-time"
     follow_up: QueueMode = "one-at-a-time"
-    options: SessionOptions = field(default_factory=SessionOptions)
+    options: SessionOptions = msgspec.field(default_factory=SessionOptions)
     asked_for: frozenset[Choosable] = frozenset()
     """What whoever opens the session asked for and its file does not say: written when something is said."""
     trust: Trust | None = None
@@ -119,7 +119,7 @@ class Ingredients:
     """Where the options come from; None: they stay as they are."""
     watches: FolderWatches | None = None
     """How it is seen that their files are changed; None: it is not."""
-    redactor: Redactor = field(default_factory=Redactor)
+    redactor: Redactor = msgspec.field(default_factory=Redactor)
     """Takes secrets out of what is written and told."""
     notices: Sequence[str] = ()
     """What the user should hear first, problems of the configuration for one."""

@@ -23,7 +23,7 @@ from agent_core.extensions.threads import LoopThread
 from agent_core.hooks import HookFailure, HookRunner, SessionBegun, SessionEnding
 from agent_core.kernel import uuid7
 from agent_core.kernel.errors import ExtensionBroken
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import Usage
 from agent_core.providers import Model
 from agent_core.providers.brought import NOTHING, Brought
@@ -212,8 +212,7 @@ class Extending:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class _Taker:
+class _Taker(Value, frozen=True):
     _parts: Parts
 
     def bring_tools(self, tools: Sequence[Tool]) -> None:

@@ -1,10 +1,10 @@
 """What holds for a session before it is opened: its folder, its settings, its trust, its rules."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from functools import partial
 from pathlib import Path
 
+import msgspec
 from anyio import to_thread
 
 from agent_core.assembly.added_roots import Present
@@ -13,7 +13,7 @@ from agent_core.assembly.rule_files import RuleFiles
 from agent_core.assembly.trust import look_at, project_layer
 from agent_core.events import PermissionMode
 from agent_core.kernel.errors import ConfigError, WorkspaceMissing
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.resources.context_files import load_context_files
 from agent_core.resources.paths import AppPaths, app_paths
 from agent_core.resources.settings import Layer, Settings, load_settings
@@ -23,8 +23,7 @@ from agent_core.session.standing import Standing
 from agent_core.workspace.secret_access import SecretAccess
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class Ground(Value, frozen=True, kw_only=True):
     """What was read before the session is opened."""
 
     root: Path
@@ -38,7 +37,7 @@ class Ground:
     standing: Standing
     trust: WorkspaceTrust | None
     """None: whoever opens the session vouches for the workspace, or does not."""
-    secrets: SecretAccess = field(default_factory=SecretAccess)
+    secrets: SecretAccess = msgspec.field(default_factory=SecretAccess)
     """The secret files that a person let the session read; commands see them too."""
     left_out: tuple[str, ...]
     """Context files and rules that could not be used as they are, a sentence each."""

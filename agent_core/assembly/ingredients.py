@@ -1,9 +1,10 @@
 """What a session on this machine is built from: adapters are picked here."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from os import defpath
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from agent_core.assembly.added_roots import Present
 from agent_core.assembly.build import Ingredients, offspring_in

@@ -7,13 +7,12 @@ from agent_core.assembly.extending import Extending
 from agent_core.assembly.ground import lay_ground
 from agent_core.assembly.models import load_models
 from agent_core.assembly.request import SessionRequest
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.providers.http import HttpPool
 from agent_core.providers.registry import ModelRegistry
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownModels:
+class KnownModels(Value, frozen=True, kw_only=True):
     """What a session of the request would have to choose from."""
 
     registry: ModelRegistry

@@ -2,13 +2,13 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import anyio
 from anyio import to_thread
+from msgspec.structs import replace
 
 from agent_core.assembly.outputs import outputs_of, remove_outputs
 from agent_core.assembly.stored_changes import stored_patch
@@ -19,8 +19,8 @@ from agent_core.kernel.errors import (
     StorageUnavailable,
     UsageError,
 )
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.values import Value
 from agent_core.messages import UserMessage
 from agent_core.resources.paths import AppPaths
 from agent_core.storage import SessionStore, SessionSummary
@@ -38,8 +38,7 @@ LIMIT = 50
 """How many sessions a page holds unless another number is asked for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class Page(Value, frozen=True, kw_only=True):
     """Some of the sessions, newest first."""
 
     sessions: tuple[SessionSummary, ...]
@@ -47,8 +46,7 @@ class Page:
     """Given as cursor, it brings the next page; None: there is none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(Value, frozen=True, kw_only=True):
     """Some of what was found, best first."""
 
     hits: tuple[Hit, ...]

@@ -9,7 +9,7 @@ import anyio.to_thread
 
 from agent_core.assembly.ground import Ground, home_of
 from agent_core.assembly.request import SessionRequest
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.resources.commands import Command, Slashed
 from agent_core.resources.context_files import ContextFiles, load_context_files
 from agent_core.resources.loaded import Loaded, Problem, Resource
@@ -22,8 +22,7 @@ from agent_core.resources.templates import template_words
 from agent_core.tools import ToolSpec
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Brought:
+class Brought(Value, frozen=True, kw_only=True):
     """More places to look in, absolute."""
 
     skills: tuple[Path, ...] = ()

@@ -2,16 +2,16 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from anyio import to_thread
+from msgspec.structs import replace
 
 from agent_core.assembly.options import allowance, session_options
 from agent_core.assembly.trust import project_layer
 from agent_core.events import Notice, PermissionMode, SessionConfigured
 from agent_core.kernel import JsonObject
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.resources.loaded import Loaded, Problem, Resource
 from agent_core.resources.paths import project_folder
 from agent_core.resources.settings import Layer, LayerName, Settings, load_settings
@@ -109,8 +109,7 @@ class LiveSettings:
         place.standing.timeout_s = values.permission.timeout_s
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FollowedSettings:
+class FollowedSettings(Value, frozen=True, kw_only=True):
     """Lets one session follow its settings; what people chose in it stays chosen."""
 
     live: LiveSettings

@@ -1,18 +1,18 @@
 """Which adapter opens which model: the only place, with `sessions`, that names adapters."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Protocol
 
 from anyio import to_thread
+from msgspec.structs import replace
 
 from agent_core.kernel import Clock
 from agent_core.kernel.environment import EnvironmentWith
 from agent_core.kernel.errors import ConfigError
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.values import Value
 from agent_core.providers import Api, Model, ModelFacts
 from agent_core.providers.access import Access
 from agent_core.providers.adapters.embedded.facts import EMBEDDED_FACTS
@@ -43,8 +43,7 @@ class Adapter(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSet:
+class ModelSet(Value, frozen=True, kw_only=True):
     """The models of a session."""
 
     registry: ModelRegistry

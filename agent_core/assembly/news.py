@@ -6,14 +6,13 @@ from collections.abc import Callable
 from agent_core.events import ErrorRaised, ExtensionError, Notice
 from agent_core.hooks import HookFailure
 from agent_core.kernel.errors import StorageError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.session.parts import Voice, failure_of
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class DiskNews:
+class DiskNews(Value, frozen=True):
     """Tells when the disk fails, and when it works again."""
 
     voice: Voice

@@ -1,9 +1,10 @@
 """Which session to open, and how."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
 from typing import Literal
+
+import msgspec
 
 from agent_core.assembly.added_roots import AddedRoots
 from agent_core.events import ThinkingLevel
@@ -11,8 +12,8 @@ from agent_core.extensions.loading import Factory
 from agent_core.extensions.showing import Showing
 from agent_core.hooks import HookTable
 from agent_core.kernel import Clock, JsonObject, SystemClock
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.values import Value
 from agent_core.providers.http import HttpPool
 from agent_core.resources.paths import AppPaths
 from agent_core.resources.settings import LayerName
@@ -26,19 +27,20 @@ from agent_core.workspace.sandbox import Prober
 StoreKind = Literal["files", "memory"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionRequest:
+class SessionRequest(Value, frozen=True, kw_only=True):
     """Which session to open, and how."""
 
     workspace: Path
     """A folder; made absolute and real on opening."""
     session: str = "new"
     """`new`, `latest` (of this workspace, else a new one) or an id."""
-    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    env: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     """The environment: keys are looked up in it, and processes get it without them. May be exchanged meanwhile."""
     paths: AppPaths | None = None
     """Where configuration and data lie; None: as `env` says."""
-    settings: Mapping[LayerName, JsonObject] = field(default_factory=dict["LayerName", JsonObject])
+    settings: Mapping[LayerName, JsonObject] = msgspec.field(
+        default_factory=dict["LayerName", JsonObject]
+    )
     """Settings above the user's file, by layer."""
     watches: FolderWatches | None = None
     """How it is seen that a file of settings is changed: to be shared by the sessions of a process. None: settings that
@@ -48,15 +50,15 @@ class SessionRequest:
     tools: str | Sequence[str] | None = None
     """Active tools, for as long as this has the session open: a preset, or names; None: as the session or the settings say."""
     custom_tools: Sequence[Tool] = ()
-    added: AddedRoots = field(default_factory=AddedRoots)
+    added: AddedRoots = msgspec.field(default_factory=AddedRoots)
     """Folders of the workspace besides the primary one; whoever opens the session tells it which."""
     store: StoreKind | SessionStore = "files"
-    hooks: HookTable = field(default_factory=HookTable)
+    hooks: HookTable = msgspec.field(default_factory=HookTable)
     extensions: Sequence[Path] = ()
     """Files and folders of extensions besides those that are found; absolute, or below the workspace. Each must load, or no session is opened."""
     own_extensions: Sequence[Factory] = ()
     """Functions that register as extensions do; they come last."""
-    showing: Showing = field(default_factory=Showing)
+    showing: Showing = msgspec.field(default_factory=Showing)
     """What of their views is shown; whoever opens the session tells it."""
     files: Callable[[Files], Files] = lambda disk: disk
     """Puts something before the disk, an editor for one."""
@@ -68,12 +70,12 @@ class SessionRequest:
     """What the user should hear first, a sentence each."""
     ports: Workspace | None = None
     """A workspace that is not on this machine's disk; then `files`, `processes` and `locks` are not used."""
-    redactor: Redactor = field(default_factory=Redactor)
+    redactor: Redactor = msgspec.field(default_factory=Redactor)
     """Takes secrets out of what is written and told: to be shared by the sessions of a process."""
-    prober: Prober = field(default_factory=Prober)
+    prober: Prober = msgspec.field(default_factory=Prober)
     """How this machine contains processes: to be shared by the sessions of a process, which then ask once."""
-    locks: PathLocks = field(default_factory=PathLocks)
+    locks: PathLocks = msgspec.field(default_factory=PathLocks)
     """One writer per file: to be shared by the sessions of a process."""
     pool: HttpPool | None = None
     """Connections to providers that several sessions share; None: of this session's own."""
-    clock: Clock = field(default_factory=SystemClock)
+    clock: Clock = msgspec.field(default_factory=SystemClock)

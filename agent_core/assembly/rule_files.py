@@ -6,7 +6,7 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.session.standing import KeptRules
 from agent_core.workspace.policy import Rule
 from agent_core.workspace.policy.file import NAME, Origin, load_rules, remembered_file
@@ -15,8 +15,7 @@ from agent_core.workspace.policy.keeping import remove_rule, save_rule
 PROJECT_FOLDER = ".tiller"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleFiles:
+class RuleFiles(Value, frozen=True, kw_only=True):
     """The rules of one workspace. Answers "for this project" lie in the user's own folder, never in the project."""
 
     config: Path

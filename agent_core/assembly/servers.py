@@ -2,19 +2,19 @@
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from os import defpath
 from pathlib import Path
 from typing import Final
 
 from anyio import to_thread
+from msgspec.structs import replace
 
 from agent_core.assembly.ground import Ground
 from agent_core.assembly.request import SessionRequest
 from agent_core.events import Notice
 from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import NotText
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.mcp import McpServers
 from agent_core.mcp.adapters.http import http
 from agent_core.mcp.adapters.library import connected
@@ -121,8 +121,7 @@ def build_servers(
     return servers
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shelf:
+class Shelf(Value, frozen=True, kw_only=True):
     """Puts the tools of servers into a toolbox: active when whoever chose the tools wants such."""
 
     toolbox: Toolbox
@@ -141,8 +140,7 @@ class Shelf:
             self.toolbox.add(tool)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Reaching:
+class _Reaching(Value, frozen=True, kw_only=True):
     """Reaches servers, each in its way."""
 
     inside: Talks

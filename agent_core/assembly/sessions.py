@@ -3,11 +3,11 @@
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import anyio
+from msgspec.structs import replace
 
 from agent_core.assembly.build import build_session
 from agent_core.assembly.containment import contain, contain_elsewhere

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from agent_core.events import ThinkingLevel
 from agent_core.kernel.errors import ModelUnknown
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.providers import Model
 from agent_core.providers.registry import Choice, ModelRegistry
 from agent_core.providers.thinking import LEVELS
@@ -13,16 +13,14 @@ from agent_core.session.model_choice import Choosable
 from agent_core.transcript import Context
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class Wishes(Value, frozen=True, kw_only=True):
     """What whoever opens the session asks for; None: nothing."""
 
     model: str | None
     thinking: ThinkingLevel | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class Start(Value, frozen=True, kw_only=True):
     """What a session begins with."""
 
     model: Model | None

@@ -3,15 +3,14 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.mcp.declared import is_of_server
 from agent_core.session.restore import tools_of
 from agent_core.tools import Tool
 from agent_core.transcript import AnyEntry
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartTools:
+class StartTools(Value, frozen=True, kw_only=True):
     """What a session begins with."""
 
     active: tuple[str, ...]

@@ -8,14 +8,13 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 _WORDS: Final = re.compile(r"[A-Za-z0-9_]{3,}|[^\x00-\x7f]")
 """Words of some length, and each character of scripts that put no blanks between words."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Staying:
+class Staying(Value, frozen=True, kw_only=True):
     """Files that are left as they are."""
 
     names: str
@@ -23,8 +22,7 @@ class Staying:
     """Words that they held once and do not hold now."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Going:
+class Going(Value, frozen=True, kw_only=True):
     """Files that would be taken back."""
 
     key: int

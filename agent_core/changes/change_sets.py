@@ -1,16 +1,16 @@
 """Change sets: what a session, a run or everything since a checkpoint changed, as people look at it; pure."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_core.changes.following import FileNow
 from agent_core.changes.values import Change
 from agent_core.kernel import RunId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeSet:
+class ChangeSet(Value, frozen=True, kw_only=True):
     """Files with their hunks."""
 
     id: str
@@ -20,8 +20,7 @@ class ChangeSet:
     files: tuple[FileNow, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
+class Extent(Value, frozen=True, kw_only=True):
     """Which changes are meant, by their numbers."""
 
     id: str

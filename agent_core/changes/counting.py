@@ -2,11 +2,10 @@
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import as_object
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LineCounts:
+class LineCounts(Value, frozen=True, kw_only=True):
     """Files, lines and hunks."""
 
     files: int = 0

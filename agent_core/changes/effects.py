@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Protocol
 
 from agent_core.changes.values import FileVersion
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
+class Effect(Value, frozen=True, kw_only=True):
     """A file that is another one after a command."""
 
     path: Path
@@ -20,8 +19,7 @@ class Effect:
     after: FileVersion | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effects:
+class Effects(Value, frozen=True, kw_only=True):
     """What was different after a command, as far as it could be seen."""
 
     files: Sequence[Effect] = ()

@@ -1,9 +1,12 @@
 """One file through all that a session and its user did to it: which hunks stand, wait and are gone; pure."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
 from pathlib import Path
 from typing import Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_core.changes.counting import LineCounts, line_count
 from agent_core.changes.hunks import (
@@ -20,7 +23,7 @@ from agent_core.changes.hunks import (
 from agent_core.changes.values import Change, FileVersion, Op
 from agent_core.changes.verdicts import Verdict
 from agent_core.kernel import RunId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 GONE: Final[frozenset[State]] = frozenset({"rejected", "orphaned"})
 """States of hunks of which nothing is in the text."""
@@ -36,16 +39,14 @@ REMEMBERED: Final = 32
 """How many edits back it is seen at once that the user undid them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Texts:
+class Texts(Value, frozen=True, kw_only=True):
     """What a file held before and after a change; None: nobody knows, or it was no text. Empty when it was not there."""
 
     before: str | None
     after: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileNow:
+class FileNow(Value, frozen=True, kw_only=True):
     """A file that the session changed, at one moment."""
 
     path: Path
@@ -117,8 +118,7 @@ class FileNow:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Mark:
+class _Mark(Value, frozen=True, kw_only=True):
     """The text right before a change by this session, and its hunks then; rejections and restores included."""
 
     key: tuple[int, int]
@@ -126,13 +126,12 @@ class _Mark:
     whole: State | None
 
 
-@dataclass(slots=True, kw_only=True)
-class Following:
+class Following(Struct, kw_only=True):
     """Follows one file from change to change."""
 
     now: FileNow
-    _marks: list[_Mark] = field(default_factory=list)
-    _rejected: dict[str, Verdict] = field(default_factory=dict)
+    _marks: list[_Mark] = msgspec.field(default_factory=list)
+    _rejected: dict[str, Verdict] = msgspec.field(default_factory=dict)
 
     @classmethod
     def of(cls, change: Change) -> "Following":

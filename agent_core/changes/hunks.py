@@ -2,13 +2,14 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
 from hashlib import sha256
 from itertools import accumulate
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from msgspec.structs import replace
+
 from agent_core.kernel import RunId, ToolCallId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.edits.minimal import Splice, line_splices
 
 State: TypeAlias = Literal["pending", "accepted", "rejected", "userEdited", "orphaned"]
@@ -17,8 +18,7 @@ Hunks: TypeAlias = tuple["Hunk", ...]
 ID_CHARS = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Maker:
+class Maker(Value, frozen=True, kw_only=True):
     """Which change a hunk comes from."""
 
     change: str
@@ -30,8 +30,7 @@ class Maker:
     """How many changes of the session came before it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hunk:
+class Hunk(Value, frozen=True, kw_only=True):
     """Whole lines that the agent put in the place of others."""
 
     id: str
@@ -61,8 +60,7 @@ class _Place(NamedTuple):
     number: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Region:
+class _Region(Value, frozen=True, kw_only=True):
     """A stretch of a text with all edits and hunks that reach into one another."""
 
     start: int

@@ -13,7 +13,7 @@ from agent_core.changes.contents import Contents
 from agent_core.changes.following import FileNow, virtual_base
 from agent_core.changes.unified import text_rows
 from agent_core.changes.values import FileVersion, Op
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.text import encode_text
 
 MODE: Final = "100644"
@@ -34,8 +34,7 @@ _ESCAPES: Final[Mapping[int, str]] = {
 _PRINTED: Final = range(0x20, 0x7F)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilePatch:
+class FilePatch(Value, frozen=True, kw_only=True):
     """One file of a patch."""
 
     name: str
@@ -48,8 +47,7 @@ class FilePatch:
     is_text: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class LeftOut(Value, frozen=True, kw_only=True):
     """A file that no patch can show."""
 
     name: str

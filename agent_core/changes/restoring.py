@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from agent_core.changes.values import Change, FileVersion
 from agent_core.changes.versions import MOST_BYTES, same_version
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 Status = Literal["same", "agentOnly", "userEdited", "missing"]
 """`same`: it is as it was. `agentOnly`: only this session changed it since. `userEdited`: somebody else did too.
@@ -18,8 +18,7 @@ Now = Mapping[Path, FileVersion | None]
 """The files as they are; None: nothing is there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class Group(Value, frozen=True, kw_only=True):
     """Files that can only be taken back together, because something was moved from one name to the other."""
 
     paths: tuple[Path, ...]

@@ -1,12 +1,13 @@
 """What happened to each file that a session changed, in its order, and what came of it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
+import msgspec
 from anyio import to_thread
+from msgspec import Struct
 
 from agent_core.changes.codec import decode_change
 from agent_core.changes.contents import Contents
@@ -17,21 +18,19 @@ from agent_core.changes.values import Change, FileVersion
 from agent_core.changes.verdicts import Verdict, decode_verdict
 from agent_core.changes.versions import text_of
 from agent_core.kernel import JsonObject
-from agent_core.kernel.records import dataclass
 
 Told: TypeAlias = tuple[bool, JsonObject]
 """What an entry of the session's file says: of a change, else of a verdict."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Story:
+class Story(Struct, kw_only=True):
     """What happened to one file: changes by their number, and verdicts."""
 
-    items: list[int | Verdict] = field(default_factory=list)
+    items: list[int | Verdict] = msgspec.field(default_factory=list)
     following: Following | None = None
     followed: int = 0
     """How many items the following has taken in."""
-    counted: LineCounts = field(default_factory=LineCounts)
+    counted: LineCounts = msgspec.field(default_factory=LineCounts)
     """What of it waits for the user's word, as far as that was told."""
 
 

@@ -10,7 +10,7 @@ from anyio import to_thread
 from agent_core.changes.restoring import Group, Now, begins_of, ends_of, not_undone
 from agent_core.changes.values import Change, FileVersion
 from agent_core.changes.versions import same_version
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.edits.merge import merge
 
 Goal: TypeAlias = FileVersion | str | None
@@ -19,8 +19,7 @@ TextOf: TypeAlias = Callable[[FileVersion], Awaitable[str | None]]
 """Gives the text of a version; None: it is none, or was not kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class Against:
+class Against(Value, frozen=True):
     """Why files cannot be taken back without losing what the user did."""
 
     why: str

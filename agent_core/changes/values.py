@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from agent_core.kernel import EntryId, RunId, ToolCallId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 Op: TypeAlias = Literal["add", "modify", "delete", "move"]
 Doer: TypeAlias = Literal["tool", "process", "restore", "reject"]
@@ -13,8 +13,7 @@ Doer: TypeAlias = Literal["tool", "process", "restore", "reject"]
 after. `restore` and `reject`: somebody took something back."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileVersion:
+class FileVersion(Value, frozen=True, kw_only=True):
     """A file as it was at one moment."""
 
     sha256: str
@@ -30,8 +29,7 @@ class FileVersion:
     """False: it was only in an editor."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Value, frozen=True, kw_only=True):
     """A verified change of one file. Changes are told in their order and never altered."""
 
     id: str
@@ -61,8 +59,7 @@ class Change:
         return self.before is not None and self.before.content is None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
+class Checkpoint(Value, frozen=True, kw_only=True):
     """A moment to which files and conversation can be taken back: before a run's first change, a restore, a rejection."""
 
     id: str

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from agent_core.kernel import JsonObject, JsonValue
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 Action: TypeAlias = Literal["accept", "reject", "reviewed"]
 """`reviewed`: somebody has seen it and lets it stand, which comes to the same as `accept`."""
@@ -19,8 +19,7 @@ ACTIONS: Final[Mapping[str, Action]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(Value, frozen=True, kw_only=True):
     """A word on some hunks of one file."""
 
     path: Path
@@ -72,8 +71,7 @@ def decode_verdict(data: JsonObject) -> Verdict | None:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Queued:
+class Queued(Value, frozen=True, kw_only=True):
     """A rejection that waits for the end of a run, and for the next process if this one dies first."""
 
     id: str

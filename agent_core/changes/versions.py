@@ -1,8 +1,7 @@
 """A file as it was at one moment, and the bytes and the text that it held."""
 
-from dataclasses import replace
-
 from anyio import to_thread
+from msgspec.structs import replace
 
 from agent_core.changes.contents import Contents
 from agent_core.changes.values import FileVersion

@@ -8,7 +8,7 @@ from agent_core.compaction.prompts import EXACT, SECTIONS, focused, tagged, with
 from agent_core.compaction.serialise import serialise
 from agent_core.compaction.settings import RESERVE_TOKENS, CompactionSettings
 from agent_core.kernel import JsonValue
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import (
     BranchSummaryMessage,
     CompactionSummaryMessage,
@@ -42,8 +42,7 @@ goes on from before it, under exactly these headings:
 {EXACT}"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BranchPreparation:
+class BranchPreparation(Value, frozen=True, kw_only=True):
     """What will be summarised of a branch."""
 
     messages: tuple[Message, ...]
@@ -51,8 +50,7 @@ class BranchPreparation:
     files: TouchedFiles
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BranchSummary:
+class BranchSummary(Value, frozen=True, kw_only=True):
     """What a branch comes to."""
 
     summary: str

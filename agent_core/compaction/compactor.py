@@ -1,11 +1,12 @@
 """Has the older part of a conversation summarised by a model."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
 from functools import partial
 from typing import Protocol, TypeVar
 
+import msgspec
 from anyio import to_thread
+from msgspec import Struct
 
 from agent_core.compaction.estimate import estimate_text
 from agent_core.compaction.files import TouchedFiles
@@ -26,7 +27,7 @@ from agent_core.events import CompactionReason, ThinkingLevel
 from agent_core.hooks import Compacting, CompactionCancelled, Hooks, SummaryGiven
 from agent_core.kernel import EntryId, JsonValue
 from agent_core.kernel.errors import ProviderError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import AssistantMessage, Message, Text, Usage, UserMessage
 from agent_core.providers import Answer, Model, ModelFacts, ModelRequest, UsageUpdate
 from agent_core.transcript import CompactionPreparation
@@ -58,8 +59,7 @@ class NoPatience:
         return False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compacted:
+class Compacted(Value, frozen=True, kw_only=True):
     """A summary that can stand for everything before `first_kept`."""
 
     summary: str
@@ -72,15 +72,13 @@ class Compacted:
     from_hook: bool = False
 
 
-@dataclass(slots=True)
-class Spending:
+class Spending(Struct):
     """Counts what the requests for one summary used; holds as well when it fails or is cancelled."""
 
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = msgspec.field(default_factory=Usage)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cancelled:
+class Cancelled(Value, frozen=True, kw_only=True):
     """A hook did not want it."""
 
 

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 
 from agent_core.compaction.estimate import estimate_message
 from agent_core.kernel import EntryId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import AssistantMessage, ToolResultMessage
 from agent_core.transcript import Placed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
+class Cut(Value, frozen=True, kw_only=True):
     """Where the kept part begins, as places in the list that was cut."""
 
     kept_from: int

@@ -3,15 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from agent_core.kernel import JsonObject, JsonValue
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import AssistantMessage, Message, ToolCall, ToolResultMessage
 
 READERS = frozenset({"read"})
 WRITERS = frozenset({"write", "edit"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TouchedFiles:
+class TouchedFiles(Value, frozen=True, kw_only=True):
     """Paths as the tools were given them, sorted; a path is in one list only."""
 
     read: tuple[str, ...] = ()

@@ -1,11 +1,12 @@
 """Makes room without a summary: long tool output is cut to its beginning. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_core.compaction.estimate import estimate_message
 from agent_core.kernel import EntryId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import Image, Text, ToolResultMessage, UserContent, text_of
 from agent_core.transcript import AnyEntry, project
 
@@ -15,8 +16,7 @@ LEAST_SAVED_TOKENS = 100
 """An output that would free less is left alone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CutOutput:
+class CutOutput(Value, frozen=True, kw_only=True):
     """What the model sees in the place of a tool result."""
 
     target: EntryId

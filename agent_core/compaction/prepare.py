@@ -7,7 +7,7 @@ from agent_core.compaction.estimate import context_tokens
 from agent_core.compaction.files import touched_files
 from agent_core.compaction.settings import CompactionSettings
 from agent_core.kernel import EntryId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import Message
 from agent_core.transcript import (
     AnyEntry,
@@ -18,8 +18,7 @@ from agent_core.transcript import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NothingToCompact:
+class NothingToCompact(Value, frozen=True, kw_only=True):
     """Compaction would change nothing."""
 
     why: str

@@ -1,9 +1,11 @@
 """How much room compaction leaves and keeps."""
 
 from collections.abc import Mapping
-from dataclasses import field, replace
 
-from agent_core.kernel.records import dataclass
+import msgspec
+from msgspec.structs import replace
+
+from agent_core.kernel.values import Value
 
 RESERVE_TOKENS = 16_384
 KEEP_RECENT_TOKENS = 20_000
@@ -11,16 +13,14 @@ LARGEST_SHARE = 4
 """Neither figure takes more than one part in this many of the context window."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelFigures:
+class ModelFigures(Value, frozen=True, kw_only=True):
     """What the user set for one model; None: as for all."""
 
     reserve_tokens: int | None = None
     keep_recent_tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionSettings:
+class CompactionSettings(Value, frozen=True, kw_only=True):
     """What the user set."""
 
     enabled: bool = True
@@ -33,7 +33,7 @@ class CompactionSettings:
     """Room that stays free beside a branch that is summarised."""
     offer_branch_summary: bool = True
     """Front ends ask whether a branch that is left shall be summarised; nothing here does."""
-    by_model: Mapping[str, ModelFigures] = field(default_factory=dict[str, ModelFigures])
+    by_model: Mapping[str, ModelFigures] = msgspec.field(default_factory=dict[str, ModelFigures])
     """By full name, `provider/id`."""
 
     def of_model(self, ref: str | None) -> "CompactionSettings":

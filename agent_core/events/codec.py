@@ -4,9 +4,10 @@ The names of events exist only here. Paths stay paths (`"path"`): a front end th
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent_core.events.feed import Stamped
 from agent_core.events.permissions import (
@@ -245,7 +246,7 @@ def _object(one: object) -> JsonValue:
             return queue_item(one)
         case PermissionRequest() | Question():
             return permission(one)
-        case _ if is_dataclass(one):
+        case Struct():
             out: dict[str, JsonValue] = {}
             _put_fields(out, one)
             return out
@@ -254,7 +255,7 @@ def _object(one: object) -> JsonValue:
             raise TypeError(message)
 
 
-def _put_fields(out: dict[str, JsonValue], one: object) -> None:
+def _put_fields(out: dict[str, JsonValue], one: Struct) -> None:
     for name, key in _plan(type(one)):
         item: object = getattr(one, name)  # pyright: ignore[reportAny] - any field
         if item is None and key not in KEPT_NULL:
@@ -266,6 +267,6 @@ def _put_fields(out: dict[str, JsonValue], one: object) -> None:
 
 
 @cache
-def _plan(kind: type) -> tuple[tuple[str, str], ...]:
+def _plan(kind: type[Struct]) -> tuple[tuple[str, str], ...]:
     """Name a class's fields and their JSON keys; asked once per class."""
-    return tuple((field.name, camel(field.name)) for field in fields(kind))
+    return tuple((name, camel(name)) for name in kind.__struct_fields__)

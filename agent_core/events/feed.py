@@ -2,14 +2,14 @@
 
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import field
 
 import anyio
+import msgspec
+from msgspec import Struct
 
 from agent_core.events.merging import Stamped, elide, merge
 from agent_core.events.union import Delta, Event
 from agent_core.kernel import Clock
-from agent_core.kernel.records import dataclass
 
 __all__ = ["Feed", "Reader", "Stamped", "Tap", "merge"]
 
@@ -24,13 +24,12 @@ Tap = Callable[[Stamped], None]
 """Sees every event in the step that tells it, before any reader; must be quick and must not raise."""
 
 
-@dataclass(slots=True)
-class _Bells:
+class _Bells(Struct):
     """What a reader's task waits for."""
 
-    some: anyio.Event = field(default_factory=anyio.Event)
-    urgent: anyio.Event = field(default_factory=anyio.Event)
-    over: anyio.Event = field(default_factory=anyio.Event)
+    some: anyio.Event = msgspec.field(default_factory=anyio.Event)
+    urgent: anyio.Event = msgspec.field(default_factory=anyio.Event)
+    over: anyio.Event = msgspec.field(default_factory=anyio.Event)
 
 
 class Reader:

@@ -1,7 +1,8 @@
 """Makes less of many deltas: neighbours become one, and the middle of a long output is left out."""
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_core.events.session_events import BashOutput
 from agent_core.events.union import (
@@ -12,15 +13,14 @@ from agent_core.events.union import (
     ToolInputDelta,
     ToolOutputDelta,
 )
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 HEAD_CHARS = 8 * 1024
 """How much of a long output's beginning is kept when its middle is left out."""
 TAIL_CHARS = 8 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stamped:
+class Stamped(Value, frozen=True, kw_only=True):
     """An event with its place in the session's history."""
 
     seq: int

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Literal
 
 from agent_core.kernel import ItemId, JsonObject, RunId, SessionId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 Containment = Literal["full", "partial", "none"]
 Risk = Literal["low", "medium", "high"]
@@ -21,8 +21,7 @@ OptionKind = Literal[
 TargetKind = Literal["edit", "delete", "fetch", "mcp", "outsideRoot", "secret", "tool"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleShown:
+class RuleShown(Value, frozen=True, kw_only=True):
     """A standing answer, as people see it."""
 
     id: str
@@ -38,8 +37,7 @@ class RuleShown:
     not_match: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PermissionOption:
+class PermissionOption(Value, frozen=True, kw_only=True):
     """One way to answer."""
 
     id: str
@@ -49,15 +47,13 @@ class PermissionOption:
     """What this answer leaves behind."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandRead:
+class CommandRead(Value, frozen=True, kw_only=True):
     """One command of a line, as far as it could be read."""
 
     argv: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandSubject:
+class CommandSubject(Value, frozen=True, kw_only=True):
     """A command that wants to run."""
 
     type: Literal["command"] = "command"
@@ -74,8 +70,7 @@ class CommandSubject:
     """What containment would deny and the model asks for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetSubject:
+class TargetSubject(Value, frozen=True, kw_only=True):
     """Anything else with a target: a file to change, a tool of somebody else."""
 
     type: TargetKind
@@ -88,8 +83,7 @@ class TargetSubject:
     """For an edit: what its changes are known by."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrustSubject:
+class TrustSubject(Value, frozen=True, kw_only=True):
     """A workspace that wants to configure the session and to be changed."""
 
     type: Literal["trust"] = "trust"
@@ -102,8 +96,7 @@ class TrustSubject:
     """How texts differ from those that were trusted, as a unified diff."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerSubject:
+class ServerSubject(Value, frozen=True, kw_only=True):
     """A server whose tools want to be used."""
 
     type: Literal["server"] = "server"
@@ -125,8 +118,7 @@ class ServerSubject:
 PermissionSubject = CommandSubject | TargetSubject | TrustSubject | ServerSubject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PermissionRequest:
+class PermissionRequest(Value, frozen=True, kw_only=True):
     """Asks a person whether something may be done."""
 
     request: str
@@ -151,16 +143,14 @@ class PermissionRequest:
         return next((one for one in self.options if one.id == option), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PermissionRequested:
+class PermissionRequested(Value, frozen=True, kw_only=True):
     """A person is asked whether something may be done; it stands in the session's file already."""
 
     run: RunId | None
     request: PermissionRequest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PermissionResolved:
+class PermissionResolved(Value, frozen=True, kw_only=True):
     """A request is answered; the rule that came of it is in force."""
 
     run: RunId | None

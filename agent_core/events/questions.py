@@ -4,15 +4,14 @@ from collections.abc import Mapping
 from typing import Literal
 
 from agent_core.kernel import RunId, SessionId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 QuestionKind = Literal["choice", "text", "confirm"]
 Answer = bool | str | tuple[str, ...]
 """Yes or no to a `confirm`; words for a `text`; an option's id for a `choice`, or several."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuestionOption:
+class QuestionOption(Value, frozen=True, kw_only=True):
     """One thing to choose."""
 
     id: str
@@ -20,8 +19,7 @@ class QuestionOption:
     description: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuestionLine:
+class QuestionLine(Value, frozen=True, kw_only=True):
     """One question of a form."""
 
     id: str
@@ -33,8 +31,7 @@ class QuestionLine:
     """What counts when nobody says anything else; None: then nothing is known."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(Value, frozen=True, kw_only=True):
     """Asks a person what is meant."""
 
     request: str
@@ -49,8 +46,7 @@ class Question:
     """When silence becomes the answer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
+class Answers(Value, frozen=True, kw_only=True):
     """What a question came to."""
 
     answers: Mapping[str, Answer] | None
@@ -60,16 +56,14 @@ class Answers:
     (no client can show it)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuestionRequested:
+class QuestionRequested(Value, frozen=True, kw_only=True):
     """A person is asked what is meant; it stands in the session's file already."""
 
     run: RunId | None
     request: Question
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuestionResolved:
+class QuestionResolved(Value, frozen=True, kw_only=True):
     """A question is answered or withdrawn."""
 
     run: RunId | None

@@ -12,39 +12,34 @@ from agent_core.events.values import (
     UsageReport,
 )
 from agent_core.kernel import EntryId, RunId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionState:
+class SessionState(Value, frozen=True, kw_only=True):
     """The session is idle, running, compacting or waiting."""
 
     state: State
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionConfigured:
+class SessionConfigured(Value, frozen=True, kw_only=True):
     """Model, mode, queues or tools changed."""
 
     config: SessionConfig
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionUsage:
+class SessionUsage(Value, frozen=True, kw_only=True):
     """Tokens, money or context fill changed."""
 
     usage: UsageReport
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionTitle:
+class SessionTitle(Value, frozen=True, kw_only=True):
     """The session's title changed; None: it has none."""
 
     title: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelChanged:
+class ModelChanged(Value, frozen=True, kw_only=True):
     """Another model or thinking level is in force from the next request."""
 
     model: str
@@ -52,53 +47,46 @@ class ModelChanged:
     source: Literal["set", "cycle", "restore"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeafMoved:
+class LeafMoved(Value, frozen=True, kw_only=True):
     """The conversation goes on from another entry; None: from the very beginning."""
 
     leaf: EntryId | None
     from_: EntryId | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointCreated:
+class CheckpointCreated(Value, frozen=True, kw_only=True):
     """A run is about to make its first change, or files are about to be taken back."""
 
     run: RunId | None
     checkpoint: CheckpointShown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointRestored:
+class CheckpointRestored(Value, frozen=True, kw_only=True):
     """Files, the conversation or both were taken back, as far as nothing stood against it."""
 
     checkpoint: CheckpointShown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryLabelled:
+class EntryLabelled(Value, frozen=True, kw_only=True):
     """An entry of the tree has a label, or with None has none any more."""
 
     entry: EntryId
     label: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BashStarted:
+class BashStarted(Value, frozen=True, kw_only=True):
     """The user runs a command."""
 
     command: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BashOutput:
+class BashOutput(Value, frozen=True, kw_only=True):
     """What the user's command prints."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BashEnded:
+class BashEnded(Value, frozen=True, kw_only=True):
     """The user's command is over."""
 
     exit_code: int | None
@@ -111,24 +99,21 @@ class BashEnded:
     """The file that holds all of it, when it is more than `output`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
+class Notice(Value, frozen=True, kw_only=True):
     """Something the user should know; nothing failed."""
 
     level: Literal["info", "warning"]
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorRaised:
+class ErrorRaised(Value, frozen=True, kw_only=True):
     """Something failed that ends no run: an entry could not be written, a hook broke a rule."""
 
     run: RunId | None
     error: Failure
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExtensionError:
+class ExtensionError(Value, frozen=True, kw_only=True):
     """A hook crashed or took too long; the run went on without it."""
 
     extension: str
@@ -138,23 +123,20 @@ class ExtensionError:
     """Where in its code, as Python writes it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attendant:
+class Attendant(Value, frozen=True, kw_only=True):
     """A client that is attached to the session."""
 
     role: str
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionClients:
+class SessionClients(Value, frozen=True, kw_only=True):
     """A client came or went."""
 
     clients: tuple[Attendant, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkspaceRoot:
+class WorkspaceRoot(Value, frozen=True, kw_only=True):
     """A folder of the workspace."""
 
     folder: Path
@@ -163,23 +145,20 @@ class WorkspaceRoot:
     trusted: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionRoots:
+class SessionRoots(Value, frozen=True, kw_only=True):
     """A folder came or went, or the trust in one."""
 
     roots: tuple[WorkspaceRoot, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FolderTrust:
+class FolderTrust(Value, frozen=True, kw_only=True):
     """Whether the user trusts a folder as it is now."""
 
     folder: Path
     trusted: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionTrust:
+class SessionTrust(Value, frozen=True, kw_only=True):
     """A workspace is trusted from the next run on, or no longer."""
 
     items: tuple[FolderTrust, ...]

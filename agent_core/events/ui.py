@@ -1,43 +1,38 @@
 """What an extension shows to people; a client that cannot show it lets it be."""
 
 from agent_core.kernel import JsonObject
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UiNotify:
+class UiNotify(Value, frozen=True, kw_only=True):
     """Something to read once: `text` and `level`."""
 
     extension: str
     view: JsonObject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UiStatus:
+class UiStatus(Value, frozen=True, kw_only=True):
     """A few words under a key, until others come: `key` and `text`, null to take them off."""
 
     extension: str
     view: JsonObject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UiWidget:
+class UiWidget(Value, frozen=True, kw_only=True):
     """A view under a key, until another comes: `key`, `view`, null to take it off, and `placement`."""
 
     extension: str
     view: JsonObject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UiTitle:
+class UiTitle(Value, frozen=True, kw_only=True):
     """A name for the window: `text`."""
 
     extension: str
     view: JsonObject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UiEditorText:
+class UiEditorText(Value, frozen=True, kw_only=True):
     """Words for where the user types: `text`, and the `mode` `replace` or `insert`."""
 
     extension: str

@@ -50,12 +50,11 @@ from agent_core.kernel import (
     ToolCallId,
     TurnId,
 )
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import UserContent
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunStarted:
+class RunStarted(Value, frozen=True, kw_only=True):
     """First of a run."""
 
     run: RunId
@@ -63,8 +62,7 @@ class RunStarted:
     model: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunEnded:
+class RunEnded(Value, frozen=True, kw_only=True):
     """Last of a run, exactly once, on every path out."""
 
     run: RunId
@@ -84,8 +82,7 @@ class RunEnded:
     """Calls that have a result, those that were not run included."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnStarted:
+class TurnStarted(Value, frozen=True, kw_only=True):
     """One model response with its tool calls begins."""
 
     run: RunId
@@ -93,8 +90,7 @@ class TurnStarted:
     index: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnEnded:
+class TurnEnded(Value, frozen=True, kw_only=True):
     """The response and the results of its tools are in the transcript."""
 
     run: RunId
@@ -106,8 +102,7 @@ class TurnEnded:
     """From its first event, permissions included."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageStarted:
+class MessageStarted(Value, frozen=True, kw_only=True):
     """Somebody begins to speak."""
 
     run: RunId | None
@@ -118,8 +113,7 @@ class MessageStarted:
     model: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageDelta:
+class MessageDelta(Value, frozen=True, kw_only=True):
     """More words of a message."""
 
     run: RunId
@@ -128,8 +122,7 @@ class MessageDelta:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageEnded:
+class MessageEnded(Value, frozen=True, kw_only=True):
     """A message as a whole; the authority over its deltas."""
 
     run: RunId | None
@@ -147,8 +140,7 @@ class MessageEnded:
     entry: EntryId | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThoughtStarted:
+class ThoughtStarted(Value, frozen=True, kw_only=True):
     """The model begins to think aloud."""
 
     run: RunId
@@ -156,8 +148,7 @@ class ThoughtStarted:
     item: ItemId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThoughtDelta:
+class ThoughtDelta(Value, frozen=True, kw_only=True):
     """More of a thought."""
 
     run: RunId
@@ -166,8 +157,7 @@ class ThoughtDelta:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThoughtEnded:
+class ThoughtEnded(Value, frozen=True, kw_only=True):
     """A thought as a whole, when the answer that it is part of is in the session."""
 
     run: RunId
@@ -176,8 +166,7 @@ class ThoughtEnded:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolStarted:
+class ToolStarted(Value, frozen=True, kw_only=True):
     """The model asks for a tool; its arguments may still be streaming."""
 
     run: RunId
@@ -188,8 +177,7 @@ class ToolStarted:
     title: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolInputDelta:
+class ToolInputDelta(Value, frozen=True, kw_only=True):
     """More raw argument text."""
 
     run: RunId
@@ -198,8 +186,7 @@ class ToolInputDelta:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolRunning:
+class ToolRunning(Value, frozen=True, kw_only=True):
     """The call passed every check and runs now."""
 
     run: RunId
@@ -209,8 +196,7 @@ class ToolRunning:
     input: JsonObject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolOutputDelta:
+class ToolOutputDelta(Value, frozen=True, kw_only=True):
     """More output of a running tool."""
 
     run: RunId
@@ -221,8 +207,7 @@ class ToolOutputDelta:
     """How many characters are missing in the middle: the reader was too slow."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolEnded:
+class ToolEnded(Value, frozen=True, kw_only=True):
     """A tool call has its result, exactly once, also when it was skipped or blocked."""
 
     run: RunId
@@ -237,8 +222,7 @@ class ToolEnded:
     """None: it did not run."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Edited:
+class _Edited(Value, frozen=True, kw_only=True):
     run: RunId | None
     """None: the run is over, or there was none."""
     edit: str
@@ -246,38 +230,31 @@ class _Edited:
     documents: tuple[DocumentChange, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EditApplied(_Edited):
+class EditApplied(_Edited, frozen=True, kw_only=True):
     """An edit landed and was verified."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EditConflict(_Edited):
+class EditConflict(_Edited, frozen=True, kw_only=True):
     """An edit did not land: the text had changed, or nobody can say what happened to it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EditRejected(_Edited):
+class EditRejected(_Edited, frozen=True, kw_only=True):
     """The editor or its user refused an edit."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EditProposed(_Edited):
+class EditProposed(_Edited, frozen=True, kw_only=True):
     """An edit waits for the user, because the editor cannot take it. Nothing was written."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EditUndone(_Edited):
+class EditUndone(_Edited, frozen=True, kw_only=True):
     """The user undid an edit in their editor."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EditSaved(_Edited):
+class EditSaved(_Edited, frozen=True, kw_only=True):
     """An edit that lay unsaved in an editor is on the disk now."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangesUpdated:
+class ChangesUpdated(Value, frozen=True, kw_only=True):
     """What of all that the session changed waits for the user's word."""
 
     run: RunId | None
@@ -288,8 +265,7 @@ class ChangesUpdated:
     unreviewed: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueChanged:
+class QueueChanged(Value, frozen=True, kw_only=True):
     """Words were queued, delivered, returned or dropped."""
 
     queue: tuple[QueueItem, ...]
@@ -297,16 +273,14 @@ class QueueChanged:
     """The queue waits for the next prompt: a run was cancelled while words waited."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionStarted:
+class CompactionStarted(Value, frozen=True, kw_only=True):
     """The older part of the conversation is being summarised."""
 
     run: RunId | None
     reason: CompactionReason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionEnded:
+class CompactionEnded(Value, frozen=True, kw_only=True):
     """Compaction is over, one way or another."""
 
     run: RunId | None
@@ -319,8 +293,7 @@ class CompactionEnded:
     error: Failure | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryStarted:
+class RetryStarted(Value, frozen=True, kw_only=True):
     """A model call failed in a way that may pass; it is tried again after the delay."""
 
     run: RunId
@@ -330,8 +303,7 @@ class RetryStarted:
     error: Failure
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryEnded:
+class RetryEnded(Value, frozen=True, kw_only=True):
     """Retrying succeeded or was given up."""
 
     run: RunId

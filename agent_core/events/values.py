@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Literal
 
 from agent_core.kernel import JsonValue, QueueId, RunId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import Usage, UserContent
 
 SessionState = Literal["idle", "running", "requiresAction", "compacting", "retrying", "error"]
@@ -20,8 +20,7 @@ ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max
 PermissionMode = Literal["plan", "ask", "auto", "yolo"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CustomMark:
+class CustomMark(Value, frozen=True, kw_only=True):
     """What marks words of a program, which are not the user's."""
 
     custom_type: str
@@ -32,8 +31,7 @@ class CustomMark:
     """For the program's front end; the model never sees it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueItem:
+class QueueItem(Value, frozen=True, kw_only=True):
     """Words that wait for their turn."""
 
     queue_id: QueueId
@@ -45,8 +43,7 @@ class QueueItem:
     source: InputSource = "person"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budgets:
+class Budgets(Value, frozen=True, kw_only=True):
     """What one run may use up; None: no limit."""
 
     usd: float | None = None
@@ -55,8 +52,7 @@ class Budgets:
     minutes: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionConfig:
+class SessionConfig(Value, frozen=True, kw_only=True):
     """What is in force for the next request."""
 
     model: str | None
@@ -73,8 +69,7 @@ class SessionConfig:
     """For front ends: whether to ask, before a branch is left, if it shall be summed up."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageReport:
+class UsageReport(Value, frozen=True, kw_only=True):
     """Tokens and money, beside how full the context window is."""
 
     tokens: Usage
@@ -84,8 +79,7 @@ class UsageReport:
     """0: the model does not say."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeCounts:
+class ChangeCounts(Value, frozen=True, kw_only=True):
     """How much a run or session has changed."""
 
     files: int = 0
@@ -94,8 +88,7 @@ class ChangeCounts:
     unreviewed: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointShown:
+class CheckpointShown(Value, frozen=True, kw_only=True):
     """A state to which files and conversation can be taken back."""
 
     checkpoint: str
@@ -106,8 +99,7 @@ class CheckpointShown:
     """How many files have been changed from there to the next one, as far as that is known when it is told."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentChange:
+class DocumentChange(Value, frozen=True, kw_only=True):
     """One file of an edit, and what became of it."""
 
     path: Path
@@ -122,8 +114,7 @@ class DocumentChange:
     why: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class Failure(Value, frozen=True, kw_only=True):
     """Why a run, retry or compaction failed, for people and for programs."""
 
     kind: str
@@ -134,8 +125,7 @@ class Failure:
     retry_after_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunResult:
+class RunResult(Value, frozen=True, kw_only=True):
     """What a run came to."""
 
     run: RunId

@@ -2,10 +2,12 @@
 
 import inspect
 from collections.abc import Awaitable, Callable
-from dataclasses import field
+
+import msgspec
+from msgspec import Struct
 
 from agent_core.extensions.life import Life
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 Listener = Callable[[object], object]
 """Takes what was told; may give something to be awaited."""
@@ -13,22 +15,20 @@ Failed = Callable[[str, str, BaseException], None]
 """Told of a listener that failed: extension, channel, error."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Heard:
+class _Heard(Value, frozen=True, eq=False):
     extension: str
     life: Life
     channel: str
     listener: Listener
 
 
-@dataclass(slots=True, kw_only=True)
-class EventBus:
+class EventBus(Struct, kw_only=True):
     """Hands on what is told; a listener that fails costs only itself."""
 
     failed: Failed
     later: Callable[[Awaitable[object], str, str], None]
     """Awaits what a listener gave, in a task that belongs to the session."""
-    _heard: list[_Heard] = field(default_factory=list[_Heard], init=False)
+    _heard: list[_Heard] = msgspec.field(default_factory=list[_Heard])
 
     def on(
         self, channel: str, listener: Listener, *, extension: str, life: Life
@@ -57,8 +57,7 @@ class EventBus:
                 self.later(given, heard.extension, channel)
 
 
-@dataclass(frozen=True, slots=True)
-class OwnBus:
+class OwnBus(Value, frozen=True):
     """The bus as one extension sees it."""
 
     _bus: EventBus

@@ -10,7 +10,7 @@ from agent_core.extensions.footing import Footing
 from agent_core.extensions.offers import Offers
 from agent_core.extensions.threads import call_either
 from agent_core.kernel.errors import ExtensionBroken
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.resources.commands import Command, Completion
 
 
@@ -27,8 +27,7 @@ class Offering(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ExtensionCommands:
+class ExtensionCommands(Value, frozen=True):
     """Lists, completes and runs them; a `CommandSource`."""
 
     _host: Offering

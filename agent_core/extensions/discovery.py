@@ -1,15 +1,17 @@
 """Finds extensions: installed ones, the user's, a trusted project's, and those that settings or the command line name."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Final, Literal
 
+import msgspec
+from msgspec import Struct
+
 from agent_core.extensions.manifest import FILE, Manifest, read_manifest
 from agent_core.extensions.modules import Expected, read_pinned
 from agent_core.kernel.errors import ExtensionBroken
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.resources.loaded import Problem
 
 GROUP: Final = "tiller.extensions"
@@ -19,8 +21,7 @@ Origin = Literal["installed", "user", "project", "settings", "command line", "gi
 """Where an extension comes from, in the order in which they are loaded; `given`: by the program itself."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Installed:
+class Installed(Value, frozen=True, kw_only=True):
     """What an installed package offers."""
 
     value: str
@@ -29,8 +30,7 @@ class Installed:
     """Imports it; blocking."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(Value, frozen=True, kw_only=True):
     """An extension that can be loaded."""
 
     name: str
@@ -57,8 +57,7 @@ class Found:
                 return self.origin
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class Places(Value, frozen=True, kw_only=True):
     """Where to look. None of it need be there."""
 
     user: Path | None = None
@@ -76,15 +75,14 @@ class Places:
     """Whether installed packages bring extensions."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Discovered:
+class Discovered(Struct, kw_only=True):
     """What was found, in the order in which it is loaded."""
 
-    found: list[Found] = field(default_factory=list[Found])
-    skills: list[Path] = field(default_factory=list[Path])
+    found: list[Found] = msgspec.field(default_factory=list[Found])
+    skills: list[Path] = msgspec.field(default_factory=list[Path])
     """Folders and files of skills that come with extensions."""
-    prompts: list[Path] = field(default_factory=list[Path])
-    problems: list[Problem] = field(default_factory=list[Problem])
+    prompts: list[Path] = msgspec.field(default_factory=list[Path])
+    problems: list[Problem] = msgspec.field(default_factory=list[Problem])
 
 
 def discover(places: Places) -> Discovered:

@@ -17,7 +17,7 @@ from agent_core.extensions.registered import FlagValue, Registered
 from agent_core.hooks import HookFailure, HookTable
 from agent_core.hooks.table import AnyHook
 from agent_core.kernel.errors import ExtensionBroken
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.resources.loaded import Loaded, Problem, Resource
 from agent_core.tools import Tool
 
@@ -38,8 +38,7 @@ class Takes(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostPlan:
+class HostPlan(Value, frozen=True, kw_only=True):
     """What a host works with."""
 
     look: Callable[[], Awaitable[Discovered]]
@@ -53,8 +52,7 @@ class HostPlan:
     load_limit_s: float = 10.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class Stage(Value, frozen=True, kw_only=True):
     """Where extensions are in force."""
 
     services: Services

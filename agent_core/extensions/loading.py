@@ -17,7 +17,7 @@ from agent_core.extensions.registered import Registered
 from agent_core.hooks.call import HookCall
 from agent_core.hooks.fence import OutOfTime, Threads, within_limit
 from agent_core.kernel.errors import ExtensionBroken, TillerError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.kernel.visible import readable
 
 LOAD_LIMIT_S: Final = 10.0
@@ -30,8 +30,7 @@ MakeApi = Callable[[Footing, Registered], object]
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedExtension:
+class LoadedExtension(Value, frozen=True, kw_only=True):
     """An extension that registered itself."""
 
     found: Found

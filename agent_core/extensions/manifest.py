@@ -4,13 +4,12 @@ from pathlib import Path
 from typing import Final, cast
 
 from agent_core.kernel.errors import ExtensionBroken
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 FILE: Final = "pyproject.toml"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
+class Manifest(Value, frozen=True, kw_only=True):
     """What a folder offers; paths are absolute."""
 
     name: str | None = None

@@ -1,8 +1,10 @@
 """Puts together what all extensions of a session bring: pure. Of one name one wins, and the others are told."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from typing import Literal, TypeVar
+
+import msgspec
+from msgspec import Struct
 
 from agent_core.extensions.registered import (
     Flag,
@@ -12,7 +14,6 @@ from agent_core.extensions.registered import (
     Renderer,
     Shortcut,
 )
-from agent_core.kernel.records import dataclass
 from agent_core.resources.loaded import Problem
 from agent_core.tools import Tool
 
@@ -23,17 +24,16 @@ Conflicts = Literal["last", "first"]
 Thing = TypeVar("Thing")
 
 
-@dataclass(slots=True, kw_only=True)
-class Offers:
+class Offers(Struct, kw_only=True):
     """Everything by the name under which it is found."""
 
-    tools: dict[str, Tool] = field(default_factory=dict[str, Tool])
-    commands: dict[str, OwnCommand] = field(default_factory=dict[str, OwnCommand])
-    flags: dict[str, Flag] = field(default_factory=dict[str, Flag])
-    shortcuts: dict[str, Shortcut] = field(default_factory=dict[str, Shortcut])
-    renderers: dict[str, Renderer] = field(default_factory=dict[str, Renderer])
-    providers: dict[str, Provider] = field(default_factory=dict[str, Provider])
-    problems: list[Problem] = field(default_factory=list[Problem])
+    tools: dict[str, Tool] = msgspec.field(default_factory=dict[str, Tool])
+    commands: dict[str, OwnCommand] = msgspec.field(default_factory=dict[str, OwnCommand])
+    flags: dict[str, Flag] = msgspec.field(default_factory=dict[str, Flag])
+    shortcuts: dict[str, Shortcut] = msgspec.field(default_factory=dict[str, Shortcut])
+    renderers: dict[str, Renderer] = msgspec.field(default_factory=dict[str, Renderer])
+    providers: dict[str, Provider] = msgspec.field(default_factory=dict[str, Provider])
+    problems: list[Problem] = msgspec.field(default_factory=list[Problem])
 
 
 def offers_of(all_registered: Sequence[Registered], *, conflicts: Conflicts) -> Offers:
@@ -50,8 +50,7 @@ def offers_of(all_registered: Sequence[Registered], *, conflicts: Conflicts) -> 
     return made
 
 
-@dataclass(slots=True)
-class _Merge:
+class _Merge(Struct):
     """Lays the things of one extension beside those of the ones before it."""
 
     _extension: str

@@ -7,7 +7,7 @@ from agent_core.events import Answers, Event, InputSource, QuestionLine, Thinkin
 from agent_core.extensions.showing import Shown
 from agent_core.extensions.threads import LoopThread
 from agent_core.kernel import Clock, EntryId, JsonValue, SessionId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import Message, Usage, UserContent
 from agent_core.providers import Model, ModelFacts
 from agent_core.resources.commands import Command
@@ -286,8 +286,7 @@ class Session(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
+class Services(Value, frozen=True, kw_only=True):
     """What a session does for the extensions in it."""
 
     session: Session

@@ -4,7 +4,7 @@ from typing import Final
 
 import anyio
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace import Workspace
 from agent_core.workspace.permission import Needs
 
@@ -13,8 +13,7 @@ KEPT_BYTES: Final = 4 * 1024 * 1024
 GRACE_S: Final = 2.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecResult:
+class ExecResult(Value, frozen=True, kw_only=True):
     """What became of a program."""
 
     output: str

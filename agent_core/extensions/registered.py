@@ -1,14 +1,16 @@
 """What one extension offers, as values."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import field
 from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
 
 from agent_core.extensions.views import View
 from agent_core.hooks.kinds import Input
 from agent_core.hooks.table import AnyHook
 from agent_core.kernel import JsonObject
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import CustomMessage
 from agent_core.providers.brought import Adapter
 from agent_core.providers.oauth_facts import OAuthFacts
@@ -23,8 +25,7 @@ Draw = Callable[[CustomMessage], Drawn | Awaitable[Drawn]]
 """Shows a message; of either colour."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnCommand:
+class OwnCommand(Value, frozen=True, kw_only=True):
     """Something that people call by name: `/name words`."""
 
     name: str
@@ -37,8 +38,7 @@ class OwnCommand:
     """Gets what is typed so far; quick, and without waiting."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flag:
+class Flag(Value, frozen=True, kw_only=True):
     """A switch that the user sets in the settings or where Tiller is started."""
 
     name: str
@@ -48,8 +48,7 @@ class Flag:
     default: FlagValue | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shortcut:
+class Shortcut(Value, frozen=True, kw_only=True):
     """A key that a client may bind; the client decides whether it does."""
 
     key: str
@@ -59,8 +58,7 @@ class Shortcut:
     """Gets a `CommandContext`; gives nothing, or what is awaited."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Renderer:
+class Renderer(Value, frozen=True, kw_only=True):
     """Says how a client shows an extension's own messages."""
 
     custom_type: str
@@ -68,8 +66,7 @@ class Renderer:
     render: Draw
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provider:
+class Provider(Value, frozen=True, kw_only=True):
     """Models that an extension brings along, in the words of models.json."""
 
     name: str
@@ -81,16 +78,17 @@ class Provider:
     """Answers in the place of a wire format."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Registered:
+class Registered(Struct, kw_only=True):
     """Everything that one extension registered, in its order."""
 
     extension: str
-    hooks: list[tuple[AnyInput, AnyHook]] = field(default_factory=list["tuple[AnyInput, AnyHook]"])
+    hooks: list[tuple[AnyInput, AnyHook]] = msgspec.field(
+        default_factory=list["tuple[AnyInput, AnyHook]"]
+    )
     """With the class of their input."""
-    tools: dict[str, Tool] = field(default_factory=dict[str, Tool])
-    commands: dict[str, OwnCommand] = field(default_factory=dict[str, OwnCommand])
-    flags: dict[str, Flag] = field(default_factory=dict[str, Flag])
-    shortcuts: dict[str, Shortcut] = field(default_factory=dict[str, Shortcut])
-    renderers: dict[str, Renderer] = field(default_factory=dict[str, Renderer])
-    providers: dict[str, Provider] = field(default_factory=dict[str, Provider])
+    tools: dict[str, Tool] = msgspec.field(default_factory=dict[str, Tool])
+    commands: dict[str, OwnCommand] = msgspec.field(default_factory=dict[str, OwnCommand])
+    flags: dict[str, Flag] = msgspec.field(default_factory=dict[str, Flag])
+    shortcuts: dict[str, Shortcut] = msgspec.field(default_factory=dict[str, Shortcut])
+    renderers: dict[str, Renderer] = msgspec.field(default_factory=dict[str, Renderer])
+    providers: dict[str, Provider] = msgspec.field(default_factory=dict[str, Provider])

@@ -3,11 +3,10 @@
 from agent_core.events import Answers, QuestionLine, UiEvent
 from agent_core.extensions.footing import Footing
 from agent_core.extensions.showing import Shown
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class SessionScreen:
+class SessionScreen(Value, frozen=True):
     """Asks and shows by way of a session, as it is when it does."""
 
     footing: Footing

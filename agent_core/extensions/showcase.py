@@ -3,8 +3,9 @@
 import asyncio
 import inspect
 from collections.abc import Callable
-from dataclasses import field
 from functools import partial
+
+import msgspec
 
 from agent_core.extensions.commands import ExtensionCommands, Offering
 from agent_core.extensions.registered import Flag, FlagValue, Renderer
@@ -13,13 +14,12 @@ from agent_core.hooks.call import HookCall
 from agent_core.hooks.fence import OutOfTime, Threads, apart, within_limit
 from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import ExtensionBroken
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import CustomMessage
 from agent_core.resources.offered import Offered, OfferedFlag, OfferedKey, OfferedRenderer
 
 
-@dataclass(frozen=True, slots=True)
-class Showcase:
+class Showcase(Value, frozen=True):
     """Lists, presses and renders; an `OfferSource`."""
 
     _host: Offering
@@ -27,7 +27,7 @@ class Showcase:
     """Gives what the user set."""
     _limit_s: float
     """How long a message may take to be shown."""
-    _threads: Threads = field(default_factory=Threads)
+    _threads: Threads = msgspec.field(default_factory=Threads)
 
     def offered(self) -> Offered:
         """Give what they offer now."""

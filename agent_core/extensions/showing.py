@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
+from msgspec import Struct
+
 from agent_core.events import UiEditorText, UiEvent, UiNotify, UiStatus, UiTitle, UiWidget
-from agent_core.kernel.records import dataclass
 
 Shown = Literal["notify", "status", "widget", "title", "editorText"]
 SHOWN: Final[Mapping[type[UiEvent], Shown]] = {
@@ -17,8 +18,7 @@ SHOWN: Final[Mapping[type[UiEvent], Shown]] = {
 """What each event asks a client to show."""
 
 
-@dataclass(slots=True)
-class Showing:
+class Showing(Struct):
     """Tells whether something is shown; by itself it takes everything for shown, for anybody may listen to a session."""
 
     shows: Callable[[Shown], bool] = lambda _: True

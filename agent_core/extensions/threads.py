@@ -4,14 +4,14 @@ import asyncio
 import inspect
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from dataclasses import field
 from functools import partial
 from typing import TypeVar
 
 import anyio.to_thread
+import msgspec
 
 from agent_core.kernel.errors import ExtensionBroken
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 T = TypeVar("T")
 
@@ -24,11 +24,10 @@ async def call_either(function: Callable[..., object], *given: object) -> object
     return await made if inspect.isawaitable(made) else made
 
 
-@dataclass(frozen=True, slots=True)
-class LoopThread:
+class LoopThread(Value, frozen=True):
     """The thread of a loop; to be made on it."""
 
-    _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    _loop: asyncio.AbstractEventLoop = msgspec.field(default_factory=asyncio.get_running_loop)
 
     @property
     def is_here(self) -> bool:

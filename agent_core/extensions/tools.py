@@ -10,7 +10,7 @@ from agent_core.extensions.life import inside
 from agent_core.extensions.threads import call_either
 from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import ExtensionBroken
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.tools import ToolContext, ToolResult, ToolSpec, text_result
 from agent_core.tools.arguments import ToolArguments, dumped, schema_of, validated
 from agent_core.workspace.permission import ToolKind
@@ -22,8 +22,7 @@ ToolFunction = Callable[..., object]
 Function = TypeVar("Function", bound=ToolFunction)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExtensionTool:
+class ExtensionTool(Value, frozen=True, kw_only=True):
     """A tool of an extension."""
 
     spec: ToolSpec

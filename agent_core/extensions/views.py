@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias, assert_never
 
 from agent_core.kernel import JsonObject
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 Style: TypeAlias = Literal["plain", "markdown", "code"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextView:
+class TextView(Value, frozen=True, kw_only=True):
     """Words."""
 
     text: str
@@ -18,8 +17,7 @@ class TextView:
     style: Style = "plain"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(Value, frozen=True, kw_only=True):
     """One line of a list."""
 
     text: str
@@ -28,16 +26,14 @@ class Row:
     """Shown as a box that is ticked or not; None: there is no box."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListView:
+class ListView(Value, frozen=True, kw_only=True):
     """Lines one below the other."""
 
     rows: Sequence[Row]
     title: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableView:
+class TableView(Value, frozen=True, kw_only=True):
     """Cells in columns."""
 
     head: Sequence[str]

@@ -64,15 +64,14 @@ from agent_core.hooks.session_points import (
     TreeNavigated,
     TreeNavigating,
 )
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 OnFailure = Literal["open", "closed"]
 """What a hook that fails counts as: as if it were not there (`open`), or as a no (`closed`)."""
 Limit = Literal["short", "long"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class Point(Value, frozen=True, kw_only=True):
     """One point."""
 
     name: str

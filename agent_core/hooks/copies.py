@@ -1,8 +1,9 @@
 """Copies of what could be changed in place, so that a hook that does so changes nothing of a session."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.messages import (

@@ -6,13 +6,12 @@ from inspect import iscoroutine
 from pathlib import Path
 from types import FrameType, TracebackType
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 OWN_FOLDER = str(Path(__file__).parent)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HookFailure:
+class HookFailure(Value, frozen=True, kw_only=True):
     """A hook crashed, took too long or gave what it may not."""
 
     owner: str

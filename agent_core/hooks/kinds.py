@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 Composition = Literal["notify", "gate", "chain", "first wins", "collect", "last override"]
 """How the answers of several hooks become one.
@@ -17,10 +17,8 @@ OutCo = TypeVar("OutCo", bound="Outcome", covariant=True)  # noqa: PLC0105 - a t
 In = TypeVar("In")
 
 
-class Input(Generic[OutCo]):
+class Input(Value, Generic[OutCo], frozen=True):
     """What hooks at one point are given; `Out` is the closed union of what they may answer."""
-
-    __slots__ = ()
 
     def own(self) -> Self:
         """Give a value that the hooks of one point may do with as they like, once for all of them."""
@@ -48,8 +46,7 @@ class Hooks(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Value, frozen=True, kw_only=True):
     """What a hook may answer; the bases below say how it goes together with the answers of others."""
 
     composition: ClassVar[tuple[Composition, ...]] = ()
@@ -57,43 +54,37 @@ class Outcome:
     """The fields in which the answers of several hooks are put together; of others the last one that is not None counts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GoOn(Outcome):
+class GoOn(Outcome, frozen=True, kw_only=True):
     """Nothing to change."""
 
 
-class Stops(Outcome):
+class Stops(Outcome, frozen=True):
     """The first such answer stops: later hooks are not asked."""
 
-    __slots__ = ()
     composition: ClassVar[tuple[Composition, ...]] = ("gate",)
 
 
-class Decides(Outcome):
+class Decides(Outcome, frozen=True):
     """The first such answer counts: later hooks are not asked."""
 
-    __slots__ = ()
     composition: ClassVar[tuple[Composition, ...]] = ("first wins",)
 
 
-class Overrides(Outcome):
+class Overrides(Outcome, frozen=True):
     """Every hook is asked, and the last such answer counts."""
 
-    __slots__ = ()
     composition: ClassVar[tuple[Composition, ...]] = ("last override",)
 
 
-class Collects(Outcome):
+class Collects(Outcome, frozen=True):
     """Every hook is asked, and all such answers become one, in order."""
 
-    __slots__ = ()
     composition: ClassVar[tuple[Composition, ...]] = ("collect",)
 
 
-class Chains(Outcome, Generic[In]):
+class Chains(Outcome, Generic[In], frozen=True):
     """Later hooks see what such an answer changed."""
 
-    __slots__ = ()
     composition: ClassVar[tuple[Composition, ...]] = ("chain",)
 
     def applied(self, value: In) -> In:

@@ -1,15 +1,14 @@
 """The moments of a run: what hooks are told while the model speaks and tools work."""
 
-from dataclasses import replace
 from typing import Literal
 
+from msgspec.structs import replace
 from typing_extensions import override
 
 from agent_core.events.values import RunStatus, ToolStatus
 from agent_core.hooks.copies import copied, copied_object, own_message, own_messages
 from agent_core.hooks.kinds import Chains, GoOn, Input
 from agent_core.kernel import ItemId, JsonObject, JsonValue, RunId, ToolCallId, TurnId
-from agent_core.kernel.records import dataclass
 from agent_core.messages import (
     AssistantContent,
     AssistantMessage,
@@ -21,15 +20,13 @@ from agent_core.messages import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunBegun(Input[GoOn]):
+class RunBegun(Input[GoOn], frozen=True, kw_only=True):
     """A run's words are in the conversation and its first request is next."""
 
     run: RunId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOver(Input[GoOn]):
+class RunOver(Input[GoOn], frozen=True, kw_only=True):
     """The turns of a run have come to their end; a retry or a compaction may still follow."""
 
     run: RunId
@@ -48,8 +45,7 @@ class RunOver(Input[GoOn]):
         return replace(self, messages=own_messages(self.messages))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunSettled(Input[GoOn]):
+class RunSettled(Input[GoOn], frozen=True, kw_only=True):
     """Nothing of a run goes on any more."""
 
     run: RunId
@@ -59,8 +55,7 @@ class RunSettled(Input[GoOn]):
     tool_calls: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnBegun(Input[GoOn]):
+class TurnBegun(Input[GoOn], frozen=True, kw_only=True):
     """One answer of the model with its tool calls begins."""
 
     run: RunId
@@ -69,8 +64,7 @@ class TurnBegun(Input[GoOn]):
     at_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnOver(Input[GoOn]):
+class TurnOver(Input[GoOn], frozen=True, kw_only=True):
     """The answer and the results of its tools are in the transcript."""
 
     run: RunId
@@ -90,8 +84,7 @@ class TurnOver(Input[GoOn]):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageBegun(Input[GoOn]):
+class MessageBegun(Input[GoOn], frozen=True, kw_only=True):
     """Somebody begins to speak."""
 
     run: RunId
@@ -99,8 +92,7 @@ class MessageBegun(Input[GoOn]):
     role: Literal["user", "assistant", "custom"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageGrown(Input[GoOn]):
+class MessageGrown(Input[GoOn], frozen=True, kw_only=True):
     """The model has said more. Told at intervals, not for each word, and nobody waits for the hooks."""
 
     run: RunId
@@ -109,8 +101,7 @@ class MessageGrown(Input[GoOn]):
     """What came since the last time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageOver(Input["MessageOutcome"]):
+class MessageOver(Input["MessageOutcome"], frozen=True, kw_only=True):
     """A message is whole, and is not kept yet."""
 
     run: RunId
@@ -123,8 +114,7 @@ class MessageOver(Input["MessageOutcome"]):
         return replace(self, message=own_message(self.message))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerReplaced(Chains[MessageOver]):
+class AnswerReplaced(Chains[MessageOver], frozen=True, kw_only=True):
     """Keep an answer of the model with other words; its thoughts and tool calls stay. Later hooks see it."""
 
     text: str
@@ -153,8 +143,7 @@ class AnswerReplaced(Chains[MessageOver]):
 MessageOutcome = GoOn | AnswerReplaced
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolBegun(Input[GoOn]):
+class ToolBegun(Input[GoOn], frozen=True, kw_only=True):
     """A tool call passed every check and runs next."""
 
     call: ToolCallId
@@ -167,8 +156,7 @@ class ToolBegun(Input[GoOn]):
         return replace(self, arguments=copied_object(self.arguments))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolPrinted(Input[GoOn]):
+class ToolPrinted(Input[GoOn], frozen=True, kw_only=True):
     """A running tool has more output. Told at intervals, and nobody waits for the hooks."""
 
     call: ToolCallId
@@ -177,8 +165,7 @@ class ToolPrinted(Input[GoOn]):
     """What came since the last time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolOver(Input[GoOn]):
+class ToolOver(Input[GoOn], frozen=True, kw_only=True):
     """A tool call has its one result, also when it was blocked or skipped."""
 
     call: ToolCallId
@@ -194,8 +181,7 @@ class ToolOver(Input[GoOn]):
         return replace(self, details=copied(self.details))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptShown(Input[GoOn]):
+class PromptShown(Input[GoOn], frozen=True, kw_only=True):
     """A person is asked something."""
 
     kind: str
@@ -203,8 +189,7 @@ class PromptShown(Input[GoOn]):
     title: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptClosed(Input[GoOn]):
+class PromptClosed(Input[GoOn], frozen=True, kw_only=True):
     """A question was answered or withdrawn."""
 
     kind: str

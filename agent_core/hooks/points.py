@@ -1,29 +1,26 @@
 """The points where hooks change what a run says and does: words, requests, tool calls, the user's own commands."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from typing import ClassVar
 
+from msgspec.structs import replace
 from typing_extensions import override
 
 from agent_core.events import InputSource
 from agent_core.hooks.copies import copied, copied_object, own_messages
 from agent_core.hooks.kinds import Chains, Composition, Decides, GoOn, Input, Stops
 from agent_core.kernel import JsonObject, JsonValue, ToolCallId
-from agent_core.kernel.records import dataclass
 from agent_core.messages import CustomMessage, Message, UserContent
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputTyped(Input["InputOutcome"]):
+class InputTyped(Input["InputOutcome"], frozen=True, kw_only=True):
     """Words of the user have arrived and nothing has been done with them."""
 
     content: tuple[UserContent, ...]
     source: InputSource = "person"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputReplaced(Chains[InputTyped]):
+class InputReplaced(Chains[InputTyped], frozen=True, kw_only=True):
     """Go on with other words; later hooks see these."""
 
     content: tuple[UserContent, ...]
@@ -34,24 +31,21 @@ class InputReplaced(Chains[InputTyped]):
         return replace(value, content=self.content)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputHandled(Stops):
+class InputHandled(Stops, frozen=True, kw_only=True):
     """The words are dealt with: no run starts, later hooks are not asked."""
 
 
 InputOutcome = GoOn | InputReplaced | InputHandled
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunPreparing(Input["RunOutcome"]):
+class RunPreparing(Input["RunOutcome"], frozen=True, kw_only=True):
     """A run is about to start."""
 
     content: tuple[UserContent, ...]
     system: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunPrepared(Chains[RunPreparing]):
+class RunPrepared(Chains[RunPreparing], frozen=True, kw_only=True):
     """Start with another system prompt (None: the same) and with messages added before the first request."""
 
     composition: ClassVar[tuple[Composition, ...]] = ("chain", "collect")
@@ -69,8 +63,7 @@ class RunPrepared(Chains[RunPreparing]):
 RunOutcome = GoOn | RunPrepared
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextBuilt(Input["ContextOutcome"]):
+class ContextBuilt(Input["ContextOutcome"], frozen=True, kw_only=True):
     """The messages of the next request; the transcript stays as it is."""
 
     messages: tuple[Message, ...]
@@ -81,8 +74,7 @@ class ContextBuilt(Input["ContextOutcome"]):
         return ContextBuilt(messages=own_messages(self.messages))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextReplaced(Chains[ContextBuilt]):
+class ContextReplaced(Chains[ContextBuilt], frozen=True, kw_only=True):
     """Send other messages; later hooks see these."""
 
     messages: tuple[Message, ...]
@@ -96,8 +88,7 @@ class ContextReplaced(Chains[ContextBuilt]):
 ContextOutcome = GoOn | ContextReplaced
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestBuilt(Input["RequestOutcome"]):
+class RequestBuilt(Input["RequestOutcome"], frozen=True, kw_only=True):
     """The next request as it is about to go out, after all that `ContextBuilt` changed."""
 
     system: str
@@ -109,8 +100,7 @@ class RequestBuilt(Input["RequestOutcome"]):
         return RequestBuilt(system=self.system, messages=own_messages(self.messages))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestReplaced(Chains[RequestBuilt]):
+class RequestReplaced(Chains[RequestBuilt], frozen=True, kw_only=True):
     """Send another system prompt or other messages; None leaves a part as it is."""
 
     system: str | None = None
@@ -128,8 +118,7 @@ class RequestReplaced(Chains[RequestBuilt]):
 RequestOutcome = GoOn | RequestReplaced
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCalled(Input["ToolCallOutcome"]):
+class ToolCalled(Input["ToolCallOutcome"], frozen=True, kw_only=True):
     """A tool call with checked arguments is about to run."""
 
     call: ToolCallId
@@ -149,15 +138,13 @@ class ToolCalled(Input["ToolCallOutcome"]):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolBlocked(Stops):
+class ToolBlocked(Stops, frozen=True, kw_only=True):
     """The call must not run; the reason goes to the model, later hooks are not asked."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArgumentsReplaced(Chains[ToolCalled]):
+class ArgumentsReplaced(Chains[ToolCalled], frozen=True, kw_only=True):
     """Run with other arguments; they are checked again, later hooks see these."""
 
     arguments: JsonObject
@@ -171,8 +158,7 @@ class ArgumentsReplaced(Chains[ToolCalled]):
 ToolCallOutcome = GoOn | ToolBlocked | ArgumentsReplaced
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolReturned(Input["ToolResultOutcome"]):
+class ToolReturned(Input["ToolResultOutcome"], frozen=True, kw_only=True):
     """A tool call has a result that nobody has seen yet."""
 
     call: ToolCallId
@@ -195,8 +181,7 @@ class ToolReturned(Input["ToolResultOutcome"]):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResultReplaced(Chains[ToolReturned]):
+class ResultReplaced(Chains[ToolReturned], frozen=True, kw_only=True):
     """Change parts of the result; None leaves a part as it is. Later hooks see the changed result."""
 
     content: tuple[UserContent, ...] | None = None
@@ -217,8 +202,7 @@ class ResultReplaced(Chains[ToolReturned]):
 ToolResultOutcome = GoOn | ResultReplaced
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandTyped(Input["CommandOutcome"]):
+class CommandTyped(Input["CommandOutcome"], frozen=True, kw_only=True):
     """The user's own command is about to run."""
 
     command: str
@@ -233,23 +217,20 @@ class CommandTyped(Input["CommandOutcome"]):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandBlocked(Stops):
+class CommandBlocked(Stops, frozen=True, kw_only=True):
     """The command must not run; the user is told the reason."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandDone(Decides):
+class CommandDone(Decides, frozen=True, kw_only=True):
     """The command is not run here: this is what became of it."""
 
     output: str
     exit_code: int | None = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandCarried(Decides):
+class CommandCarried(Decides, frozen=True, kw_only=True):
     """The command is run by a function, on another machine for one; it may show output while it goes on."""
 
     run: Callable[[str, Callable[[str], None]], Awaitable[CommandDone]]
@@ -259,8 +240,7 @@ class CommandCarried(Decides):
 CommandOutcome = GoOn | CommandBlocked | CommandDone | CommandCarried
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PayloadBuilt(Input["PayloadOutcome"]):
+class PayloadBuilt(Input["PayloadOutcome"], frozen=True, kw_only=True):
     """The body of a request in the provider's own form."""
 
     provider: str
@@ -273,8 +253,7 @@ class PayloadBuilt(Input["PayloadOutcome"]):
         return replace(self, payload=copied_object(self.payload))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PayloadReplaced(Chains[PayloadBuilt]):
+class PayloadReplaced(Chains[PayloadBuilt], frozen=True, kw_only=True):
     """Send another body; later hooks see it."""
 
     payload: JsonObject
@@ -288,8 +267,7 @@ class PayloadReplaced(Chains[PayloadBuilt]):
 PayloadOutcome = GoOn | PayloadReplaced
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeadersBuilt(Input["HeadersOutcome"]):
+class HeadersBuilt(Input["HeadersOutcome"], frozen=True, kw_only=True):
     """The headers of a request, without those that hold keys."""
 
     provider: str
@@ -297,8 +275,7 @@ class HeadersBuilt(Input["HeadersOutcome"]):
     headers: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeadersChanged(Chains[HeadersBuilt]):
+class HeadersChanged(Chains[HeadersBuilt], frozen=True, kw_only=True):
     """Set headers, or leave some out (None)."""
 
     collected: ClassVar[tuple[str, ...]] = ("headers",)
@@ -317,8 +294,7 @@ class HeadersChanged(Chains[HeadersBuilt]):
 HeadersOutcome = GoOn | HeadersChanged
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResponseArrived(Input[GoOn]):
+class ResponseArrived(Input[GoOn], frozen=True, kw_only=True):
     """A provider has begun to answer."""
 
     provider: str

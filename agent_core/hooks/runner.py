@@ -1,12 +1,13 @@
 """Asks the hooks of a point in order and makes one answer of theirs; one that fails costs its own effect and no more."""
 
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import field, fields, replace
 from functools import partial
 from inspect import isawaitable, iscoroutine
 from typing import Any, TypeVar
 
 import anyio
+import msgspec
+from msgspec.structs import replace
 
 from agent_core.hooks.call import HookCall
 from agent_core.hooks.catalogue import POINTS, Point
@@ -15,7 +16,7 @@ from agent_core.hooks.fence import OutOfTime, Patience, Threads, apart
 from agent_core.hooks.kinds import Chains, Collects, Decides, GoOn, Input, Outcome, Stops
 from agent_core.hooks.soundness import fault
 from agent_core.hooks.table import Entered, HookTable
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 SHORT_LIMIT_S = 5.0
 LONG_LIMIT_S = 120.0
@@ -26,13 +27,12 @@ Out = TypeVar("Out", bound=Outcome)
 One = TypeVar("One", bound=Outcome)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HookLimits:
+class HookLimits(Value, frozen=True, kw_only=True):
     """How long each hook may take, in seconds; waiting through its context for others does not count."""
 
     short_s: float = SHORT_LIMIT_S
     long_s: float = LONG_LIMIT_S
-    by_point: Mapping[str, float] = field(default_factory=dict[str, float])
+    by_point: Mapping[str, float] = msgspec.field(default_factory=dict[str, float])
     """By the name of the point."""
 
     def of(self, point: Point) -> float:
@@ -98,13 +98,13 @@ class HookRunner:
 def laid_over(earlier: Outcome, later: One) -> One:
     """Make one of two answers of the same class: what the later one leaves open, the earlier one says."""
     parts: dict[str, Any] = {}  # pyright: ignore[reportExplicitAny] - the values of any fields
-    for one in fields(later):
-        before: Any = getattr(earlier, one.name)  # pyright: ignore[reportExplicitAny, reportAny] - the same
-        now: Any = getattr(later, one.name)  # pyright: ignore[reportExplicitAny, reportAny] - the same
-        if one.name in later.collected:
-            parts[one.name] = {**before, **now} if isinstance(now, Mapping) else (*before, *now)
+    for name in later.__struct_fields__:
+        before: Any = getattr(earlier, name)  # pyright: ignore[reportExplicitAny, reportAny] - the same
+        now: Any = getattr(later, name)  # pyright: ignore[reportExplicitAny, reportAny] - the same
+        if name in later.collected:
+            parts[name] = {**before, **now} if isinstance(now, Mapping) else (*before, *now)
         elif now is None:
-            parts[one.name] = before
+            parts[name] = before
     return replace(later, **parts)
 
 

@@ -1,15 +1,14 @@
 """The points in the life of a session: begin and end, other sessions, other branches, summaries, choices."""
 
-from dataclasses import replace
 from typing import ClassVar, Literal
 
+from msgspec.structs import replace
 from typing_extensions import override
 
 from agent_core.events.values import CompactionReason, ThinkingLevel
 from agent_core.hooks.copies import own_messages
 from agent_core.hooks.kinds import Collects, GoOn, Input, Overrides, Stops
 from agent_core.kernel import EntryId, JsonValue, SessionId
-from agent_core.kernel.records import dataclass
 from agent_core.messages import Message
 
 SessionReason = Literal["new", "resume", "reload"]
@@ -20,16 +19,14 @@ ModelSource = Literal["set", "cycle", "restore"]
 """How a model came to be chosen: by name, as the next one, or because the session's branch says so."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourcesSought(Input["ResourcesOutcome"]):
+class ResourcesSought(Input["ResourcesOutcome"], frozen=True, kw_only=True):
     """Skills and prompt templates are being looked for."""
 
     cwd: str
     reason: Literal["startup", "reload"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourcesGiven(Collects):
+class ResourcesGiven(Collects, frozen=True, kw_only=True):
     """More files or folders to look in."""
 
     collected: ClassVar[tuple[str, ...]] = ("skills", "prompts")
@@ -41,22 +38,19 @@ class ResourcesGiven(Collects):
 ResourcesOutcome = GoOn | ResourcesGiven
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionBegun(Input[GoOn]):
+class SessionBegun(Input[GoOn], frozen=True, kw_only=True):
     """A session is open."""
 
     reason: SessionReason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionEnding(Input[GoOn]):
+class SessionEnding(Input[GoOn], frozen=True, kw_only=True):
     """A session is about to be let go; nothing goes on in it any more."""
 
     reason: EndReason = "quit"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionSwitching(Input["SwitchOutcome"]):
+class SessionSwitching(Input["SwitchOutcome"], frozen=True, kw_only=True):
     """Somebody is about to leave this session for another."""
 
     reason: SwitchReason
@@ -64,8 +58,7 @@ class SessionSwitching(Input["SwitchOutcome"]):
     """None: a new one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SwitchCancelled(Stops):
+class SwitchCancelled(Stops, frozen=True, kw_only=True):
     """Stay in this session."""
 
     reason: str = ""
@@ -74,24 +67,21 @@ class SwitchCancelled(Stops):
 SwitchOutcome = GoOn | SwitchCancelled
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionSwitched(Input[GoOn]):
+class SessionSwitched(Input[GoOn], frozen=True, kw_only=True):
     """Somebody came here from another session."""
 
     reason: SwitchReason
     previous: SessionId | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionForking(Input["ForkOutcome"]):
+class SessionForking(Input["ForkOutcome"], frozen=True, kw_only=True):
     """A session is about to be made of a part of this one."""
 
     entry: EntryId | None
     """The message before which it ends; None: all of the branch is copied."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForkCancelled(Stops):
+class ForkCancelled(Stops, frozen=True, kw_only=True):
     """Do not make it."""
 
     reason: str = ""
@@ -100,8 +90,7 @@ class ForkCancelled(Stops):
 ForkOutcome = GoOn | ForkCancelled
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionForked(Input[GoOn]):
+class SessionForked(Input[GoOn], frozen=True, kw_only=True):
     """A session was made of a part of this one."""
 
     session: SessionId | None
@@ -109,8 +98,7 @@ class SessionForked(Input[GoOn]):
     location: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compacting(Input["CompactionOutcome"]):
+class Compacting(Input["CompactionOutcome"], frozen=True, kw_only=True):
     """The older part of the conversation is about to be summarised."""
 
     reason: str
@@ -126,13 +114,11 @@ class Compacting(Input["CompactionOutcome"]):
         return replace(self, messages=own_messages(self.messages))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionCancelled(Stops):
+class CompactionCancelled(Stops, frozen=True, kw_only=True):
     """Do not compact; later hooks are not asked."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SummaryGiven(Overrides):
+class SummaryGiven(Overrides, frozen=True, kw_only=True):
     """Use this summary instead of asking a model."""
 
     summary: str
@@ -142,8 +128,7 @@ class SummaryGiven(Overrides):
 CompactionOutcome = GoOn | CompactionCancelled | SummaryGiven
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionKept(Input[GoOn]):
+class CompactionKept(Input[GoOn], frozen=True, kw_only=True):
     """A summary stands in the place of the older part now."""
 
     reason: CompactionReason
@@ -152,8 +137,7 @@ class CompactionKept(Input[GoOn]):
     from_hook: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionFailed(Input[GoOn]):
+class CompactionFailed(Input[GoOn], frozen=True, kw_only=True):
     """There is no summary; the conversation is as it was, or has its tool output cut."""
 
     reason: CompactionReason
@@ -162,8 +146,7 @@ class CompactionFailed(Input[GoOn]):
     """Somebody stopped it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TreeNavigating(Input["NavigationOutcome"]):
+class TreeNavigating(Input["NavigationOutcome"], frozen=True, kw_only=True):
     """The conversation is about to go on from another entry."""
 
     target: EntryId
@@ -183,23 +166,20 @@ class TreeNavigating(Input["NavigationOutcome"]):
         return replace(self, messages=own_messages(self.messages))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NavigationCancelled(Stops):
+class NavigationCancelled(Stops, frozen=True, kw_only=True):
     """Stay where the conversation is."""
 
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BranchSummaryGiven(Overrides):
+class BranchSummaryGiven(Overrides, frozen=True, kw_only=True):
     """Use this summary of the branch that is left; without effect when none was asked for."""
 
     summary: str
     details: JsonValue = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NavigationChanged(Overrides):
+class NavigationChanged(Overrides, frozen=True, kw_only=True):
     """Have the branch summarised by other instructions, or set a label; None leaves a part as it is."""
 
     instructions: str | None = None
@@ -210,8 +190,7 @@ class NavigationChanged(Overrides):
 NavigationOutcome = GoOn | NavigationCancelled | BranchSummaryGiven | NavigationChanged
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TreeNavigated(Input[GoOn]):
+class TreeNavigated(Input[GoOn], frozen=True, kw_only=True):
     """The conversation goes on from another entry."""
 
     new_leaf: EntryId | None
@@ -220,15 +199,13 @@ class TreeNavigated(Input[GoOn]):
     from_hook: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionNamed(Input[GoOn]):
+class SessionNamed(Input[GoOn], frozen=True, kw_only=True):
     """The session has another name."""
 
     name: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSelected(Input[GoOn]):
+class ModelSelected(Input[GoOn], frozen=True, kw_only=True):
     """Another model was chosen; it counts from the next request."""
 
     model: str
@@ -236,8 +213,7 @@ class ModelSelected(Input[GoOn]):
     source: ModelSource
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThinkingSelected(Input[GoOn]):
+class ThinkingSelected(Input[GoOn], frozen=True, kw_only=True):
     """Another thinking level was chosen."""
 
     level: ThinkingLevel

@@ -8,7 +8,7 @@ from agent_core.hooks.call import HookCall
 from agent_core.hooks.catalogue import POINTS
 from agent_core.hooks.kinds import Input, Outcome
 from agent_core.kernel.errors import UsageError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 In = TypeVar("In", bound=Input[Any])  # pyright: ignore[reportExplicitAny] - of any point
 Out = TypeVar("Out", bound=Outcome)
@@ -19,8 +19,7 @@ def the_call(call: HookCall) -> object:
     return call
 
 
-@dataclass(frozen=True, slots=True)
-class Hook(Generic[In, Out]):
+class Hook(Value, Generic[In, Out], frozen=True):
     """A function that is asked at a point."""
 
     owner: str
@@ -41,8 +40,7 @@ class Hook(Generic[In, Out]):
 AnyHook = Hook[Any, Any]  # pyright: ignore[reportExplicitAny] - of any point
 
 
-@dataclass(frozen=True, slots=True)
-class Entered:
+class Entered(Value, frozen=True):
     """A hook at its place."""
 
     hook: AnyHook

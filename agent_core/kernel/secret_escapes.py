@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 BEHIND_ESCAPE: Final = (
     r"(?<=\\[abefnrtv0])|(?<=\\x[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4})|(?<=\\u\{[0-9A-Fa-f]\})"
@@ -36,8 +36,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unescaped:
+class Unescaped(Value, frozen=True, kw_only=True):
     """A text with its escapes read, and where its signs stood."""
 
     text: str

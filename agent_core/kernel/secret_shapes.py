@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.secret_escapes import BEHIND_ESCAPE
 from agent_core.kernel.secret_values import (
     has_digit,
@@ -14,10 +13,10 @@ from agent_core.kernel.secret_values import (
     lettered,
     looks_secret,
 )
+from agent_core.kernel.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class Shape(Value, frozen=True, kw_only=True):
     """One kind of secret. It is looked for only where one of its starts stands, so that a long text costs little."""
 
     kind: str

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 DEFAULT_MAX_LINES = 2_000
 DEFAULT_MAX_BYTES = 51_200
@@ -13,8 +13,7 @@ KIB = 1_024
 CutBy = Literal["lines", "bytes", "chars"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Truncation:
+class Truncation(Value, frozen=True, kw_only=True):
     """What is left of a text and what there was. A newline at the very end makes no line of its own."""
 
     content: str

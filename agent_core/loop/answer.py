@@ -1,10 +1,12 @@
 """One model call becomes one message: streamed as events, kept in the transcript."""
 
-from dataclasses import field, replace
 from functools import partial
 
 import anyio
+import msgspec
 from anyio.lowlevel import checkpoint
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_core.events import (
     MessageDelta,
@@ -31,7 +33,6 @@ from agent_core.hooks import (
 )
 from agent_core.kernel import EntryId, ItemId, RunId, ToolCallId, TurnId
 from agent_core.kernel.errors import ProviderError
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.shield import uncancelled
 from agent_core.loop.growing import growing
 from agent_core.loop.port import Demand, Loop
@@ -62,8 +63,7 @@ KEEP_S = 5.0
 """How long a cancelled run may take to keep what it has."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Answered:
+class Answered(Struct, kw_only=True):
     """A message in the transcript, with the items under which its calls were announced."""
 
     message: AssistantMessage
@@ -71,28 +71,26 @@ class Answered:
     """One for each tool call, in source order."""
 
 
-@dataclass(slots=True)
-class Thought:
+class Thought(Struct):
     """One thought of an answer, told as it comes and ended when it is in the transcript."""
 
     item: ItemId
-    pieces: list[str] = field(default_factory=list)
+    pieces: list[str] = msgspec.field(default_factory=list)
 
 
-@dataclass(slots=True)
-class AnswerStream:
+class AnswerStream(Struct):
     """What has come of an answer."""
 
     item: ItemId
-    draft: Draft = field(default_factory=Draft)
+    draft: Draft = msgspec.field(default_factory=Draft)
     announced: bool = False
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = msgspec.field(default_factory=Usage)
     """What it has used so far, also when it fails or is cancelled."""
     thinking: bool = False
     """The newest of the thoughts still grows."""
-    thoughts: list[Thought] = field(default_factory=list)
+    thoughts: list[Thought] = msgspec.field(default_factory=list)
     """Those that were announced and not ended."""
-    calls: dict[int, tuple[ItemId, str, ToolCallId]] = field(default_factory=dict)
+    calls: dict[int, tuple[ItemId, str, ToolCallId]] = msgspec.field(default_factory=dict)
     """By index: item, name and id of the calls announced."""
 
 

@@ -1,16 +1,16 @@
 """One batch of tool calls: every call gets exactly one result, in source order, on every path."""
 
 from collections.abc import Sequence
-from dataclasses import field
 from functools import partial
 
 import anyio
+import msgspec
 from anyio.lowlevel import checkpoint
+from msgspec import Struct
 
 from agent_core.events import ToolEnded, ToolOutputDelta, ToolRunning, ToolStatus
 from agent_core.hooks import ToolOver, ToolPrinted
 from agent_core.kernel import ItemId, JsonObject, JsonValue, TurnId
-from agent_core.kernel.records import dataclass
 from agent_core.loop.answer import KEEP_S, Answered
 from agent_core.loop.growing import Growth, Unheard, growing
 from agent_core.loop.port import Demand, Loop
@@ -32,8 +32,7 @@ TAIL_CHARS = 8_192
 """How much live output an interrupted call gives to the model."""
 
 
-@dataclass(slots=True, kw_only=True)
-class _Slot:
+class _Slot(Struct, kw_only=True):
     """A call and what became of it."""
 
     call: ToolCall
@@ -43,7 +42,7 @@ class _Slot:
     """Set when it is kept."""
     tail: str = ""
     stop_text: str = CANCELLED
-    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    scope: anyio.CancelScope = msgspec.field(default_factory=anyio.CancelScope)
 
 
 async def run_batch(

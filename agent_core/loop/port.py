@@ -1,13 +1,15 @@
 """What the loop needs from those above it, as small ports."""
 
 from collections.abc import Callable
-from dataclasses import field
 from typing import Protocol
+
+import msgspec
+from msgspec import Struct
 
 from agent_core.events import CustomMark, Delivery, Event, InputSource, ThinkingLevel
 from agent_core.hooks import Hooks
 from agent_core.kernel import Clock, EntryId, ItemId, MessageId, QueueId, RunId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.loop.repetition import Repetition
 from agent_core.messages import (
     AssistantMessage,
@@ -19,8 +21,7 @@ from agent_core.providers import CacheRetention, Model, ToolDeclaration
 from agent_core.tools.runner import ToolRunner
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
+class Words(Value, frozen=True, kw_only=True):
     """Words on their way into the conversation: the user's, or those of a program."""
 
     content: tuple[UserContent, ...]
@@ -92,8 +93,7 @@ class BeforeTurn(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Demand:
+class Demand(Value, frozen=True, kw_only=True):
     """What the next request is made with; asked for anew before each, since all of it may change in a run."""
 
     model: Model
@@ -111,8 +111,7 @@ class Demand:
     cache: CacheRetention = "short"
 
 
-@dataclass(slots=True)
-class TurnCount:
+class TurnCount(Struct):
     """Numbers the turns of a run, over its retries too."""
 
     count: int = 0
@@ -135,8 +134,7 @@ class Items(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loop:
+class Loop(Value, frozen=True, kw_only=True):
     """Everything one run needs."""
 
     run: RunId
@@ -153,4 +151,4 @@ class Loop:
     new_id: Callable[[], str]
     items: Items
     turns: TurnCount
-    repetition: Repetition = field(default_factory=Repetition)
+    repetition: Repetition = msgspec.field(default_factory=Repetition)

@@ -12,7 +12,7 @@ from agent_core.events import MessageEnded, MessageStarted, TurnEnded, TurnStart
 from agent_core.hooks import MessageBegun, MessageOver, TurnBegun, TurnOver
 from agent_core.kernel import EntryId, ItemId, TurnId
 from agent_core.kernel.errors import ProviderError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.loop.answer import Answered, AnswerStream, ask
 from agent_core.loop.batch import run_batch
 from agent_core.loop.port import Demand, Loop, Words
@@ -26,8 +26,7 @@ from agent_core.messages import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Turn:
+class _Turn(Value, frozen=True, kw_only=True):
     """A turn that has begun."""
 
     id: TurnId

@@ -2,13 +2,14 @@
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
 from typing import Final, Literal
 
+import msgspec
+
 from agent_core.kernel import JsonObject, JsonValue, rfc3339
 from agent_core.kernel.json import is_object
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.mcp.declared import Declared
 from agent_core.mcp.definitions import Server
 from agent_core.resources.word_file import WordFile, texts_of
@@ -17,21 +18,19 @@ KEPT_CHARS: Final = 16 * 1024
 Said = Literal["approved", "refused"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Word:
+class Word(Value, frozen=True, kw_only=True):
     """What was said of one server."""
 
     said: Said
     way: str
     """How it was reached then: the hash of what the user's own file says of it; empty for a project's, which its trust covers."""
-    hashes: Mapping[str, str] = field(default_factory=dict[str, str])
+    hashes: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     """By the server's own name of the tool."""
-    texts: Mapping[str, str] = field(default_factory=dict[str, str])
+    texts: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     """The declarations as they were, to show what has changed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class News:
+class News(Value, frozen=True, kw_only=True):
     """How the tools of a server differ from what was approved."""
 
     added: tuple[str, ...] = ()

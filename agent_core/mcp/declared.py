@@ -9,7 +9,7 @@ from typing import Final
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import scrub
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 PREFIX: Final = "mcp__"
 NAME_CHARS: Final = 64
@@ -23,8 +23,7 @@ MOST_TOGETHER_BYTES: Final = 512 * 1024
 """Of all of a server: a person is to look through it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Declared:
+class Declared(Value, frozen=True, kw_only=True, dict=True):
     """One tool as its server declares it; nothing of it was changed."""
 
     name: str
@@ -61,8 +60,7 @@ class Declared:
         return hashlib.sha256(scrub(self.text).encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Believed:
+class Believed(Value, frozen=True, kw_only=True):
     """The tools of a list that can be used, and what is wrong with the others, a sentence each."""
 
     tools: tuple[Declared, ...] = ()

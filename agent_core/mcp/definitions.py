@@ -2,15 +2,16 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 from pathlib import Path
 from typing import Final, Literal, assert_never
 from urllib.parse import urlsplit
 
+import msgspec
+
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import is_object
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.unknown_keys import NOTES, did_you_mean
+from agent_core.kernel.values import Value
 from agent_core.mcp.expanding import Unfit, expanded
 from agent_core.workspace.permission import Needs
 from agent_core.workspace.sandbox.environment import is_secret, steers_programs
@@ -28,28 +29,25 @@ HTTP_TYPES: Final = frozenset({"http", "streamable-http", "streamableHttp"})
 WORD_OF_NEED: Final[Mapping[str, Needs]] = {"network": "network", "sockets": "sockets"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stdio:
+class Stdio(Value, frozen=True, kw_only=True):
     """A program that we start and speak with."""
 
     argv: tuple[str, ...]
-    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    env: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     """What it gets besides the environment of every command, also secrets: whoever wrote the file said so."""
     cwd: Path
     needs: frozenset[Needs] = frozenset()
     contained: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Http:
+class Http(Value, frozen=True, kw_only=True):
     """A server that runs already, somewhere."""
 
     url: str
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class Server(Value, frozen=True, kw_only=True):
     """One server as it is to be reached."""
 
     name: str
@@ -62,8 +60,7 @@ class Server:
     start_timeout_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Defined:
+class Defined(Value, frozen=True, kw_only=True):
     """What a file came to."""
 
     servers: tuple[Server, ...] = ()
@@ -119,13 +116,12 @@ def without_password(url: str) -> str:
     return parts._replace(netloc=host, query="…" if parts.query else "", fragment="").geturl()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Reading:
+class _Reading(Value, frozen=True, kw_only=True):
     at: Path
     origin: Origin
     root: Path
     env: Mapping[str, str]
-    problems: list[str] = field(default_factory=list[str])
+    problems: list[str] = msgspec.field(default_factory=list[str])
 
     def server(self, name: str, entry: JsonValue) -> Server | None:
         try:

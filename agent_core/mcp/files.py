@@ -4,13 +4,12 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from pathlib import Path
 from typing import Final
 
 import anyio.to_thread
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.mcp.definitions import Defined, Origin, Server, read_definitions
 from agent_core.resources.json_text import JsonTextError, read_object
 from agent_core.resources.paths import project_folder
@@ -18,8 +17,7 @@ from agent_core.resources.paths import project_folder
 FILE_BYTES: Final = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerFiles:
+class ServerFiles(Value, frozen=True, kw_only=True):
     """Where servers are named. What stands nearer to the workspace wins over what has the same name further away."""
 
     config: Path
@@ -28,7 +26,7 @@ class ServerFiles:
     env: Mapping[str, str]
     is_trusted: Callable[[], bool]
     """Whether the workspace may configure us; its files are not even opened before."""
-    expected: Callable[[Path], str | None] = field(default=lambda _: None)
+    expected: Callable[[Path], str | None] = lambda _: None
     """Gives the SHA-256 of what a file of the workspace must hold to be what was trusted; None: anything."""
 
     async def read(self) -> Defined:

@@ -6,7 +6,7 @@ from typing import Literal, Protocol
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import ToolError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.mcp.declared import Declared
 from agent_core.mcp.definitions import Server
 
@@ -23,8 +23,7 @@ class ServerSlow(ServerFailed):
     """A server did not answer in time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Part(Value, frozen=True, kw_only=True):
     """A part of what a tool gave."""
 
     kind: Literal["text", "image", "audio", "resource", "link"]
@@ -36,8 +35,7 @@ class Part:
     uri: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Value, frozen=True, kw_only=True):
     """What a tool gave."""
 
     parts: tuple[Part, ...] = ()
@@ -45,8 +43,7 @@ class Answer:
     is_error: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class Progress(Value, frozen=True, kw_only=True):
     """How far a call is, as its server says."""
 
     done: float
@@ -54,8 +51,7 @@ class Progress:
     message: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class Listed(Value, frozen=True, kw_only=True):
     """The tools of a server as it lists them."""
 
     tools: tuple[Declared, ...]

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Literal
 
 import anyio
+from msgspec import Struct
 
 from agent_core.kernel import JsonObject
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.mcp.declared import Declared, believed
 from agent_core.mcp.definitions import Server
 from agent_core.mcp.port import (
@@ -37,16 +38,14 @@ LISTED_AT_MOST: Final = 20
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(Value, frozen=True, kw_only=True):
     """How long things may take."""
 
     start_s: float = 30.0
     call_s: float = 120.0
 
 
-@dataclass(slots=True, kw_only=True)
-class _Record:
+class _Record(Struct, kw_only=True):
     """What happened to a server so far."""
 
     failures: int = 0
@@ -54,8 +53,7 @@ class _Record:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class Surroundings(Value, frozen=True, kw_only=True):
     """What a server works with."""
 
     opens: Opens

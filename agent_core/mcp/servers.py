@@ -10,10 +10,11 @@ from typing import Final, Literal, Protocol
 import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup
+from msgspec import Struct
 
 from agent_core.kernel import Clock, RunId
 from agent_core.kernel.errors import TillerError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.mcp.approved import (
     ApprovalStore,
     News,
@@ -41,8 +42,7 @@ Reply = Literal["always", "session", "no", "never"]
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Approval:
+class Approval(Value, frozen=True, kw_only=True):
     """What a person is asked about a server."""
 
     server: Server
@@ -75,8 +75,7 @@ class Toolbox(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Around:
+class Around(Value, frozen=True, kw_only=True):
     """What the servers of a session are told of it."""
 
     files: ServerFiles
@@ -90,8 +89,7 @@ class Around:
     root: Path
 
 
-@dataclass(slots=True, kw_only=True)
-class _Kept:
+class _Kept(Struct, kw_only=True):
     """What is known of one server."""
 
     server: McpServer

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from types import MappingProxyType
 
 from agent_core.kernel import JsonObject, JsonValue, ToolCallId
-from agent_core.kernel.quick import quick
 from agent_core.messages.values import (
     AssistantContent,
     Image,
@@ -25,8 +24,6 @@ _CALL_KEYS = frozenset({"type", "id", "name", "arguments", "argumentsError", "th
 _LEAST = 2
 """Fields of a block that holds its type and what it is about."""
 _PLAIN_CALL = 4
-_NEW_TEXT = quick(Text)
-_NEW_CALL = quick(ToolCall)
 
 
 def decode_user_content(value: JsonValue) -> tuple[tuple[UserContent, ...], bool]:
@@ -67,13 +64,13 @@ def one_alone(value: JsonValue) -> tuple[Text | ToolCall] | None:
     kind = raw.get("type")
     if kind == "text" and len(raw) == _LEAST:
         text = raw.get("text")
-        return (_NEW_TEXT(text=text),) if isinstance(text, str) else None
+        return (Text(text=text),) if isinstance(text, str) else None
     if kind != "toolCall" or len(raw) != _PLAIN_CALL:
         return None
     call_id, name, arguments = raw.get("id"), raw.get("name"), raw.get("arguments")
     if not (isinstance(call_id, str) and isinstance(name, str) and isinstance(arguments, dict)):
         return None
-    return (_NEW_CALL(id=ToolCallId(call_id), name=name, arguments=arguments),)
+    return (ToolCall(id=ToolCallId(call_id), name=name, arguments=arguments),)
 
 
 def decode_blocks(value: JsonValue) -> tuple[tuple[Block, ...], bool]:
@@ -130,7 +127,7 @@ def _words(raw: JsonObject) -> tuple[Text | None, bool]:
     if not isinstance(text, str):
         return None, False
     if len(raw) == _LEAST:
-        return _NEW_TEXT(text=text), True
+        return Text(text=text), True
     signature = raw.get("textSignature")
     if isinstance(signature, str):
         return Text(text=text, signature=signature), _TEXT_KEYS.issuperset(raw)
@@ -154,7 +151,7 @@ def _tool_call(raw: JsonObject) -> tuple[ToolCall | None, bool]:
     if not isinstance(call_id, str) or not isinstance(name, str):
         return None, False
     if len(raw) == _PLAIN_CALL and isinstance(arguments, dict):
-        return _NEW_CALL(id=ToolCallId(call_id), name=name, arguments=arguments), True
+        return ToolCall(id=ToolCallId(call_id), name=name, arguments=arguments), True
     error, signature = raw.get("argumentsError"), raw.get("thoughtSignature")
     part = ToolCall(
         id=ToolCallId(call_id),

@@ -7,7 +7,6 @@ types that we write, and nothing that its value would not show: so nothing is to
 from collections.abc import Mapping
 
 from agent_core.kernel import JsonObject, JsonValue, ToolCallId
-from agent_core.kernel.quick import quick
 from agent_core.messages.block_codec import (
     decode_assistant_content,
     decode_user_content,
@@ -26,9 +25,6 @@ from agent_core.messages.values import (
 )
 
 PlainMessage = UserMessage | AssistantMessage | ToolResultMessage
-_NEW_USER = quick(UserMessage)
-_NEW_ASSISTANT = quick(AssistantMessage)
-_NEW_RESULT = quick(ToolResultMessage)
 _UNFINISHED: Mapping[str, Unfinished] = {
     "skipped": "skipped",
     "blocked": "blocked",
@@ -54,7 +50,7 @@ def decode_plain(raw: JsonObject) -> PlainMessage | None:
     if role != "user" or len(raw) != _USER_FIELDS:
         return None
     parts = _users_parts(content)
-    return None if parts is None else _NEW_USER(content=parts, at_ms=at_ms)
+    return None if parts is None else UserMessage(content=parts, at_ms=at_ms)
 
 
 def _answer(raw: JsonObject, content: JsonValue, at_ms: int) -> AssistantMessage | None:
@@ -80,7 +76,7 @@ def _answer(raw: JsonObject, content: JsonValue, at_ms: int) -> AssistantMessage
         usage, usage_whole = decode_usage(counted)
     if reason is None or not parts_whole or not usage_whole:
         return None
-    return _NEW_ASSISTANT(
+    return AssistantMessage(
         content=parts,
         api=api,
         provider=provider,
@@ -108,7 +104,7 @@ def _result(raw: JsonObject, content: JsonValue, at_ms: int) -> ToolResultMessag
     parts = _users_parts(content)
     if parts is None:
         return None
-    return _NEW_RESULT(
+    return ToolResultMessage(
         call_id=ToolCallId(call_id),
         tool_name=tool,
         content=parts,

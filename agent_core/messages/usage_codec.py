@@ -3,7 +3,6 @@
 import math
 
 from agent_core.kernel import JsonObject, JsonValue
-from agent_core.kernel.quick import quick
 from agent_core.messages.values import Cost, Usage
 
 _COST_KEYS = frozenset({"input", "output", "cacheRead", "cacheWrite", "total"})
@@ -21,8 +20,6 @@ _USAGE_KEYS = frozenset(
 )
 _PLAIN_COUNTS = 3
 _PLAIN_PRICES = 5
-_NEW_USAGE = quick(Usage)
-_NEW_COST = quick(Cost)
 
 
 def decode_usage(value: JsonValue) -> tuple[Usage, bool]:
@@ -38,7 +35,7 @@ def decode_usage(value: JsonValue) -> tuple[Usage, bool]:
         return plain, True
     get = value.get
     cost, cost_is_whole = _cost(get("cost"))
-    usage = _NEW_USAGE(
+    usage = Usage(
         input=count(get("input")),
         output=count(get("output")),
         cache_read=count(get("cacheRead")),
@@ -109,7 +106,7 @@ def plain_usage(raw: JsonObject) -> Usage | None:
     cost = _plain_cost(money) if isinstance(money, dict) else None
     if total != fresh + out + read + written or (cost is None and money is not None):
         return None
-    return _NEW_USAGE(
+    return Usage(
         input=fresh, output=out, cache_read=read, cache_write=written, reasoning=0, cost=cost
     )
 
@@ -130,7 +127,7 @@ def _plain_cost(raw: JsonObject) -> Cost | None:
     # A sum that is finite has no part that is not.
     if fresh + out + read + written != total or not math.isfinite(total):
         return None
-    return _NEW_COST(input=fresh, output=out, cache_read=read, cache_write=written)
+    return Cost(input=fresh, output=out, cache_read=read, cache_write=written)
 
 
 def _cost(raw: JsonValue) -> tuple[Cost | None, bool]:
@@ -139,7 +136,7 @@ def _cost(raw: JsonValue) -> tuple[Cost | None, bool]:
     plain = _plain_cost(raw)
     if plain is not None:
         return plain, True
-    cost = _NEW_COST(
+    cost = Cost(
         input=_money(raw.get("input")),
         output=_money(raw.get("output")),
         cache_read=_money(raw.get("cacheRead")),

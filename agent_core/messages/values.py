@@ -1,10 +1,11 @@
 """What was said, as frozen values."""
 
-from dataclasses import field
 from typing import Literal
 
+import msgspec
+
 from agent_core.kernel import JsonObject, JsonValue, ToolCallId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 StopReason = Literal["stop", "length", "tool_use", "error", "aborted"]
 """Why an answer ended. `length`: cut off by the output limit, its tool calls are never executed."""
@@ -13,8 +14,7 @@ Unfinished = Literal["skipped", "blocked", "cancelled"]
 """Why a tool call was not done: words of the user came first, it was not allowed, or it was stopped."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
+class Text(Value, frozen=True, kw_only=True):
     """Words."""
 
     text: str
@@ -22,8 +22,7 @@ class Text:
     """Opaque; goes back only to the model that made it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Image:
+class Image(Value, frozen=True, kw_only=True):
     """A picture."""
 
     mime: str
@@ -31,8 +30,7 @@ class Image:
     """Base64."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Thinking:
+class Thinking(Value, frozen=True, kw_only=True):
     """What a model thought aloud."""
 
     text: str
@@ -42,8 +40,7 @@ class Thinking:
     """The provider hid the text; the signature stands for it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall:
+class ToolCall(Value, frozen=True, kw_only=True):
     """A model asks for a tool."""
 
     id: ToolCallId
@@ -55,8 +52,7 @@ class ToolCall:
     """Opaque; goes back only to the model that made it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class Cost(Value, frozen=True, kw_only=True):
     """Money for one answer, in US dollars, by kind of token."""
 
     input: float = 0.0
@@ -70,8 +66,7 @@ class Cost:
         return self.input + self.output + self.cache_read + self.cache_write
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class Usage(Value, frozen=True, kw_only=True):
     """Tokens of one answer, or of many added up.
 
     `input` excludes what was read from or written to the provider's cache; `output` includes `reasoning`.
@@ -121,16 +116,14 @@ UserContent = Text | Image
 AssistantContent = Text | Thinking | ToolCall
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserMessage:
+class UserMessage(Value, frozen=True, kw_only=True):
     """The user's words."""
 
     content: tuple[UserContent, ...]
     at_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssistantMessage:
+class AssistantMessage(Value, frozen=True, kw_only=True):
     """One answer of a model."""
 
     content: tuple[AssistantContent, ...]
@@ -139,7 +132,7 @@ class AssistantMessage:
     model: str
     """Without the provider: `provider/model` is the full name."""
     stop_reason: StopReason
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = msgspec.field(default_factory=Usage)
     error: str | None = None
     """One sentence, with `error` and sometimes `aborted`."""
     raw_stop_reason: str | None = None
@@ -157,8 +150,7 @@ class AssistantMessage:
         return tuple(part for part in self.content if isinstance(part, ToolCall))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResultMessage:
+class ToolResultMessage(Value, frozen=True, kw_only=True):
     """What a tool gave back: `content` for the model, `details` for the front end."""
 
     call_id: ToolCallId
@@ -173,8 +165,7 @@ class ToolResultMessage:
     at_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CustomMessage:
+class CustomMessage(Value, frozen=True, kw_only=True):
     """Words that an extension or hook adds; the model reads them as the user's."""
 
     custom_type: str
@@ -184,8 +175,7 @@ class CustomMessage:
     at_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BashMessage:
+class BashMessage(Value, frozen=True, kw_only=True):
     """A command that the user ran; the model reads it unless it is excluded."""
 
     command: str
@@ -198,8 +188,7 @@ class BashMessage:
     at_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BranchSummaryMessage:
+class BranchSummaryMessage(Value, frozen=True, kw_only=True):
     """What happened on a branch that was left."""
 
     summary: str
@@ -207,8 +196,7 @@ class BranchSummaryMessage:
     at_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionSummaryMessage:
+class CompactionSummaryMessage(Value, frozen=True, kw_only=True):
     """What happened before the part of the conversation that is kept."""
 
     summary: str

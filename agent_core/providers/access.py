@@ -1,22 +1,24 @@
 """What a request needs to be let in: a key and headers, found anew for each, and never shown."""
 
 from collections.abc import Mapping
-from dataclasses import field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
-from agent_core.kernel.records import dataclass
+import msgspec
+
 from agent_core.kernel.secret_patterns import is_secret_name, looks_secret
+from agent_core.kernel.values import SecretValue
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grant:
+class Grant(SecretValue, frozen=True, kw_only=True):
     """A key and headers for one request; its `repr` shows neither."""
 
-    key: str | None = field(default=None, repr=False)
+    hidden: ClassVar = frozenset({"key", "headers"})
+
+    key: str | None = None
     """None: the server asks for none."""
     bearer: bool = False
     """The key goes into `Authorization: Bearer` also where the API has a header of its own."""
-    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     """These win over what an adapter would send."""
     source: str | None = None
     """Where the key comes from, in words for the user: a variable or file, never the key."""

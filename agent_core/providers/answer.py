@@ -1,11 +1,13 @@
 """An answer as it is put together from a stream: parts on the way, one message at the end."""
 
-from dataclasses import field, replace
 from secrets import token_hex
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_core.kernel import JsonObject, ToolCallId, json
 from agent_core.kernel.errors import ProviderError
-from agent_core.kernel.records import dataclass
 from agent_core.messages import (
     AssistantContent,
     AssistantMessage,
@@ -29,31 +31,28 @@ RAW_SHOWN = 4_000
 """Characters of malformed arguments that the model is shown again."""
 
 
-@dataclass(slots=True)
-class OpenText:
+class OpenText(Struct):
     """Words that may still grow."""
 
-    pieces: list[str] = field(default_factory=list[str])
+    pieces: list[str] = msgspec.field(default_factory=list[str])
     signature: str | None = None
 
 
-@dataclass(slots=True)
-class OpenThinking:
+class OpenThinking(Struct):
     """A thought that may still grow."""
 
-    pieces: list[str] = field(default_factory=list[str])
+    pieces: list[str] = msgspec.field(default_factory=list[str])
     signature: str | None = None
     redacted: bool = False
 
 
-@dataclass(slots=True)
-class OpenCall:
+class OpenCall(Struct):
     """A tool call that may still grow."""
 
     index: int
     id: str = ""
     name: str = ""
-    pieces: list[str] = field(default_factory=list[str])
+    pieces: list[str] = msgspec.field(default_factory=list[str])
     signature: str | None = None
     announced: bool = False
 

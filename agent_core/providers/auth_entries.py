@@ -2,34 +2,38 @@
 
 import json as stdlib_json
 from collections.abc import Mapping
-from dataclasses import field
 from pathlib import Path
+from typing import ClassVar
+
+import msgspec
 
 from agent_core.kernel import JsonObject, JsonValue, json
 from agent_core.kernel.errors import ConfigError
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import names_a_value
+from agent_core.kernel.values import SecretValue, Value
 from agent_core.providers.json_places import place_of
 
 LATEST_MS = 1e17
 """Nobody means a later moment; it also keeps infinities out."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredKey:
+class StoredKey(SecretValue, frozen=True, kw_only=True):
     """A key, as a user may write one: literal, a variable, a command. Its `repr` does not show it."""
 
-    key: str = field(repr=False)
-    env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    hidden: ClassVar = frozenset({"key", "env"})
+
+    key: str
+    env: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     """Values that go before those of the environment, for this provider."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredTokens:
+class StoredTokens(SecretValue, frozen=True, kw_only=True):
     """What a login with OAuth gave; its `repr` shows none of it."""
 
-    access: str = field(repr=False)
-    refresh: str = field(default="", repr=False)
+    hidden: ClassVar = frozenset({"access", "refresh"})
+
+    access: str
+    refresh: str = ""
     expires_ms: int = 0
     """When `access` ends, in milliseconds since 1970; 0: never."""
 
@@ -38,8 +42,7 @@ class StoredTokens:
         return self.expires_ms == 0 or self.expires_ms > moment_ms
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InKeyring:
+class InKeyring(Value, frozen=True, kw_only=True):
     """The key lies in the system's keyring."""
 
 
@@ -61,12 +64,13 @@ def secrets_of(entry: Entry) -> tuple[str, ...]:
             return ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthFile:
+class AuthFile(SecretValue, frozen=True, kw_only=True):
     """The content of the file: entries that are understood, and everything as it stands, so that nothing is lost."""
 
-    entries: Mapping[str, Entry] = field(default_factory=dict[str, Entry])
-    raw: JsonObject = field(default_factory=dict[str, JsonValue], repr=False)
+    hidden: ClassVar = frozenset({"raw"})
+
+    entries: Mapping[str, Entry] = msgspec.field(default_factory=dict[str, Entry])
+    raw: JsonObject = msgspec.field(default_factory=dict[str, JsonValue])
     problems: tuple[ConfigError, ...] = ()
     broken: bool = False
     """It is no JSON object: nothing may be written to it, or what the user meant would be lost."""

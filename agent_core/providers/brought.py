@@ -1,9 +1,10 @@
 """Models that extensions bring: entries as in models.json, ways to log in, and adapters of their own."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
 
-from agent_core.kernel.records import dataclass
+import msgspec
+
+from agent_core.kernel.values import Value
 from agent_core.providers.access import Access
 from agent_core.providers.models_file import ProviderShape
 from agent_core.providers.oauth_facts import OAuthFacts
@@ -13,13 +14,12 @@ Adapter = Callable[[ModelFacts, Access], Model]
 """Makes a model ready to be asked."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Brought:
+class Brought(Value, frozen=True, kw_only=True):
     """Everything by the name of the provider."""
 
-    shapes: Mapping[str, ProviderShape] = field(default_factory=dict[str, ProviderShape])
-    oauth: Mapping[str, OAuthFacts] = field(default_factory=dict[str, OAuthFacts])
-    adapters: Mapping[str, Adapter] = field(default_factory=dict[str, Adapter])
+    shapes: Mapping[str, ProviderShape] = msgspec.field(default_factory=dict[str, ProviderShape])
+    oauth: Mapping[str, OAuthFacts] = msgspec.field(default_factory=dict[str, OAuthFacts])
+    adapters: Mapping[str, Adapter] = msgspec.field(default_factory=dict[str, Adapter])
     """Answer in the place of those of the wire format."""
 
 

@@ -1,13 +1,15 @@
 """The providers and models that are known without any file of the user, read from the package's data."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import get_args
 
+import msgspec
+from msgspec.structs import replace
+
 from agent_core.kernel import JsonObject, JsonValue, json
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.providers.oauth_facts import OAuthFacts, read_oauth
 from agent_core.providers.port import Api, ModelFacts, Prices, PriceTier
 
@@ -17,8 +19,7 @@ APIS: tuple[Api, ...] = get_args(Api)
 EnvironmentTarget = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderFacts:
+class ProviderFacts(Value, frozen=True, kw_only=True):
     """What is known of a provider."""
 
     id: str
@@ -34,8 +35,8 @@ class ProviderFacts:
     """One of them set: the provider's own library finds credentials by itself, and no key is needed."""
     environment: tuple[EnvironmentTarget, ...] = ()
     """Where values of the environment go: `baseUrl` or `compat.NAME`, and a text with `${VARIABLE}` in it."""
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    compat: JsonObject = field(default_factory=dict[str, JsonValue])
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
+    compat: JsonObject = msgspec.field(default_factory=dict[str, JsonValue])
     """For models that are added to it."""
     keyless: bool = False
     """It lets everybody in."""

@@ -1,13 +1,12 @@
 """Token counts of Chat Completions, in which every provider counts a little otherwise: pure."""
 
 from agent_core.kernel import JsonObject, JsonValue, json
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import Usage
 from agent_core.providers.counts import billed, count
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
+class Counted(Value, frozen=True, kw_only=True):
     """What an answer took."""
 
     usage: Usage

@@ -1,11 +1,13 @@
 """Finds the key and headers of a provider where the user has put them."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from typing import ClassVar
+
+import msgspec
 
 from agent_core.kernel.errors import ProviderError
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.values import SecretValue
 from agent_core.providers.access import Access, Grant, with_headers
 from agent_core.providers.auth_entries import Entry, InKeyring, StoredKey, StoredTokens
 from agent_core.providers.auth_store import AuthStore
@@ -19,15 +21,16 @@ AMBIENT_NAMED = 2
 """Cloud accounts have many variables; these are enough to know what is meant."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class Places(SecretValue, frozen=True, kw_only=True):
     """Where keys are looked for, from the strongest to the weakest; no `repr` shows one."""
 
-    given: str | None = field(default=None, repr=False)
+    hidden: ClassVar = frozenset({"given", "environment"})
+
+    given: str | None = None
     """A key for this process alone."""
     stored: AuthStore | None = None
-    written: WrittenAccess = field(default_factory=WrittenAccess)
-    environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    written: WrittenAccess = msgspec.field(default_factory=WrittenAccess)
+    environment: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     redactor: Redactor | None = None
     """Learns of every key that is used."""
 

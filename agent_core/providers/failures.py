@@ -2,16 +2,17 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
+
+from msgspec.structs import replace
 
 from agent_core.kernel import JsonObject, JsonValue, json
 from agent_core.kernel.errors import ProviderError, ProviderErrorKind
 from agent_core.kernel.held_values import SHORTEST_CHARS
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import Redactor
 from agent_core.kernel.secret_stream import mark
+from agent_core.kernel.values import Value
 from agent_core.providers.base_resp import exposed
 from agent_core.providers.failure_words import REDIRECTS, redirected, with_advice
 from agent_core.providers.overflow import is_overflow_text
@@ -80,8 +81,7 @@ _RESET = "x-ratelimit-reset"
 """A moment in milliseconds; OpenRouter writes the headers of the provider behind it into the body."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class Refusal(Value, frozen=True, kw_only=True):
     """What a refusal says, whatever its shape."""
 
     message: str

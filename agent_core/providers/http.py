@@ -15,7 +15,7 @@ import anyio.to_thread
 from agent_core.hooks import Hooks, NoHooks
 from agent_core.kernel import Clock
 from agent_core.kernel.errors import ProviderError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.providers.failures import failure_from_response
 from agent_core.providers.post import Post
 from agent_core.providers.post_hooks import changed_by_hooks, tell_response
@@ -34,8 +34,7 @@ COMMAND_LINE = "httpx._main"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamLimits:
+class StreamLimits(Value, frozen=True, kw_only=True):
     """How long a provider may keep silent, in seconds."""
 
     connect_s: float = 30.0

@@ -12,7 +12,7 @@ from h2.events import ConnectionTerminated, StreamReset
 from h2.exceptions import H2Error
 
 from agent_core.kernel.errors import ProviderError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.providers.failure_words import origin_of, unreachable
 from agent_core.providers.failures import masked
 from agent_core.providers.post import Post
@@ -75,8 +75,7 @@ class HttpxIncoming:
             await self._drop()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Idle:
+class Idle(Value, frozen=True, kw_only=True):
     """A client with a connection that nobody uses."""
 
     client: httpx.AsyncClient

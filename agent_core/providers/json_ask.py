@@ -1,15 +1,15 @@
 """Small JSON requests to servers that are no models: logins, and lists of what a local server has."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
+import msgspec
 
 from agent_core.kernel import JsonObject, json
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import SecretValue
 
 if TYPE_CHECKING:
     import httpx
@@ -23,23 +23,25 @@ class AskFailed(Exception):
     """No answer that can be used; the text is a clause that names the host and holds no secret."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(SecretValue, frozen=True, kw_only=True):
     """What is asked; its `repr` shows no secret."""
+
+    hidden: ClassVar = frozenset({"headers", "form", "body"})
 
     url: str
     method: Literal["GET", "POST"] = "GET"
-    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    form: Mapping[str, str] | None = field(default=None, repr=False)
-    body: JsonObject | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
+    form: Mapping[str, str] | None = None
+    body: JsonObject | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class Reply(SecretValue, frozen=True, kw_only=True):
     """An answer; its `repr` shows no secret."""
 
+    hidden: ClassVar = frozenset({"body"})
+
     status: int
-    body: JsonObject = field(repr=False)
+    body: JsonObject
 
 
 Ask = Callable[[Question], Awaitable[Reply]]

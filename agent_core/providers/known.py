@@ -1,11 +1,13 @@
 """Which providers are known, and how one gets into each: the table, the user's own file, and what extensions bring."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from typing import ClassVar
+
+from msgspec.structs import replace
 
 from agent_core.kernel.errors import ConfigError
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.values import SecretValue
 from agent_core.providers.auth_store import AuthStore
 from agent_core.providers.brought import Brought
 from agent_core.providers.catalogue import ProviderFacts, builtin_providers
@@ -14,24 +16,26 @@ from agent_core.providers.models_file import ModelsFile, WrittenAccess, laid_ove
 from agent_core.providers.provider_environment import in_environment
 
 
-@dataclass(frozen=True, slots=True)
-class Ground:
+class Ground(SecretValue, frozen=True):
     """What stays while extensions come and go. Its `repr` shows no key."""
 
-    file: ModelsFile = field(repr=False)
+    hidden: ClassVar = frozenset({"file", "auth", "keys", "environment", "redactor"})
+
+    file: ModelsFile
     extra: Sequence[ProviderFacts]
-    auth: AuthStore | None = field(repr=False)
-    keys: Mapping[str, str] = field(repr=False)
-    environment: Mapping[str, str] = field(repr=False)
-    redactor: Redactor | None = field(repr=False)
+    auth: AuthStore | None
+    keys: Mapping[str, str]
+    environment: Mapping[str, str]
+    redactor: Redactor | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class Known(SecretValue, frozen=True, kw_only=True):
     """What is known with what extensions bring."""
 
+    hidden: ClassVar = frozenset({"credentials"})
+
     providers: tuple[ProviderFacts, ...]
-    credentials: Mapping[str, Credentials] = field(repr=False)
+    credentials: Mapping[str, Credentials]
     problems: tuple[ConfigError, ...]
 
     @property

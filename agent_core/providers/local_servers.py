@@ -1,13 +1,13 @@
 """Looks for model servers on this machine, at their usual ports; only when somebody asks what there is."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from http import HTTPStatus
 
 import anyio
+from msgspec.structs import replace
 
 from agent_core.kernel import JsonValue, json
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.providers.catalogue import ProviderFacts
 from agent_core.providers.json_ask import AskFailed, Question, ask_json
 from agent_core.providers.port import ModelFacts
@@ -21,8 +21,7 @@ OLLAMA_WINDOW = 32_768
 recommends for agents (docs.ollama.com/context-length); a model trained for less is loaded with what it was trained for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundServer:
+class FoundServer(Value, frozen=True, kw_only=True):
     """A server that answered, and what it has."""
 
     provider: str

@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import field
 from fnmatch import fnmatchcase
 from typing import Literal
 
 from agent_core.events import ThinkingLevel
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.providers.port import ModelFacts
 from agent_core.providers.thinking import LEVELS
 
@@ -15,8 +14,7 @@ WILD = re.compile(r"[*?\[]")
 DATED = re.compile(r"(-\d{8}|-\d{4}-\d{2}-\d{2}|@\d{8}|-latest)$")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
+class Named(Value, frozen=True, kw_only=True):
     """A model, and how hard it shall think if its name said so."""
 
     model: ModelFacts
@@ -28,12 +26,11 @@ class Named:
         return f"{self.model.ref}:{self.thinking}" if self.thinking else self.model.ref
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class Scope(Value, frozen=True, kw_only=True):
     """The models that a user cycles through."""
 
     models: tuple[Named, ...]
-    problems: tuple[str, ...] = field(default=())
+    problems: tuple[str, ...] = ()
     """Patterns that stand for nothing that can be used, a sentence each."""
 
 

@@ -1,7 +1,6 @@
 """Where each thing that is known of a model comes from: the catalogue, the user's models.json, the environment. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import Literal
 
 from agent_core.providers.catalogue import ProviderFacts
@@ -26,7 +25,7 @@ def value_sources(
     plain = _model_of(provider, model.id)
     moved = None if provider is None else _model_of(in_environment(provider, environment), model.id)
     sources: dict[str, Source] = {}
-    for name in (field.name for field in fields(model) if field.name not in NAMES):
+    for name in (name for name in model.__struct_fields__ if name not in NAMES):
         value: object = getattr(model, name)  # pyright: ignore[reportAny] - any field
         if plain is not None and value == getattr(plain, name):
             sources[name] = "catalogue"

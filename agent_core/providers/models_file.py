@@ -2,19 +2,20 @@
 
 import json as stdlib_json
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import anyio
 import anyio.to_thread
+import msgspec
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field, JsonValue as AnyJson, ValidationError
 from pydantic.alias_generators import to_camel
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import ConfigError
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.unknown_keys import NOTES, did_you_mean, unknown_keys
+from agent_core.kernel.values import SecretValue
 from agent_core.providers.catalogue import ProviderFacts, builtin_providers
 from agent_core.providers.json_places import place_of
 from agent_core.providers.port import Api, ModelFacts, Prices, PriceTier
@@ -94,26 +95,26 @@ class ProviderShape(_Shape):
     model_overrides: dict[str, ModelChanges] = Field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenAccess:
+class WrittenAccess(SecretValue, frozen=True, kw_only=True):
     """What the file says about the way in; its `repr` shows none of it."""
 
-    api_key: str | None = field(default=None, repr=False)
+    hidden: ClassVar = frozenset({"api_key", "headers", "model_headers"})
+
+    api_key: str | None = None
     auth_header: bool = False
-    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    model_headers: Mapping[str, Mapping[str, str]] = field(
-        default_factory=dict[str, Mapping[str, str]], repr=False
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
+    model_headers: Mapping[str, Mapping[str, str]] = msgspec.field(
+        default_factory=dict[str, Mapping[str, str]]
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelsFile:
+class ModelsFile(SecretValue, frozen=True, kw_only=True):
     """What a models.json says, as far as it could be read."""
 
+    hidden: ClassVar = frozenset({"providers"})
+
     path: Path | None = None
-    providers: Mapping[str, ProviderShape] = field(
-        default_factory=dict[str, ProviderShape], repr=False
-    )
+    providers: Mapping[str, ProviderShape] = msgspec.field(default_factory=dict[str, ProviderShape])
     problems: tuple[ConfigError, ...] = ()
 
 

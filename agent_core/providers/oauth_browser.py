@@ -8,9 +8,8 @@ import secrets
 import socket
 import sys
 from collections.abc import Callable
-from dataclasses import field
 from http import HTTPStatus
-from typing import cast
+from typing import ClassVar, cast
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import anyio
@@ -18,7 +17,7 @@ import anyio.abc
 from anyio.streams.stapled import MultiListener
 
 from agent_core.kernel import Clock
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import SecretValue, Value
 from agent_core.providers.auth_entries import StoredKey, StoredTokens
 from agent_core.providers.json_ask import Ask, ask_json
 from agent_core.providers.oauth_facts import PkceFacts
@@ -37,17 +36,17 @@ DONE = "You are logged in. This window can be closed."
 ShowUrl = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Attempt:
+class _Attempt(SecretValue, frozen=True, kw_only=True):
     """One login: what only this process knows of it."""
 
+    hidden: ClassVar = frozenset({"state", "verifier"})
+
     redirect: str
-    state: str = field(repr=False)
-    verifier: str = field(repr=False)
+    state: str
+    verifier: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Request:
+class _Request(Value, frozen=True, kw_only=True):
     """What a browser asks for."""
 
     target: str

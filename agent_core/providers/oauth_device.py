@@ -1,11 +1,11 @@
 """Logs in with a browser anywhere: the user types a code there, and this process asks until that is done."""
 
 from collections.abc import Callable
-from dataclasses import field
 from http import HTTPStatus
+from typing import ClassVar
 
 from agent_core.kernel import Clock, JsonObject
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import SecretValue
 from agent_core.providers.auth_entries import StoredTokens
 from agent_core.providers.json_ask import Ask, AskFailed, Question, ask_json
 from agent_core.providers.oauth_facts import DeviceFacts
@@ -20,14 +20,15 @@ USUAL_LIFE_S = 900.0
 LONGEST_LIFE_S = 3_600.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceCode:
+class DeviceCode(SecretValue, frozen=True, kw_only=True):
     """What the user is shown."""
+
+    hidden: ClassVar = frozenset({"secret"})
 
     url: str
     code: str
     """To be typed in there."""
-    secret: str = field(repr=False)
+    secret: str
     interval_s: float
     lives_s: float
 

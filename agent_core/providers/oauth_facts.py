@@ -1,17 +1,17 @@
 """How one logs in to a provider without a key, as data."""
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Literal
 
+import msgspec
+
 from agent_core.kernel import JsonObject, json
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 Style = Literal["standard", "key"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PkceFacts:
+class PkceFacts(Value, frozen=True, kw_only=True):
     """Log in with a browser on this machine, which comes back to a port of ours."""
 
     authorize_url: str
@@ -24,8 +24,7 @@ class PkceFacts:
     """`key`: the answer is not a token but a key that does not expire."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceFacts:
+class DeviceFacts(Value, frozen=True, kw_only=True):
     """Log in with a browser anywhere, by typing in a code."""
 
     device_url: str
@@ -34,7 +33,7 @@ class DeviceFacts:
     scope: str = ""
     exchange_url: str = ""
     """Where the token is exchanged for the short-lived one that the API takes; empty: it takes the token itself."""
-    exchange_headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    exchange_headers: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     """What that address wants to know of the program; no secrets."""
 
 

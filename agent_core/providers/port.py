@@ -2,12 +2,13 @@
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import field
 from typing import Literal, Protocol
+
+import msgspec
 
 from agent_core.events import ThinkingLevel
 from agent_core.kernel import JsonObject, JsonValue
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import AssistantMessage, Message, Usage
 
 Api = Literal[
@@ -27,8 +28,7 @@ CacheRetention = Literal["none", "short", "long"]
 """How long a provider keeps what it was sent: nothing is asked for, its usual time, or its longest."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
+class Prices(Value, frozen=True, kw_only=True):
     """US dollars per million tokens."""
 
     input: float
@@ -39,16 +39,14 @@ class Prices:
     """For long inputs; the highest that applies counts for the whole request."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PriceTier:
+class PriceTier(Value, frozen=True, kw_only=True):
     """What tokens cost when the input, cached or not, is longer than so many tokens."""
 
     input_above: int
     prices: Prices
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelFacts:
+class ModelFacts(Value, frozen=True, kw_only=True):
     """What is known of a model."""
 
     provider: str
@@ -64,9 +62,9 @@ class ModelFacts:
     reasoning: bool = False
     images: bool = False
     base_url: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     """Only what is no secret: what the user set goes through the credentials."""
-    compat: JsonObject = field(default_factory=dict[str, JsonValue])
+    compat: JsonObject = msgspec.field(default_factory=dict[str, JsonValue])
     """Quirks of this dialect, as models.json gives them."""
 
     @property
@@ -75,8 +73,7 @@ class ModelFacts:
         return f"{self.provider}/{self.id}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolDeclaration:
+class ToolDeclaration(Value, frozen=True, kw_only=True):
     """A tool as a model sees it."""
 
     name: str
@@ -85,8 +82,7 @@ class ToolDeclaration:
     """A JSON Schema of type object."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelRequest:
+class ModelRequest(Value, frozen=True, kw_only=True):
     """One call of a model."""
 
     system: str
@@ -104,22 +100,19 @@ class ModelRequest:
     """Leave out thoughts and signatures, also the model's own: a provider refused them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextDelta:
+class TextDelta(Value, frozen=True, kw_only=True):
     """More words."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThinkingDelta:
+class ThinkingDelta(Value, frozen=True, kw_only=True):
     """More of a thought."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCallStart:
+class ToolCallStart(Value, frozen=True, kw_only=True):
     """A tool call begins; its arguments follow."""
 
     index: int
@@ -129,16 +122,14 @@ class ToolCallStart:
     """As the provider gave it, when it did so this early; the answer has the authority."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCallDelta:
+class ToolCallDelta(Value, frozen=True, kw_only=True):
     """More raw argument text of a call."""
 
     index: int
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageUpdate:
+class UsageUpdate(Value, frozen=True, kw_only=True):
     """Tokens that the provider has counted for this answer so far; replaces what an earlier update reported.
 
     An answer that is cancelled, breaks off or is refused has no `Answer`, but is paid for all the same.
@@ -148,8 +139,7 @@ class UsageUpdate:
     """With its cost, where the prices are known."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Value, frozen=True, kw_only=True):
     """The whole answer; always the last part of a stream that did not fail."""
 
     message: AssistantMessage

@@ -1,20 +1,21 @@
 """One request to a provider, as a value."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from typing import ClassVar
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import SecretValue
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Post:
+class Post(SecretValue, frozen=True, kw_only=True):
     """What is sent; its `repr` shows no secret."""
+
+    hidden: ClassVar = frozenset({"headers", "body", "secrets"})
 
     provider: str
     url: str
-    headers: Mapping[str, str] = field(repr=False)
-    body: bytes = field(repr=False)
-    secrets: tuple[str, ...] = field(default=(), repr=False)
+    headers: Mapping[str, str]
+    body: bytes
+    secrets: tuple[str, ...] = ()
     """What must not show in any error."""
     key_source: str | None = None
     """Where the key comes from, to be told when it is refused."""

@@ -1,7 +1,8 @@
 """Lets hooks see and change a request in the provider's own form, just before it is sent."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_core.hooks import (
     GoOn,

@@ -1,7 +1,8 @@
 """What an answer cost: computed exactly, and rounded once, where the figure leaves this module. Pure."""
 
-from dataclasses import replace
 from decimal import Decimal
+
+from msgspec.structs import replace
 
 from agent_core.messages import Cost, Usage
 from agent_core.providers.port import Prices

@@ -1,7 +1,8 @@
 """What the environment says of a provider besides its keys: its address, region or project. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_core.kernel import JsonValue
 from agent_core.providers.catalogue import ProviderFacts

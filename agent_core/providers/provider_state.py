@@ -2,13 +2,12 @@
 
 from typing import Literal
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.providers.catalogue import ProviderFacts
 from agent_core.providers.credentials import Credentials
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderState:
+class ProviderState(Value, frozen=True, kw_only=True):
     """Holds no key."""
 
     facts: ProviderFacts

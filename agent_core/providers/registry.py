@@ -1,16 +1,17 @@
 """Finds models by name, chooses one, and opens it with the credentials of its provider."""
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from msgspec.structs import replace
+
 from agent_core.events import ThinkingLevel
 from agent_core.kernel.errors import ConfigError, ModelUnknown
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.values import Value
 from agent_core.providers.access import Access
 from agent_core.providers.auth_store import AuthStore
 from agent_core.providers.brought import NOTHING, Adapter, Brought
@@ -48,8 +49,7 @@ NEVER_BY_CHANCE = ("embedded", "local")
 """Providers that are used only when they are named."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Choice(Value, frozen=True, kw_only=True):
     """The model to use."""
 
     model: ModelFacts | None

@@ -3,7 +3,7 @@
 from urllib.parse import urlsplit
 
 from agent_core.kernel import JsonObject
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.providers.cache_retention import openai_keeps_long, takes_long, told_retention
 from agent_core.providers.port import CacheRetention, ModelFacts
 
@@ -17,8 +17,7 @@ THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 SESSION_FORMATS = ("openai", "openai-nosession", "openrouter", "none")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResponsesCompat:
+class ResponsesCompat(Value, frozen=True, kw_only=True):
     """What a server takes; the names in models.json are the camelCase ones."""
 
     store: bool

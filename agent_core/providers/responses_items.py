@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 
+from msgspec import Struct
+
 from agent_core.kernel import JsonObject, JsonValue, json
-from agent_core.kernel.records import dataclass
 from agent_core.providers.answer import AnswerBuilder, OpenBlock, OpenCall, OpenText, OpenThinking
 from agent_core.providers.responses_replay import (
     CUSTOM,
@@ -16,8 +17,7 @@ CALLS = ("function_call", "custom_tool_call")
 PARAGRAPH = "\n\n"
 
 
-@dataclass(slots=True)
-class OpenItem:
+class OpenItem(Struct):
     """An item that may still grow; the kinds that are of no use to an agent have no block."""
 
     kind: str

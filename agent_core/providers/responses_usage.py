@@ -1,7 +1,8 @@
 """Token counts of the Responses API, and what they cost: pure."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_core.kernel import JsonObject, JsonValue, json
 from agent_core.messages import Cost, Usage

@@ -2,8 +2,9 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from hashlib import sha256
+
+from msgspec.structs import replace
 
 from agent_core.kernel import ToolCallId
 from agent_core.messages import (

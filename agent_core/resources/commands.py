@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 CommandKind = Literal["extension", "prompt", "skill", "builtin"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class Command(Value, frozen=True, kw_only=True):
     """One of them, as people choose it from a list."""
 
     name: str
@@ -19,8 +18,7 @@ class Command:
     argument_hint: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Completion:
+class Completion(Value, frozen=True, kw_only=True):
     """One way to go on with the arguments of a command."""
 
     value: str
@@ -28,8 +26,7 @@ class Completion:
     description: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slashed:
+class Slashed(Value, frozen=True, kw_only=True):
     """Words that begin with a slash, taken apart."""
 
     name: str

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.resources.reading import CONTEXT_BYTES, Instructions, Refused, read_instructions
 from agent_core.resources.worktree import folders_above, project_folders
 
@@ -20,8 +20,7 @@ Expected = Callable[[Path], str | None]
 """Gives the SHA-256 of what a file of the project must hold; None: anything."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextFiles:
+class ContextFiles(Value, frozen=True, kw_only=True):
     """What the system prompt takes from files."""
 
     files: tuple[Instructions, ...] = ()

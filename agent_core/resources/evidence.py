@@ -4,12 +4,13 @@ import hashlib
 import os
 import stat
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+import msgspec
+
+from agent_core.kernel.values import Value
 from agent_core.resources.context_files import NAMES, SYSTEM_NAMES
 from agent_core.resources.paths import project_folder
 from agent_core.resources.reading import WHOLE_BYTES
@@ -36,8 +37,7 @@ class TooMuch(Exception):
     """There is more than anybody would look through; it cannot be trusted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Seen(Value, frozen=True, kw_only=True):
     """One thing that was found."""
 
     hash: str
@@ -59,14 +59,13 @@ def is_instructions(name: str) -> bool:
     return path.name in NAMES or path.parts in {(".tiller", one) for one in SYSTEM_NAMES}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class Evidence(Value, frozen=True, kw_only=True):
     """Everything that was found, by its path relative to the workspace."""
 
-    files: Mapping[str, Seen] = field(default_factory=dict[str, Seen])
-    contents: Mapping[Path, str] = field(default_factory=dict[Path, str])
+    files: Mapping[str, Seen] = msgspec.field(default_factory=dict[str, Seen])
+    contents: Mapping[Path, str] = msgspec.field(default_factory=dict[Path, str])
     """The same by absolute path: SHA-256 of the bytes."""
-    above: Above = field(default_factory=lambda: NO_ABOVE)
+    above: Above = msgspec.field(default_factory=lambda: NO_ABOVE)
     """The folders above the project whose context files are among them."""
     unchanged_above: frozenset[Path] = frozenset()
     """Those of these files that are as they were when their folder was trusted."""

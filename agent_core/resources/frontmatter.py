@@ -1,23 +1,23 @@
 """Takes a Markdown file apart: the YAML between two lines of dashes at its top, and the words below."""
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+import msgspec
+
+from agent_core.kernel.values import Value
 
 LINE: Final = "---"
 MOST_CHARS: Final = 16 * 1024
 """Longer YAML is not read: it takes long, and it is no description of anything."""
 
-Value = str | Mapping[str, str] | tuple[str, ...]
+Scalar = str | Mapping[str, str] | tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frontmatter:
+class Frontmatter(Value, frozen=True, kw_only=True):
     """What stands at the top of a file, and what follows."""
 
-    fields: Mapping[str, Value] = field(default_factory=dict[str, Value])
+    fields: Mapping[str, Scalar] = msgspec.field(default_factory=dict[str, Scalar])
     """All scalars are words as they were written: `true` is "true", `1.0` is "1.0"."""
     body: str
     problem: str = ""
@@ -82,7 +82,7 @@ def _read(source: str, body: str) -> Frontmatter:
     return Frontmatter(fields=fields, body=body)
 
 
-def _value(value: object) -> Value:
+def _value(value: object) -> Scalar:
     match value:
         case str():
             return value

@@ -6,13 +6,12 @@ from typing import NoReturn
 
 from agent_core.kernel import JsonObject
 from agent_core.kernel.json import JsonValue, is_object
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 BLANKS = " \t\r\n"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Value, frozen=True, kw_only=True):
     """A point in a text, both counted from 1; columns count characters."""
 
     line: int

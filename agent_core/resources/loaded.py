@@ -3,14 +3,13 @@
 from pathlib import Path
 from typing import Literal, Protocol
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.kernel.visible import readable
 
 ResourceKind = Literal["context", "skill", "prompt", "extension", "systemPrompt", "settings"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resource:
+class Resource(Value, frozen=True, kw_only=True):
     """Something that was read."""
 
     kind: ResourceKind
@@ -18,8 +17,7 @@ class Resource:
     path: Path | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Problem(Value, frozen=True, kw_only=True):
     """Something that could not be used as it is, and why."""
 
     message: str
@@ -36,8 +34,7 @@ class Problem:
         return readable(f"{where}: {self.message}" if where else self.message)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class Loaded(Value, frozen=True, kw_only=True):
     """What came of reading."""
 
     resources: tuple[Resource, ...] = ()

@@ -3,12 +3,11 @@
 from typing import Literal, Protocol
 
 from agent_core.kernel import JsonObject
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import CustomMessage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfferedKey:
+class OfferedKey(Value, frozen=True, kw_only=True):
     """A key that a client may bind."""
 
     key: str
@@ -17,8 +16,7 @@ class OfferedKey:
     description: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfferedFlag:
+class OfferedFlag(Value, frozen=True, kw_only=True):
     """A switch that the user sets in their settings."""
 
     name: str
@@ -29,16 +27,14 @@ class OfferedFlag:
     """What counts now: what the user set, else its default."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfferedRenderer:
+class OfferedRenderer(Value, frozen=True, kw_only=True):
     """A type of messages for which an extension gives a view."""
 
     custom_type: str
     extension: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offered:
+class Offered(Value, frozen=True, kw_only=True):
     """All of it."""
 
     keys: tuple[OfferedKey, ...] = ()

@@ -1,24 +1,24 @@
 """Reads the lists of paths in settings: places to look in, and what of all that is found is left out or kept."""
 
 from collections.abc import Sequence
-from dataclasses import field
 from pathlib import Path
 
-from agent_core.kernel.records import dataclass
+import msgspec
+
+from agent_core.kernel.values import Value
 from agent_core.workspace.ignore_rules import Rules, read_rules
 
 GLOB_SIGNS = "*?["
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PathList:
+class PathList(Value, frozen=True, kw_only=True):
     """What such a list says."""
 
     places: tuple[Path, ...] = ()
     """More folders or files to look in, absolute, in their order."""
     kept: tuple[Path, ...] = ()
     dropped: tuple[Path, ...] = ()
-    unwanted: Rules = field(default_factory=lambda: Rules(lines=()))
+    unwanted: Rules = msgspec.field(default_factory=lambda: Rules(lines=()))
     problems: tuple[str, ...] = ()
     """What could not be read, a sentence each."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import platformdirs
 
 from agent_core.kernel.errors import UsageError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 APP = "tiller"
 MAX_SOCKET_PATH_BYTES = 100
@@ -17,8 +17,7 @@ MAX_SOCKET_PATH_BYTES = 100
 LONGEST_NAME = "daemon.sock"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppPaths:
+class AppPaths(Value, frozen=True, kw_only=True):
     """The folders of one user. None of them need exist."""
 
     config: Path

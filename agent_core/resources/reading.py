@@ -6,7 +6,7 @@ import stat
 from collections.abc import Collection
 from pathlib import Path
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.protected import is_secret
 
 CONTEXT_BYTES = 64 * 1024
@@ -15,8 +15,7 @@ WHOLE_BYTES = 16 * 1024 * 1024
 """A file that must be what was seen is read whole, up to here."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Instructions:
+class Instructions(Value, frozen=True, kw_only=True):
     """The words of one file."""
 
     path: Path
@@ -26,8 +25,7 @@ class Instructions:
     truncated: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class Refused(Value, frozen=True, kw_only=True):
     """The file was not used, and why."""
 
     why: str

@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import encode, is_object
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.unknown_keys import NOTES, did_you_mean
+from agent_core.kernel.values import Value
 from agent_core.resources.guards import GUARDED, judge
 from agent_core.resources.json_text import JsonTextError, Place, find_key, read_object
 from agent_core.resources.settings_values import SettingsValues, known_keys
@@ -35,8 +35,7 @@ SETTINGS_BYTES = 1 << 20
 Keys = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layer:
+class Layer(Value, frozen=True, kw_only=True):
     """One source of settings: a file, which may be missing, or values that came another way."""
 
     name: LayerName
@@ -45,8 +44,7 @@ class Layer:
     """The SHA-256 of what the file must hold, when only that may be used; None: anything."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettingsProblem:
+class SettingsProblem(Value, frozen=True, kw_only=True):
     """A value that was left out, and why. The rest of its layer holds."""
 
     message: str
@@ -64,8 +62,7 @@ class SettingsProblem:
         return ": ".join((":".join(where) or f"{self.layer} settings", self.message))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Value, frozen=True, kw_only=True):
     """The settings in force."""
 
     values: SettingsValues

@@ -1,11 +1,12 @@
 """Reads the skills and prompt templates that there are for a workspace: bounded, pinned, each with what is wrong with it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import ClassVar, Final, TypeVar
 
-from agent_core.kernel.records import dataclass
+import msgspec
+
+from agent_core.kernel.values import SecretValue, Value
 from agent_core.resources.commands import Command
 from agent_core.resources.context_files import Expected
 from agent_core.resources.loaded import Loaded, Problem, Resource
@@ -26,8 +27,7 @@ AGENTS: Final = Path(".agents", SKILLS)
 T = TypeVar("T", ReadSkill, ReadTemplate)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class Places(Value, frozen=True, kw_only=True):
     """Where to look, and what of it may be used."""
 
     config: Path
@@ -36,20 +36,21 @@ class Places:
     project_trusted: bool
     expected: Expected = lambda _: None
     """What was trusted of the project's files."""
-    skills: PathList = field(default_factory=PathList)
-    prompts: PathList = field(default_factory=PathList)
+    skills: PathList = msgspec.field(default_factory=PathList)
+    prompts: PathList = msgspec.field(default_factory=PathList)
     added_skills: tuple[Path, ...] = ()
     """Of extensions."""
     added_prompts: tuple[Path, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shelf:
+class Shelf(SecretValue, frozen=True, kw_only=True):
     """What there is. Of two of one name the project's is used, then the user's, then that of settings and extensions."""
+
+    hidden: ClassVar = frozenset({"texts"})
 
     skills: tuple[Skill, ...] = ()
     templates: tuple[Template, ...] = ()
-    texts: Mapping[Path, str] = field(default_factory=dict[Path, str], repr=False)
+    texts: Mapping[Path, str] = msgspec.field(default_factory=dict[Path, str])
     """What each file held."""
     problems: tuple[Problem, ...] = ()
 

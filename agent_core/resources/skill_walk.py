@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import field
 from pathlib import Path
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+import msgspec
+from msgspec import Struct
+
 from agent_core.resources.loaded import Problem
 from agent_core.resources.skills import SKILL_FILE
 from agent_core.workspace.ignore_rules import Rules, read_rules
@@ -18,12 +19,11 @@ MOST_FOLDERS: Final = 2_000
 DEEPEST: Final = 12
 
 
-@dataclass(slots=True, kw_only=True)
-class Walk:
+class Walk(Struct, kw_only=True):
     """One walk through some places; a folder that two links lead to is looked into once."""
 
-    problems: list[Problem] = field(default_factory=list[Problem])
-    _seen: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    problems: list[Problem] = msgspec.field(default_factory=list[Problem])
+    _seen: set[tuple[int, int]] = msgspec.field(default_factory=set[tuple[int, int]])
 
     def skill_files(self, place: Path) -> Iterator[Path]:
         """Give the files of a place in the order of their names.

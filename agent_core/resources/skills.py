@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
-from agent_core.kernel.records import dataclass
+from msgspec.structs import replace
+
+from agent_core.kernel.values import Value
 from agent_core.kernel.visible import for_model, one_line
 from agent_core.resources.frontmatter import split_frontmatter
 from agent_core.resources.loaded import Problem
@@ -25,8 +26,7 @@ READERS: Final = frozenset({"read", "bash"})
 """Without one of these tools the model could not read a skill."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Skill:
+class Skill(Value, frozen=True, kw_only=True):
     """One skill."""
 
     name: str
@@ -46,8 +46,7 @@ class Skill:
         return self.path.parent
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadSkill:
+class ReadSkill(Value, frozen=True, kw_only=True):
     """What came of reading a file; without a skill the problems say why, if it should have been one."""
 
     skill: Skill | None

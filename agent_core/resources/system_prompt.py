@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 from xml.sax.saxutils import quoteattr
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.kernel.visible import for_model, one_line
 from agent_core.resources.reading import Instructions
 
@@ -45,8 +45,7 @@ OUR_TAGS = (
 OUR_TAG = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(OUR_TAGS)})\b)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolWords:
+class ToolWords(Value, frozen=True, kw_only=True):
     """What the system prompt says of a tool."""
 
     name: str
@@ -55,8 +54,7 @@ class ToolWords:
     guidelines: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class Section(Value, frozen=True, kw_only=True):
     """A named part of the system prompt."""
 
     name: str

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 WORD: Final = re.compile(r"\S+")
 DOUBLE: Final = re.compile(r'"((?:[^"\\]|\\.)*)"(?!\S)', re.DOTALL)
@@ -40,8 +40,7 @@ def split_arguments(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filled:
+class Filled(Value, frozen=True, kw_only=True):
     """A template with its arguments in their places."""
 
     text: str

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.kernel.visible import one_line
 from agent_core.resources.frontmatter import split_frontmatter
 from agent_core.resources.loaded import Problem
@@ -13,8 +13,7 @@ SUFFIX: Final = ".md"
 MOST_TOLD: Final = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Template:
+class Template(Value, frozen=True, kw_only=True):
     """One template."""
 
     name: str
@@ -23,8 +22,7 @@ class Template:
     path: Path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadTemplate:
+class ReadTemplate(Value, frozen=True, kw_only=True):
     """What came of reading a file."""
 
     template: Template | None

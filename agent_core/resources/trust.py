@@ -11,7 +11,7 @@ import anyio.to_thread
 
 from agent_core.kernel import Clock
 from agent_core.kernel.errors import ConfigError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.resources.context_files import NAMES
 from agent_core.resources.evidence import (
     Above,
@@ -38,8 +38,7 @@ FRESH_MS: Final = 2_000
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(Value, frozen=True, kw_only=True):
     """What was found out about a workspace."""
 
     state: State

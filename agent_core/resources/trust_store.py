@@ -1,28 +1,28 @@
 """Keeps what the user said about workspaces in `trust.json`, for their eyes only. Blocking."""
 
 from collections.abc import Mapping
-from dataclasses import field
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from agent_core.kernel import JsonObject, JsonValue, rfc3339
 from agent_core.kernel.json import is_object
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.resources.evidence import Evidence
 from agent_core.resources.word_file import WordFile, texts_of
 
 Said = Literal["trusted", "refused"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Word:
+class Word(Value, frozen=True, kw_only=True):
     """What the user said about a workspace, and what they saw then."""
 
     said: Said
     at: str
     """RFC 3339."""
-    hashes: Mapping[str, str] = field(default_factory=dict[str, str])
-    texts: Mapping[str, str] = field(default_factory=dict[str, str])
+    hashes: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
+    texts: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     """Small files as they were, to show what has changed."""
 
 

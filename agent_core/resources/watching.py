@@ -4,17 +4,16 @@ import os
 import threading
 from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import asynccontextmanager
-from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import anyio
+import msgspec
 from anyio import from_thread, to_thread
 from anyio.lowlevel import current_token
+from msgspec import Struct
 from typing_extensions import override
-
-from agent_core.kernel.records import dataclass
 
 if TYPE_CHECKING:
     from watchdog.events import FileSystemEvent
@@ -109,12 +108,11 @@ class FolderWatches:
             news.put(path)
 
 
-@dataclass(slots=True, kw_only=True)
-class _Watched:
+class _Watched(Struct, kw_only=True):
     """One folder, and who wants to hear of it."""
 
     observer: "BaseObserver"
-    readers: list[FolderNews] = field(default_factory=list[FolderNews])
+    readers: list[FolderNews] = msgspec.field(default_factory=list[FolderNews])
 
 
 def _observer(folder: Path, take: Callable[[Path], None]) -> "BaseObserver":

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from agent_core.events import CompactionReason
 from agent_core.kernel.errors import ProviderError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import AssistantMessage, Message
 from agent_core.providers.retry import is_retryable
 
@@ -24,8 +24,7 @@ DOUBLINGS = 30
 """Beyond, a delay does not grow any more: it is longer than any limit."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetrySettings:
+class RetrySettings(Value, frozen=True, kw_only=True):
     """How failing model calls are tried again."""
 
     enabled: bool = True
@@ -34,8 +33,7 @@ class RetrySettings:
     max_delay_ms: int = 60_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
+class Finished(Value, frozen=True, kw_only=True):
     """The turns ended with an answer."""
 
     message: AssistantMessage
@@ -47,8 +45,7 @@ class Finished:
     """What the model can say in one answer; 0 when unknown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
+class Failed(Value, frozen=True, kw_only=True):
     """A model call failed."""
 
     error: ProviderError
@@ -56,23 +53,20 @@ class Failed:
     """Another model was chosen meanwhile: what did not fit this one says nothing of that."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Aborted:
+class Aborted(Value, frozen=True, kw_only=True):
     """The user stopped the run, or the model's server did."""
 
 
 Outcome = Finished | Failed | Aborted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stop:
+class Stop(Value, frozen=True, kw_only=True):
     """The run is over; with an error it failed."""
 
     error: ProviderError | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryAfter:
+class RetryAfter(Value, frozen=True, kw_only=True):
     """Wait, then go on from where the transcript stands."""
 
     delay_s: float
@@ -81,23 +75,20 @@ class RetryAfter:
     error: ProviderError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactThenGoOn:
+class CompactThenGoOn(Value, frozen=True, kw_only=True):
     """Leave the attempt out of the context, make room, then go on from where the transcript stands."""
 
     reason: CompactionReason
     error: ProviderError | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactThenStop:
+class CompactThenStop(Value, frozen=True, kw_only=True):
     """Make room for the next prompt; the run is over."""
 
     reason: CompactionReason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlainThenGoOn:
+class PlainThenGoOn(Value, frozen=True, kw_only=True):
     """Go on at once without the thoughts and signatures that the provider refused."""
 
     error: ProviderError

@@ -6,7 +6,7 @@ from typing import Final, Literal
 from anyio import to_thread
 
 from agent_core.kernel.errors import EditConflicted, FileMissing
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import CustomMessage, Text
 from agent_core.session.changes import Author, RecordedFiles
 from agent_core.session.guarded_files import GuardedFiles
@@ -18,8 +18,7 @@ from agent_core.workspace.edits.told import conflicts_words
 CUSTOM_TYPE: Final = "tiller.proposal"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Applied:
+class Applied(Value, frozen=True, kw_only=True):
     """What came of it."""
 
     status: Literal["applied", "nothing", "conflict"]

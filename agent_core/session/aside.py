@@ -5,7 +5,7 @@ from typing import Literal
 
 from agent_core.events import Delivery, Event, MessageEnded, MessageStarted
 from agent_core.kernel import EntryId, ItemId, RunId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import BashMessage, CustomMessage
 from agent_core.session.drafts import added_entry, laid_entry, message_entry, taken_up_entry
 from agent_core.session.recorder import Recorder
@@ -15,8 +15,7 @@ Until = Literal["turn", "run", "prompt"]
 Say = Callable[[Event], object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Laid:
+class Laid(Value, frozen=True, kw_only=True):
     """Something that lies aside."""
 
     laid_id: str

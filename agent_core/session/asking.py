@@ -14,7 +14,7 @@ from agent_core.events import (
 )
 from agent_core.events.permissions import TargetKind
 from agent_core.kernel import ItemId, JsonObject, JsonValue, RunId, SessionId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.permission import Containment
 from agent_core.workspace.policy import (
     Ask,
@@ -35,8 +35,7 @@ LISTING_TOOLS: Final = frozenset({"find", "ls"})
 """They tell the names of files and nothing of what is in them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(Value, frozen=True, kw_only=True):
     """The call of a tool that is asked about."""
 
     session: SessionId

@@ -1,9 +1,9 @@
 """The attempts of one run: how each ended, and what is done before the next."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import anyio
+from msgspec.structs import replace
 
 from agent_core.compaction import NothingToCompact
 from agent_core.events import Event, Failure, RetryEnded, RetryStarted

@@ -23,8 +23,8 @@ from agent_core.events import (
 from agent_core.hooks import TreeNavigated
 from agent_core.kernel import EntryId, SessionId, new_entry_id
 from agent_core.kernel.errors import EntryUnknown, ForkRefused, SessionBusy
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.shield import uncancelled
+from agent_core.kernel.values import Value
 from agent_core.messages import UserMessage, text_of
 from agent_core.providers.thinking import LEVELS
 from agent_core.session.choice_hooks import Chosen
@@ -63,8 +63,7 @@ from agent_core.transcript.entries import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forked:
+class Forked(Value, frozen=True, kw_only=True):
     """A new session, made from a part of this one. It is kept and closed: whoever wants it opens it."""
 
     session: SessionId | None
@@ -75,8 +74,7 @@ class Forked:
     """The new session's file; None in memory."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Navigated:
+class Navigated(Value, frozen=True, kw_only=True):
     """Where the conversation goes on now."""
 
     leaf: EntryId | None

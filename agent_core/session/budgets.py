@@ -1,24 +1,25 @@
 """What a run may use up, and when that is used up: pure."""
 
-from dataclasses import field
 from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
 
 from agent_core.events import Budgets
 from agent_core.kernel.errors import BudgetRefused
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import Usage
 from agent_core.providers import ModelFacts
 
 GO_ON = "say «go on» for another run, or raise the budget"
 
 
-@dataclass(slots=True, kw_only=True)
-class Allowance:
+class Allowance(Struct, kw_only=True):
     """What each run may use up; who speaks for an editor can only make it less."""
 
-    most: Budgets = field(default_factory=Budgets)
+    most: Budgets = msgspec.field(default_factory=Budgets)
     """What the settings give; nothing goes beyond it."""
-    wanted: Budgets = field(default_factory=Budgets)
+    wanted: Budgets = msgspec.field(default_factory=Budgets)
     """What was asked for since."""
 
     @property
@@ -33,8 +34,7 @@ class Allowance:
         return None if budgets == Budgets() else budgets
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Used:
+class Used(Value, frozen=True, kw_only=True):
     """What a run has used up so far."""
 
     tokens: Usage

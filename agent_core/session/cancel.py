@@ -1,14 +1,14 @@
 """Stopping what goes on, within a bound, and saying truthfully what was stopped."""
 
-from dataclasses import replace
 from typing import Literal
 
 import anyio
+from msgspec.structs import replace
 
 from agent_core.events import Failure, QueueItem, RunEnded, RunResult
 from agent_core.hooks import SessionEnding
 from agent_core.kernel import ItemId, RunId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.loop.batch import CANCELLED
 from agent_core.messages import Text, ToolResultMessage
 from agent_core.session.drafts import (
@@ -35,8 +35,7 @@ Wanted = Literal["stop", "close"]
 """Why something is ended: somebody wants it to stop, or the session closes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CancelResult:
+class CancelResult(Value, frozen=True, kw_only=True):
     """What a cancel came to."""
 
     status: Literal["cancelled", "alreadyEnded"]

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import field, replace
 from pathlib import Path
 
+import msgspec
 from anyio import to_thread
+from msgspec.structs import replace
 
 from agent_core.changes import Change, Doer, FileVersion
 from agent_core.changes.following import Texts
@@ -28,7 +29,7 @@ from agent_core.kernel.errors import (
     StaleText,
     WorkspaceError,
 )
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.session.change_record import ChangeRecord
 from agent_core.workspace import (
     FileBytes,
@@ -43,8 +44,7 @@ from agent_core.workspace.reading import ReadsPass
 from agent_core.workspace.text import sha256_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Author:
+class Author(Value, frozen=True, kw_only=True):
     """Who changes files."""
 
     edit: str
@@ -52,7 +52,7 @@ class Author:
     run: RunId | None = None
     call: ToolCallId | None = None
     by: Doer = "tool"
-    verdicts: Mapping[Path, Verdict] = field(default_factory=dict[Path, Verdict])
+    verdicts: Mapping[Path, Verdict] = msgspec.field(default_factory=dict[Path, Verdict])
     """What the changes come from, when a person rejected something, by the name that a file has afterwards."""
 
 

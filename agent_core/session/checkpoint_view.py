@@ -1,16 +1,16 @@
 """`session.checkpoints`: going back with the files, the conversation or both."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import field
 from pathlib import Path
 
 import anyio
+import msgspec
+from msgspec import Struct
 
 from agent_core.changes import Change, Checkpoint, FileVersion
 from agent_core.changes.values import runs_to_undo
 from agent_core.events import CheckpointRestored, CheckpointShown, Notice
 from agent_core.kernel.errors import CheckpointConflict, SessionBusy, SessionClosed, TillerError
-from agent_core.kernel.records import dataclass
 from agent_core.messages import CustomMessage, Text
 from agent_core.session.branches import Branches
 from agent_core.session.changes import Author, RecordedFiles
@@ -33,14 +33,13 @@ TELL_S = 5.0
 OFFER_S = 120.0
 
 
-@dataclass(slots=True, kw_only=True)
-class Restored:
+class Restored(Struct, kw_only=True):
     """What a restore came to."""
 
     undo: str
     """The checkpoint that takes it back."""
-    restored: list[Path] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
+    restored: list[Path] = msgspec.field(default_factory=list)
+    skipped: list[Skipped] = msgspec.field(default_factory=list)
     editor_text: str | None = None
     """The words before which the conversation stands now; None: it did not move, or there are none."""
 

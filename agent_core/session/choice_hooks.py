@@ -3,12 +3,11 @@
 from agent_core.events import ThinkingLevel
 from agent_core.hooks import Hooks, ModelSelected, ThinkingSelected
 from agent_core.hooks.session_points import ModelSource
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.session.model_choice import ModelChoice
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class Chosen(Value, frozen=True, kw_only=True):
     """A choice, at one moment."""
 
     model: str | None

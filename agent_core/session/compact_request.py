@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from agent_core.compaction import NothingToCompact
 from agent_core.kernel import RunId
 from agent_core.kernel.errors import SessionBusy
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.session.compacting import GOING_ON, Compaction
 from agent_core.session.parts import Parts
 from agent_core.session.runs import Runs
@@ -13,8 +13,7 @@ from agent_core.session.runs import Runs
 OVERTAKEN = "something else began meanwhile; compact again when it is over"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactReceipt:
+class CompactReceipt(Value, frozen=True, kw_only=True):
     """A compaction has begun, or why not."""
 
     compaction: str | None

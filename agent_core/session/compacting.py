@@ -1,8 +1,7 @@
 """The one flow of compaction, whatever the reason: prepare, ask hooks and model, keep, tell."""
 
-from dataclasses import replace
-
 import anyio
+from msgspec.structs import replace
 
 from agent_core.compaction import (
     Cancelled,
@@ -18,7 +17,7 @@ from agent_core.events import CompactionReason, CompactionStarted, SessionUsage
 from agent_core.hooks import CompactionFailed, CompactionKept
 from agent_core.kernel import EntryId
 from agent_core.kernel.errors import ProviderError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import AssistantMessage
 from agent_core.session.compaction_told import AskedAgain, Ending, counted
 from agent_core.session.drafts import compaction_entry, replaced_entry
@@ -33,8 +32,7 @@ LEAST_FREED_SHARE = 4
 """After an overflow at least one part in this many of the context is cut: the estimate was too low."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class Done(Value, frozen=True, kw_only=True):
     """What a compaction came to."""
 
     made_room: bool

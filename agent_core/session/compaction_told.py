@@ -8,7 +8,7 @@ import anyio
 from agent_core.compaction import Spending
 from agent_core.events import CompactionEnded, CompactionReason, Failure, Notice, SessionUsage
 from agent_core.kernel.errors import ProviderError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.session.aftercare import RetryAfter, after_failure, draw_jitter
 from agent_core.session.drafts import usage_entry
 from agent_core.session.parts import Parts, Voice, failure_of
@@ -16,8 +16,7 @@ from agent_core.session.run_hooks import AFTER_CANCEL_S
 from agent_core.session.runs import Activity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class Ending(Value, frozen=True, kw_only=True):
     """Tells the end of one compaction, whichever way it goes."""
 
     voice: Voice

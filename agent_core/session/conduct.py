@@ -19,7 +19,7 @@ from agent_core.events import (
 from agent_core.hooks import RunPrepared, RunPreparing
 from agent_core.kernel import EntryId, ItemId, MessageId, RunId
 from agent_core.kernel.errors import BudgetExceeded, ProviderError, TillerError, TooManyDenials
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.loop import Demand, Loop, TurnCount, Words, say
 from agent_core.messages import CustomMessage, ToolCall
 from agent_core.providers.cache_retention import told_retention
@@ -63,8 +63,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+class Opening(Value, frozen=True, kw_only=True):
     """The words that a run begins with; an entry when the transcript holds them already."""
 
     words: Words

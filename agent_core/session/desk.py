@@ -2,10 +2,11 @@
 
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import field
 from typing import Final, Literal, Protocol
 
 import anyio
+import msgspec
+from msgspec import Struct
 
 from agent_core.events import (
     Event,
@@ -21,7 +22,7 @@ from agent_core.events.codec import permission, value
 from agent_core.events.values import SessionState
 from agent_core.kernel import Clock, RunId
 from agent_core.kernel.errors import UsageError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.session.drafts import permission_answered_entry, permission_asked_entry
 from agent_core.session.recorder import Recorder
 
@@ -52,8 +53,7 @@ class Teller(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class Answered(Value, frozen=True, kw_only=True):
     """What a question came to."""
 
     option: PermissionOption | None
@@ -67,8 +67,7 @@ class Answered:
         return self.option is not None and self.option.kind.startswith("allow")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerReceipt:
+class AnswerReceipt(Value, frozen=True, kw_only=True):
     """Whether an answer came in time, and who was faster."""
 
     status: Literal["recorded", "alreadyResolved", "expired"]
@@ -79,13 +78,12 @@ Remember = Callable[[Answered], Awaitable[RuleShown | None]]
 """Puts the rule of an answer in force; gives it as it is then."""
 
 
-@dataclass(slots=True, kw_only=True)
-class _Waiting:
+class _Waiting(Struct, kw_only=True):
     """A question and the answer to come."""
 
     request: PermissionRequest
     answer: Answered | None = None
-    answered: anyio.Event = field(default_factory=anyio.Event)
+    answered: anyio.Event = msgspec.field(default_factory=anyio.Event)
 
     def settle(self, answer: Answered) -> None:
         """Take the first answer; a later one changes nothing."""

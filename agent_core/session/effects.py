@@ -2,17 +2,17 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 import anyio
+from msgspec.structs import replace
 
 from agent_core.changes import Change, Op
 from agent_core.changes.effects import Effect, Effects, Lookout
 from agent_core.kernel import RunId, ToolCallId
 from agent_core.kernel.errors import WorkspaceError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.session.change_record import ChangeRecord
 from agent_core.workspace import NO_NEEDS, FileBytes, Files, Killed, Process, ProcessEnd, Processes
 from agent_core.workspace.permission import Needs
@@ -29,8 +29,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EffectKeeper:
+class EffectKeeper(Value, frozen=True, kw_only=True):
     """Writes down what one tool call's commands did."""
 
     lookout: Lookout

@@ -2,17 +2,18 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Final, cast
 
+import msgspec
 from anyio import to_thread
+from msgspec import Struct
 
 from agent_core.events import ErrorRaised, Event, Failure, Notice, RuleShown
 from agent_core.kernel import Clock, ItemId, JsonObject, RunId, SessionId, ToolCallId
 from agent_core.kernel.errors import TillerError, WorkspaceError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.session.asking import Call, as_input, question, shown_rule, shows_content
 from agent_core.session.desk import TIMEOUT, TOO_MANY, Answered, Desk
 from agent_core.session.standing import Standing
@@ -54,8 +55,7 @@ FAILED: Final = "the permission check failed ({error}), which means no"
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class Surroundings(Value, frozen=True, kw_only=True):
     """What the gate is told of the session that it stands in."""
 
     session: SessionId
@@ -71,22 +71,21 @@ class Surroundings:
     """Gives `server/tool` of a tool that another server runs."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Gate:
+class Gate(Struct, kw_only=True):
     """Judges tool calls. A judgement that fails refuses; so do silence and a client that went away."""
 
     standing: Standing
     desk: Desk
     around: Surroundings
-    secrets: SecretAccess = field(default_factory=SecretAccess)
+    secrets: SecretAccess = msgspec.field(default_factory=SecretAccess)
     """Learns what a person lets the session read."""
-    approved: dict[ToolCallId, frozenset[Path]] = field(default_factory=dict)
+    approved: dict[ToolCallId, frozenset[Path]] = msgspec.field(default_factory=dict)
     """Protected files that a person let a call change; until the next call of that id, or the end of the run."""
-    levels: dict[ToolCallId, Containment] = field(default_factory=dict)
+    levels: dict[ToolCallId, Containment] = msgspec.field(default_factory=dict)
     """How far commands were held in when a call was judged, or as its question said; as long as `approved`."""
-    warned: dict[ToolCallId, str] = field(default_factory=dict)
+    warned: dict[ToolCallId, str] = msgspec.field(default_factory=dict)
     """What the model is told of the name of the file that a call changes; as long as `approved`."""
-    _told_of: set[Path] = field(default_factory=set[Path])
+    _told_of: set[Path] = msgspec.field(default_factory=set[Path])
 
     async def judge(
         self,

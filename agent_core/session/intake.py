@@ -7,7 +7,7 @@ from typing import Literal
 from agent_core.events import CustomMark, Delivery, InputSource, QueueItem
 from agent_core.kernel import EntryId, ItemId, MessageId, QueueId, RunId
 from agent_core.kernel.errors import RunMismatch, RunNotActive, SessionBusy, UsageError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.loop import Words
 from agent_core.messages import CustomMessage, Text, UserContent
 from agent_core.session.aside import Until, tell_added
@@ -32,8 +32,7 @@ IfIdle = Literal["start", "hold", "reject"]
 NOTHING_RUNS = "nothing is running that could be steered; send a prompt instead"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
+class Receipt(Value, frozen=True, kw_only=True):
     """What became of words; they are in the session's file."""
 
     accepted: Accepted
@@ -45,8 +44,7 @@ class Receipt:
     """The newest event when they were taken; what they cause comes after it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Wish:
+class _Wish(Value, frozen=True, kw_only=True):
     """What whoever sent words expects to go on."""
 
     expected_run: RunId | None = None

@@ -1,7 +1,8 @@
 """The entries of a session that is made from a part of another: pure."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_core.kernel import EntryId, new_entry_id
 from agent_core.kernel.json import as_object

@@ -1,8 +1,10 @@
 """What a session is made of, and the one gate through which its events go."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import field
 from typing import Literal, Protocol
+
+import msgspec
+from msgspec import Struct
 
 from agent_core.changes import Contents
 from agent_core.changes.effects import Lookout
@@ -23,8 +25,8 @@ from agent_core.events.values import SessionState as State
 from agent_core.hooks import HookRunner
 from agent_core.kernel import Clock, EntryId, JsonObject, JsonValue, SessionId, uuid7
 from agent_core.kernel.errors import ProviderError, TillerError
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.values import Value
 from agent_core.mcp import McpServers
 from agent_core.providers import CacheRetention
 from agent_core.providers.retry import is_retryable
@@ -63,27 +65,25 @@ SystemPrompt = Callable[[Sequence[ToolSpec]], Awaitable[str]]
 """Builds the system prompt of a run for the tools that are active."""
 
 
-@dataclass(slots=True, kw_only=True)
-class SessionOptions:
+class SessionOptions(Struct, kw_only=True):
     """What a session was told about how to work; the face changes some of it between requests."""
 
-    retry: RetrySettings = field(default_factory=RetrySettings)
-    compaction: CompactionSettings = field(default_factory=CompactionSettings)
+    retry: RetrySettings = msgspec.field(default_factory=RetrySettings)
+    compaction: CompactionSettings = msgspec.field(default_factory=CompactionSettings)
     auto_compact: bool = True
     tool_execution: Literal["parallel", "sequential"] = "parallel"
     skip_on_steer: bool = True
     steer_grace_s: float | None = 2.0
     cache: CacheRetention = "short"
     """For models of which models.json says nothing."""
-    tool_options: dict[str, dict[str, JsonValue]] = field(default_factory=dict)
+    tool_options: dict[str, dict[str, JsonValue]] = msgspec.field(default_factory=dict)
     """Settings by tool (`bash` …)."""
     durability: Durability = "run"
     scratch: str = ""
     """A private folder for whole outputs."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Place:
+class Place(Struct, kw_only=True):
     """Where a session works, and what it may do there."""
 
     workspace: Workspace
@@ -91,28 +91,27 @@ class Place:
     """Sees what commands do to files; None: nobody does."""
     raw: RawFiles | None = None
     """Puts files back byte for byte; None: only texts in UTF-8 can be."""
-    standing: Standing = field(default_factory=Standing)
+    standing: Standing = msgspec.field(default_factory=Standing)
     allowed: PermissionMode = "yolo"
     """The most that the user's own settings allow; no editor or project goes above it."""
-    processes: ProcessLog = field(default_factory=ProcessLog)
-    allowance: Allowance = field(default_factory=Allowance)
-    secrets: SecretAccess = field(default_factory=SecretAccess)
+    processes: ProcessLog = msgspec.field(default_factory=ProcessLog)
+    allowance: Allowance = msgspec.field(default_factory=Allowance)
+    secrets: SecretAccess = msgspec.field(default_factory=SecretAccess)
     """The secret files that a person let the session read."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Voice:
+class Voice(Struct, kw_only=True):
     """The one way to tell something: the picture sees it, then the feed hands it on."""
 
     feed: Feed
-    redaction: EventRedaction = field(default_factory=lambda: EventRedaction(Redactor()))
-    picture: Picture = field(default_factory=Picture)
+    redaction: EventRedaction = msgspec.field(default_factory=lambda: EventRedaction(Redactor()))
+    picture: Picture = msgspec.field(default_factory=Picture)
     state: State = "idle"
     is_asked: Callable[[], bool] = lambda: False
     """Whether a person is asked something without which it does not go on."""
     dropped: int = 0
     """Events of fenced runs that were not told."""
-    greetings: list[Event] = field(default_factory=list)
+    greetings: list[Event] = msgspec.field(default_factory=list)
     """What happened before anybody listened; told to the first who does."""
     opened_after: EntryId | None = None
     """The newest entry that there was when the session was opened."""
@@ -160,8 +159,7 @@ class FollowsSettings(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class Parts(Value, frozen=True, kw_only=True):
     """The parts of one session, each the owner of its own state."""
 
     session: SessionId
@@ -196,12 +194,12 @@ class Parts:
     commands: Commands
     settings: FollowsSettings | None = None
     """None: whoever built the session said once how it works."""
-    reloads: list[Reloads] = field(default_factory=list[Reloads])
+    reloads: list[Reloads] = msgspec.field(default_factory=list[Reloads])
     """What is read anew when somebody asks for it; extensions add themselves."""
     options: SessionOptions
-    seen: SeenTexts = field(default_factory=SeenTexts)
+    seen: SeenTexts = msgspec.field(default_factory=SeenTexts)
     """What the model knows of files."""
-    versions: ProgramVersions = field(default_factory=ProgramVersions)
+    versions: ProgramVersions = msgspec.field(default_factory=ProgramVersions)
 
     def new_id(self) -> str:
         """Mint an id that sorts by time."""

@@ -1,8 +1,7 @@
 """The permissions of a session as its callers see them: what is asked, how to answer, and the standing answers."""
 
-from dataclasses import replace
-
 from anyio import to_thread
+from msgspec.structs import replace
 
 from agent_core.events import FolderTrust, PermissionRequest, RuleShown
 from agent_core.kernel.errors import UsageError

@@ -1,11 +1,13 @@
 """The processes that tools have running, so that a cancel can say which it ended and which it could not."""
 
 from collections.abc import Mapping
-from dataclasses import field
 from pathlib import Path
 
+import msgspec
+from msgspec import Struct
+
 from agent_core.kernel import ToolCallId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace import NO_NEEDS, Killed, Process, ProcessEnd, Processes
 from agent_core.workspace.permission import Needs
 
@@ -13,8 +15,7 @@ MOST_GRACE_S = 4.0
 """A cancel is answered within 5 s: the kill and the telling need the rest."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class Ended(Value, frozen=True, kw_only=True):
     """A process tree that was ended."""
 
     command: str
@@ -23,22 +24,20 @@ class Ended:
     """The tool call that started it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(Value, frozen=True):
     """A process that runs."""
 
     command: str
     call: ToolCallId | None
 
 
-@dataclass(slots=True)
-class ProcessLog:
+class ProcessLog(Struct):
     """What runs, and what was ended so far."""
 
-    running: dict[int, Running] = field(default_factory=dict)
+    running: dict[int, Running] = msgspec.field(default_factory=dict)
     """By process id."""
-    ended: list[Ended] = field(default_factory=list)
-    graces_s: dict[int, float] = field(default_factory=dict)
+    ended: list[Ended] = msgspec.field(default_factory=list)
+    graces_s: dict[int, float] = msgspec.field(default_factory=dict)
     """Process id to the grace that a cancel asked for; the tool's own grace otherwise."""
 
     def ask_grace(self, grace_s: float, *, call: ToolCallId | None = None) -> None:

@@ -1,13 +1,15 @@
 """The system prompt of a session: sent whole once, then only the parts that have changed, beside the user's words."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
 from typing import Final
 
+import msgspec
+from msgspec import Struct
+
 from agent_core.kernel import Clock
 from agent_core.kernel.json import as_object
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import CustomMessage, Message, Text
 from agent_core.resources.system_prompt import Section, written
 from agent_core.tools import ToolSpec
@@ -21,8 +23,7 @@ Sections = Callable[[Sequence[ToolSpec]], Awaitable[tuple[Section, ...]]]
 """Writes the parts of the system prompt for the tools that are active."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Circumstances:
+class Circumstances(Value, frozen=True, kw_only=True):
     """With others the whole prompt is sent anew: a provider's cache does not hold, or must not."""
 
     model: str | None
@@ -32,8 +33,7 @@ class Circumstances:
     """Nor what a folder said that is none of the workspace any more."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prompted:
+class Prompted(Value, frozen=True, kw_only=True):
     """What a run sends."""
 
     system: tuple[Section, ...]
@@ -41,14 +41,13 @@ class Prompted:
     """What stands in the place of parts of it, to be told in the conversation."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Prompting:
+class Prompting(Struct, kw_only=True):
     """Remembers what was sent as the system prompt, so that it stays the same for a provider's cache."""
 
     sections: Sections
     clock: Clock
-    _sent: tuple[Section, ...] = field(default=(), init=False)
-    _in: Circumstances | None = field(default=None, init=False)
+    _sent: tuple[Section, ...] = msgspec.field(default=())
+    _in: Circumstances | None = msgspec.field(default=None)
 
     async def of_run(
         self, specs: Sequence[ToolSpec], *, conversation: Sequence[Message], now: Circumstances

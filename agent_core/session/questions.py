@@ -2,11 +2,12 @@
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from functools import partial
 from typing import Final
 
 import anyio
+import msgspec
+from msgspec import Struct
 
 from agent_core.events import (
     Answers,
@@ -18,7 +19,6 @@ from agent_core.events import (
 from agent_core.events.codec import permission, value
 from agent_core.events.values import SessionState
 from agent_core.kernel import Clock, RunId, SessionId, uuid7
-from agent_core.kernel.records import dataclass
 from agent_core.session.desk import (
     CANCELLED,
     RESOLVED_KEPT,
@@ -37,13 +37,12 @@ POLICY: Final = "policy"
 UNSHOWN: Final = "unshown"
 
 
-@dataclass(slots=True, kw_only=True)
-class _Waiting:
+class _Waiting(Struct, kw_only=True):
     """A question and the answer to come."""
 
     question: Question
     answer: Answers | None = None
-    answered: anyio.Event = field(default_factory=anyio.Event)
+    answered: anyio.Event = msgspec.field(default_factory=anyio.Event)
 
     def settle(self, answer: Answers) -> None:
         """Take the first answer; a later one changes nothing."""

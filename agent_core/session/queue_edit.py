@@ -1,34 +1,32 @@
 """What a client may change of words that wait: pure."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_core.events import QueueItem
 from agent_core.kernel import QueueId
 from agent_core.kernel.errors import QueueStale, UsageError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import Text, UserContent
 
 EMPTY = "the prompt is empty; say something"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remove:
+class Remove(Value, frozen=True, kw_only=True):
     """Let words wait no longer; they are not said."""
 
     queue_id: QueueId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replace:
+class Replace(Value, frozen=True, kw_only=True):
     """Say other words in their place."""
 
     queue_id: QueueId
     content: tuple[UserContent, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class Move(Value, frozen=True, kw_only=True):
     """Let words wait at another place; steering stays before follow-ups, so the place is the nearest there is."""
 
     queue_id: QueueId
@@ -36,15 +34,13 @@ class Move:
     """Counted from 0 over all that people see of the queue."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SendNow:
+class SendNow(Value, frozen=True, kw_only=True):
     """Say words before all others: at once when nothing goes on, else inside the run."""
 
     queue_id: QueueId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Steer:
+class Steer(Value, frozen=True, kw_only=True):
     """Say words inside the run, after others that steer it."""
 
     queue_id: QueueId
@@ -53,8 +49,7 @@ class Steer:
 QueueOp = Remove | Replace | Move | SendNow | Steer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueEdited:
+class QueueEdited(Value, frozen=True, kw_only=True):
     """The queue after a change."""
 
     items: tuple[QueueItem, ...]

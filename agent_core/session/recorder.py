@@ -1,14 +1,14 @@
 """The only writer of the transcript: in the file first, then in memory, then told."""
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Literal, Protocol
 
 import anyio
+import msgspec
+from msgspec import Struct
 
 from agent_core.kernel import Clock, EntryId, new_entry_id
 from agent_core.kernel.errors import StorageError
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import Redactor
 from agent_core.kernel.shield import uncancelled
 from agent_core.messages import Message
@@ -39,12 +39,11 @@ class DiskNews(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class _Backlog:
+class _Backlog(Struct):
     """What the disk refused."""
 
-    entries: list[AnyEntry] = field(default_factory=list)
-    failed: anyio.Event = field(default_factory=anyio.Event)
+    entries: list[AnyEntry] = msgspec.field(default_factory=list)
+    failed: anyio.Event = msgspec.field(default_factory=anyio.Event)
     """Set while entries wait for the disk."""
 
 

@@ -1,9 +1,11 @@
 """Takes secrets out of what a session writes and tells: entries as a whole, events also while they stream."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from typing import Final, TypeVar, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_core.events import Event
 from agent_core.events.permissions import PermissionRequested
@@ -46,7 +48,7 @@ def long_texts(value: object) -> Iterator[str]:
         case Sequence():
             for one in value:
                 yield from long_texts(one)
-        case _ if is_dataclass(value) and not isinstance(value, type):
+        case Struct():
             for name in _worded(type(value)):
                 yield from long_texts(
                     cast("object", getattr(value, name))
@@ -67,13 +69,13 @@ def _redacted(value: object, cleaner: Cleaner) -> object:
             return items if _same(items, cleaned) else cleaned
         case Mapping() | list():
             return cleaner.json(cast("JsonValue", value))  # mappings and lists in values are JSON
-        case _ if is_dataclass(value) and not isinstance(value, type):
+        case Struct():
             return _redacted_fields(value, cleaner)
         case _:
             return value
 
 
-def _redacted_fields(value: object, cleaner: Cleaner) -> object:
+def _redacted_fields(value: Struct, cleaner: Cleaner) -> object:
     changed: dict[str, object] = {}
     for name in _worded(type(value)):
         before = cast("object", getattr(value, name))  # a field of a dataclass
@@ -84,13 +86,13 @@ def _redacted_fields(value: object, cleaner: Cleaner) -> object:
         return value
     if isinstance(value, Thinking):
         changed["signature"] = None  # it signs the words as they were
-    return replace(value, **changed)  # pyright: ignore[reportArgumentType, reportUnknownVariableType] - its own fields
+    return replace(value, **changed)
 
 
 @cache
-def _worded(kind: type) -> tuple[str, ...]:
+def _worded(kind: type[Struct]) -> tuple[str, ...]:
     """Name the fields of a dataclass that may hold words."""
-    return tuple(one.name for one in fields(kind) if one.name not in NAMES)
+    return tuple(name for name in kind.__struct_fields__ if name not in NAMES)
 
 
 def _same(before: Sequence[object], after: Sequence[object]) -> bool:

@@ -1,12 +1,15 @@
 """What a session file says about the time before it was opened: pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_core.events import CustomMark, Delivery, QueueItem
 from agent_core.kernel import JsonObject, JsonValue, MessageId, QueueId, RunId
 from agent_core.kernel.json import as_object
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import (
     AssistantMessage,
     BashMessage,
@@ -32,28 +35,26 @@ from agent_core.transcript.entries import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class Waiting(Value, frozen=True, kw_only=True):
     """Words that were acknowledged and never said."""
 
     item: QueueItem
     message_id: MessageId | None
 
 
-@dataclass(slots=True, kw_only=True)
-class Restored:
+class Restored(Struct, kw_only=True):
     """The state that outlives a process."""
 
     interrupted: RunId | None = None
     """A run that started and never ended."""
-    unanswered: list[ToolCall] = field(default_factory=list)
+    unanswered: list[ToolCall] = msgspec.field(default_factory=list)
     """Calls of the last answer without a result."""
-    waiting: list[Waiting] = field(default_factory=list)
-    laid: list[Laid] = field(default_factory=list)
+    waiting: list[Waiting] = msgspec.field(default_factory=list)
+    laid: list[Laid] = msgspec.field(default_factory=list)
     """What was to enter the conversation later."""
-    runs: dict[MessageId, RunId | None] = field(default_factory=dict)
+    runs: dict[MessageId, RunId | None] = msgspec.field(default_factory=dict)
     """Which run each message of a client began; None: it was queued."""
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = msgspec.field(default_factory=Usage)
     """Everything the session has cost so far, on all branches."""
     context_used: int | None = 0
     """Tokens in the context after the last answer; None after a compaction or context edit: nobody knows yet."""

@@ -11,7 +11,7 @@ from agent_core.changes.restoring import Group, Now, Status, changed_paths, plan
 from agent_core.changes.taking_back import Against, Goal, merged_goals
 from agent_core.changes.versions import look_at, same_version
 from agent_core.kernel.errors import FileMissing, WorkspaceError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.session.carried_text import CarriedText, names_of
 from agent_core.session.reaching import Found, Reaching, is_open_text
 from agent_core.workspace import FileBytes, Files, FileText, Write, Written
@@ -21,16 +21,14 @@ OnConflict = Literal["skip", "merge", "overwrite"]
 other lines, or taken back whole."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Skipped:
+class Skipped(Value, frozen=True, kw_only=True):
     """A file that was left as it is."""
 
     path: Path
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
+class Preview(Value, frozen=True, kw_only=True):
     """What restoring would do to one file."""
 
     path: Path

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from agent_core.kernel import RunId
 from agent_core.kernel.errors import RunMismatch, RunNotActive, SessionBusy
 from agent_core.kernel.json import as_object
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.session.drafts import RUN, run_retried_entry
 from agent_core.session.intake import Receipt
 from agent_core.session.known import retry_id
@@ -19,8 +19,7 @@ FINISHED = frozenset({"completed", "refused"})
 """How a run ended that left nothing undone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LastRun:
+class LastRun(Value, frozen=True, kw_only=True):
     """The newest run of a branch."""
 
     run: RunId

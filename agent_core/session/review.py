@@ -1,12 +1,13 @@
 """The word of people on what the agent changed: accepted, rejected and truly taken back, told to the model."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import field
 from itertools import groupby
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
+import msgspec
 from anyio import Lock
+from msgspec import Struct
 
 from agent_core.changes.following import FileNow
 from agent_core.changes.hunks import Hunk
@@ -14,7 +15,7 @@ from agent_core.changes.verdicts import Action, Judge, Queued, Verdict
 from agent_core.events import DocumentChange, EditRejected, Event
 from agent_core.kernel import Clock
 from agent_core.kernel.errors import UsageError, WorkspaceError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.session.change_record import ChangeRecord
 from agent_core.session.queued_rejections import QueuedRejections
 from agent_core.session.taking_back import TakingBack
@@ -27,8 +28,7 @@ Status: TypeAlias = Literal["done", "conflict", "gone"]
 """`conflict`: somebody else decided, or changed the text. `gone`: there is no such hunk any more."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class Wish(Value, frozen=True, kw_only=True):
     """What a person wants done with a hunk, with all of a file, or with a change set; one of the three is named."""
 
     action: Action
@@ -42,8 +42,7 @@ class Wish:
         return self.hunk or self.change_set or str(self.file)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Value, frozen=True, kw_only=True):
     """What became of a wish."""
 
     wish: Wish
@@ -51,8 +50,7 @@ class Outcome:
     why: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rejected:
+class Rejected(Value, frozen=True, kw_only=True):
     """Something that was taken back."""
 
     file: FileNow
@@ -65,14 +63,13 @@ Sets: TypeAlias = Callable[[str], Callable[[FileNow], FileNow | None] | None]
 Waits: TypeAlias = Callable[[Path], Callable[[], Awaitable[object]] | None]
 
 
-@dataclass(slots=True, kw_only=True)
-class _Round:
+class _Round(Struct, kw_only=True):
     """What was asked for at once, and what came of it so far."""
 
     wishes: Sequence[Wish]
     note: str | None
-    outcomes: dict[int, Outcome] = field(default_factory=dict)
-    rejected: list[Rejected] = field(default_factory=list)
+    outcomes: dict[int, Outcome] = msgspec.field(default_factory=dict)
+    rejected: list[Rejected] = msgspec.field(default_factory=list)
 
     def answer(self, numbers: Iterable[int], status: Status, why: str | None) -> None:
         """Note what became of wishes; of several hunks the worst counts."""
@@ -96,19 +93,17 @@ class _Round:
 _WORSE: Final[Mapping[Status, int]] = {"done": 0, "gone": 1, "conflict": 2}
 
 
-@dataclass(slots=True, kw_only=True)
-class _Job:
+class _Job(Struct, kw_only=True):
     """What is to be done with one file."""
 
     path: Path
-    hunks: dict[str, list[int]] = field(default_factory=dict)
+    hunks: dict[str, list[int]] = msgspec.field(default_factory=dict)
     """Numbers of the wishes, by hunk."""
-    whole: list[int] = field(default_factory=list)
+    whole: list[int] = msgspec.field(default_factory=list)
     """Numbers of the wishes that are about the whole file."""
 
 
-@dataclass(slots=True, kw_only=True)
-class _Due:
+class _Due(Struct, kw_only=True):
     """A file of which something is to be judged, as it is at that moment."""
 
     job: _Job

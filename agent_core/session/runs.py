@@ -2,42 +2,41 @@
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import field
 from typing import Literal
 
 import anyio
+import msgspec
 from anyio.abc import TaskGroup
+from msgspec import Struct
 
 from agent_core.events import RunResult
 from agent_core.kernel import ItemId, RunId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 RESULTS_KEPT = 64
 SETTLE_S = 5.0
 """How long the end of an activity may take to write what waited for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Value, frozen=True):
     """How to end one tool call, and when it is over."""
 
     end: Callable[[], None]
-    over: anyio.Event = field(default_factory=anyio.Event)
+    over: anyio.Event = msgspec.field(default_factory=anyio.Event)
 
 
-@dataclass(slots=True, kw_only=True)
-class Activity:
+class Activity(Struct, kw_only=True):
     """What goes on, and how to end it."""
 
     kind: Literal["run", "compaction"]
     run: RunId | None
-    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-    over: anyio.Event = field(default_factory=anyio.Event)
+    scope: anyio.CancelScope = msgspec.field(default_factory=anyio.CancelScope)
+    over: anyio.Event = msgspec.field(default_factory=anyio.Event)
     fenced: bool = False
     """It could not be ended in time: whatever it still says is dropped."""
     is_interrupted: bool = False
     """Somebody wanted it to end: the model is told so."""
-    stops: dict[ItemId, Stop] = field(default_factory=dict)
+    stops: dict[ItemId, Stop] = msgspec.field(default_factory=dict)
 
     def started(self, item: ItemId, stop: Callable[[], None]) -> None:
         """Tell that a tool call runs."""

@@ -5,7 +5,7 @@ from typing import Final
 
 from agent_core.events import PermissionOption, PermissionRequest, ServerSubject
 from agent_core.kernel import Clock, ItemId, RunId, SessionId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.kernel.visible import readable
 from agent_core.mcp import Approval, Reply
 from agent_core.session.desk import Answered, Desk
@@ -24,8 +24,7 @@ OPTIONS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerAsking:
+class ServerAsking(Value, frozen=True, kw_only=True):
     """Puts the question on the session's desk."""
 
     session: SessionId

@@ -1,8 +1,10 @@
 """The read-only picture of a session that a front end starts from."""
 
 from collections import OrderedDict
-from dataclasses import field
 from typing import Literal
+
+import msgspec
+from msgspec import Struct
 
 from agent_core.events import (
     BashEnded,
@@ -37,7 +39,7 @@ from agent_core.events import (
 )
 from agent_core.events.values import SessionState
 from agent_core.kernel import ItemId, RunId, SessionId, ToolCallId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.session.standing_views import Standing, StandingViews
 from agent_core.workspace.permission import Containment
 
@@ -52,15 +54,14 @@ ItemKind = Literal["message", "thought", "tool"]
 Ended = MessageEnded | ThoughtEnded | ToolEnded
 
 
-@dataclass(slots=True, kw_only=True)
-class ItemView:
+class ItemView(Struct, kw_only=True):
     """An item of the current run: its ended event, or what has come so far."""
 
     item: ItemId
     kind: ItemKind
     started: MessageStarted | ThoughtStarted | ToolStarted
     running: ToolRunning | None = None
-    text: list[str] = field(default_factory=list)
+    text: list[str] = msgspec.field(default_factory=list)
     """Words, thoughts or tool output so far."""
     ended: Ended | None = None
 
@@ -71,8 +72,7 @@ class ItemView:
         return whole[-TAIL_CHARS:] if self.kind == "tool" else whole
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunView:
+class RunView(Value, frozen=True, kw_only=True):
     """The run going on."""
 
     run: RunId
@@ -80,8 +80,7 @@ class RunView:
     items: tuple[ItemView, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Activities:
+class Activities(Value, frozen=True, kw_only=True):
     """What goes on; all None: nothing does."""
 
     run: RunId | None = None
@@ -92,8 +91,7 @@ class Activities:
     """The user's own command that runs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionSnapshot:
+class SessionSnapshot(Value, frozen=True, kw_only=True):
     """A session at one moment; events after `seq` continue it without a hole."""
 
     session: SessionId

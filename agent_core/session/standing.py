@@ -1,13 +1,15 @@
 """What holds while calls of tools are judged: mode, trust, containment, and the standing answers of the user."""
 
 from collections.abc import Callable
-from dataclasses import field, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
+import msgspec
 from anyio import Lock
+from msgspec import Struct
+from msgspec.structs import replace
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.permission import Containment, Mode
 from agent_core.workspace.policy import Rule, RuleSet, Scope, Situation
 
@@ -16,8 +18,7 @@ LASTING: frozenset[Scope] = frozenset({"project", "user"})
 """Scopes that outlive the session: their rules are kept elsewhere and read again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeptRules:
+class KeptRules(Value, frozen=True, kw_only=True):
     """The rules that were found, and what could not be used, a sentence each."""
 
     rules: tuple[Rule, ...] = ()
@@ -62,8 +63,7 @@ class ForgetfulRules:
         """Forget what was not kept."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Standing:
+class Standing(Struct, kw_only=True):
     """What holds now; each check looks anew, so a change counts from the next one."""
 
     mode: Mode = "ask"
@@ -75,9 +75,9 @@ class Standing:
     """Whether the workspace may configure and be changed; asked at each check."""
     containment: Callable[[], Containment] = lambda: "none"
     """How far commands are held in; asked at each check."""
-    rules: RuleSet = field(default_factory=RuleSet)
-    keeper: RuleKeeper = field(default_factory=ForgetfulRules)
-    _keeping: Lock = field(default_factory=Lock)
+    rules: RuleSet = msgspec.field(default_factory=RuleSet)
+    keeper: RuleKeeper = msgspec.field(default_factory=ForgetfulRules)
+    _keeping: Lock = msgspec.field(default_factory=Lock)
     """Held while what is kept is read or written."""
 
     def situation(self, roots: tuple[Path, ...]) -> Situation:

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 from decimal import Decimal
 from typing import Literal
 
-from agent_core.kernel.records import dataclass
+import msgspec
+
+from agent_core.kernel.values import Value
 from agent_core.messages import AssistantMessage, ToolResultMessage, Usage, UserMessage
 from agent_core.transcript.entries import (
     AnyEntry,
@@ -19,8 +20,7 @@ from agent_core.transcript.entries import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionStats:
+class SessionStats(Value, frozen=True, kw_only=True):
     """A session in numbers."""
 
     user_messages: int = 0
@@ -28,7 +28,7 @@ class SessionStats:
     tool_results: int = 0
     other_messages: int = 0
     """Words of programs, and commands of the user."""
-    tool_calls: Mapping[str, int] = field(default_factory=dict[str, int])
+    tool_calls: Mapping[str, int] = msgspec.field(default_factory=dict[str, int])
     """How often each tool was called, by name."""
     tokens: Usage
     """All that was used, summaries included."""
@@ -47,8 +47,7 @@ class SessionStats:
         return sum(counted) + self.other_messages
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextUsage:
+class ContextUsage(Value, frozen=True, kw_only=True):
     """How full the model's context window is."""
 
     used: int | None

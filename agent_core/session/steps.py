@@ -2,14 +2,14 @@
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import field
 from typing import Generic, TypeVar
 
 import anyio
+import msgspec
 from anyio.abc import TaskGroup
+from msgspec import Struct
 
 from agent_core.kernel.errors import SessionClosed
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.shield import uncancelled
 
 T = TypeVar("T")
@@ -17,13 +17,12 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class _Outcome(Generic[T]):
+class _Outcome(Struct, Generic[T]):
     """What a step came to, and who does what follows."""
 
-    over: anyio.Event = field(default_factory=anyio.Event)
-    given: list[T] = field(default_factory=list)
-    failed: list[Exception] = field(default_factory=list)
+    over: anyio.Event = msgspec.field(default_factory=anyio.Event)
+    given: list[T] = msgspec.field(default_factory=list)
+    failed: list[Exception] = msgspec.field(default_factory=list)
     is_awaited: bool = True
 
 

@@ -1,9 +1,10 @@
 """Takes rejected hunks out of files again: the reverse edit, through the editor when it has the file open."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeAlias
+
+from msgspec.structs import replace
 
 from agent_core.changes import Contents, FileVersion
 from agent_core.changes.following import FileNow

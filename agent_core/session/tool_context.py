@@ -1,7 +1,8 @@
 """What one tool call works with: files and processes through all that keeps watch over them."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_core.events import Event
 from agent_core.kernel import RunId

@@ -1,6 +1,6 @@
 """What hooks are asked and told when the conversation goes on elsewhere in the tree, or is copied."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from agent_core.compaction.branch_summary import (
     BranchPreparation,
@@ -22,13 +22,12 @@ from agent_core.hooks import (
 )
 from agent_core.kernel import EntryId, SessionId
 from agent_core.kernel.errors import ForkRefused
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.session.choice_hooks import Chosen, tell_choice
 from agent_core.session.parts import Parts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SummaryWish:
+class SummaryWish(Value, frozen=True, kw_only=True):
     """How the branch that is left is to be summarised."""
 
     instructions: str | None = None
@@ -36,8 +35,7 @@ class SummaryWish:
     """The instructions stand in the place of the usual ones."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class Move(Value, frozen=True, kw_only=True):
     """A move in the tree as somebody wants it, and then as hooks do."""
 
     target: EntryId

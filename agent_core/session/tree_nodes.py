@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from agent_core.kernel import EntryId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import (
     AssistantMessage,
     BashMessage,
@@ -39,8 +39,7 @@ KINDS: Mapping[type[AnyEntry], str] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TreeNode:
+class TreeNode(Value, frozen=True, kw_only=True):
     """An entry as the tree shows it."""
 
     entry: EntryId

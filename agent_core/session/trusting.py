@@ -2,10 +2,12 @@
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol
+
+import msgspec
+from msgspec import Struct
 
 from agent_core.events import (
     Event,
@@ -18,7 +20,6 @@ from agent_core.events import (
 )
 from agent_core.kernel import Clock, ItemId, RunId, SessionId
 from agent_core.kernel.errors import TillerError
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.visible import readable
 from agent_core.session.desk import Answered, Desk
 from agent_core.session.standing import Standing
@@ -104,8 +105,7 @@ class Trust(Protocol):
         ...
 
 
-@dataclass(slots=True, kw_only=True)
-class _Said:
+class _Said(Struct, kw_only=True):
     """What people heard already: once is enough."""
 
     told: str = ""
@@ -114,8 +114,7 @@ class _Said:
     """The run before which a person was asked."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Trusting:
+class Trusting(Struct, kw_only=True):
     """The trust of one session. Whatever goes wrong here means that there is none."""
 
     session: SessionId
@@ -128,7 +127,7 @@ class Trusting:
     apply: Callable[[], Awaitable[None]]
     """Reads the settings of the workspace, or leaves them out, when its trust has changed."""
     is_trusted: bool = False
-    _said: _Said = field(default_factory=_Said, init=False)
+    _said: _Said = msgspec.field(default_factory=_Said)
 
     async def before_run(self, run: RunId) -> None:
         """Look again, and ask a person where nobody said anything of what is there now. Cancellable."""

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 
 from anyio.lowlevel import checkpoint
+from msgspec import Struct
 
 from agent_core.events import Event, RetryEnded, SessionUsage
 from agent_core.hooks import InputHandled, InputReplaced, InputTyped
 from agent_core.kernel import EntryId, RunId
 from agent_core.kernel.errors import BudgetExceeded, TooManyDenials
-from agent_core.kernel.records import dataclass
 from agent_core.loop import Words
 from agent_core.messages import AssistantMessage, Message, ToolResultMessage, UserContent
 from agent_core.session.budgets import reached, unpriced
@@ -23,8 +23,7 @@ from agent_core.session.runs import Activity
 TOO_MANY_DENIALS = f"the run ended because it was refused {MOST_DENIALS} times; say how it should go on, or allow more"
 
 
-@dataclass(slots=True, kw_only=True)
-class Retries:
+class Retries(Struct, kw_only=True):
     """How often a prompt's model calls were made again."""
 
     made: int = 0

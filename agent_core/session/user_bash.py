@@ -1,14 +1,15 @@
 """The user's own commands: run as the tool `bash` runs them, without asking, and kept in the conversation."""
 
-from dataclasses import field, replace
-
 import anyio
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_core.events import BashEnded, BashOutput, BashStarted
 from agent_core.hooks import CommandCarried, CommandDone
 from agent_core.kernel.errors import SessionBusy, UsageError, WorkspaceError
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.truncation import truncate_tail
+from agent_core.kernel.values import Value
 from agent_core.messages import BashMessage
 from agent_core.session.command_hooks import asked_about, carried_out
 from agent_core.session.drafts import message_entry
@@ -21,8 +22,7 @@ TOOL = "bash"
 """The tool whose settings hold for the user's commands too."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BashResult:
+class BashResult(Value, frozen=True, kw_only=True):
     """What became of a command of the user."""
 
     output: str
@@ -37,13 +37,12 @@ class BashResult:
     """It enters the conversation when what goes on is over."""
 
 
-@dataclass(slots=True, kw_only=True)
-class _Running:
+class _Running(Struct, kw_only=True):
     command: str
-    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-    asking: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    scope: anyio.CancelScope = msgspec.field(default_factory=anyio.CancelScope)
+    asking: anyio.CancelScope = msgspec.field(default_factory=anyio.CancelScope)
     """While hooks are asked whether it may run."""
-    over: anyio.Event = field(default_factory=anyio.Event)
+    over: anyio.Event = msgspec.field(default_factory=anyio.Event)
 
 
 class UserBash:

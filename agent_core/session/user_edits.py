@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias
 from agent_core.changes import Doer
 from agent_core.events import DocumentChange, EditApplied, EditSaved, EditUndone, Event
 from agent_core.kernel import RunId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import CustomMessage, Text
 from agent_core.session.parts import Parts
 from agent_core.workspace.origin import EditOrigin
@@ -17,8 +17,7 @@ CUSTOM_TYPE: Final = "tiller.edit"
 Fate: TypeAlias = Literal["undone", "redone", "saved"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserEdit:
+class UserEdit(Value, frozen=True, kw_only=True):
     """What a user did with one edit in one document."""
 
     fate: Fate

@@ -1,14 +1,14 @@
 """Takes a session file from elsewhere into a store, as a new session of a workspace."""
 
 from collections.abc import Container
-from dataclasses import replace
 from pathlib import Path
 
 from anyio import to_thread
+from msgspec.structs import replace
 
 from agent_core.kernel import Clock, SessionId, new_entry_id, uuid7
 from agent_core.kernel.errors import SessionDamaged, StorageUnavailable
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.storage.adapters.recovery import recover
 from agent_core.storage.held import begins_session
 from agent_core.storage.port import SessionStore
@@ -18,8 +18,7 @@ UNNAMED = "the given content"
 """What content without a path is called in errors."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Imported:
+class Imported(Value, frozen=True, kw_only=True):
     """What came of an import."""
 
     session: SessionId
@@ -30,8 +29,7 @@ class Imported:
     """Line numbers with halves of characters, which no JSON may hold: U+FFFD stands for them in the copy."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Foreign:
+class Foreign(Value, frozen=True, kw_only=True):
     """A session file from elsewhere, read and brought to today's format."""
 
     header: Header

@@ -3,12 +3,11 @@
 from typing import Protocol
 
 from agent_core.kernel import EntryId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.storage.port import SessionSummary
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
+class Hit(Value, frozen=True, kw_only=True):
     """A session in which something was found, and the place that shows it best."""
 
     summary: SessionSummary

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+from msgspec import Struct
+
 from agent_core.kernel import EntryId, SessionId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.transcript.entries import AnyEntry, ColdEntry, Header, WholeEntry
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionSummary:
+class SessionSummary(Value, frozen=True, kw_only=True):
     """A stored session, as far as a list shows it."""
 
     session: SessionId
@@ -29,8 +30,7 @@ class SessionSummary:
     """What the session was made from, as its header says: the path of a file, or an id."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recovery:
+class Recovery(Value, frozen=True, kw_only=True):
     """What opening a damaged file did; empty when it was whole."""
 
     torn_tail: Path | None = None
@@ -96,8 +96,7 @@ class SessionLog(Protocol):
         ...
 
 
-@dataclass(slots=True, kw_only=True)
-class Opened:
+class Opened(Struct, kw_only=True):
     """A session read from where it is stored, to be written by us."""
 
     log: SessionLog
@@ -111,8 +110,7 @@ class Opened:
         return entries
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class Stored(Value, frozen=True, kw_only=True):
     """A session as it was at one moment, for reading alone."""
 
     header: Header

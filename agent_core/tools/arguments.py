@@ -11,7 +11,7 @@ from typing_extensions import override
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import ArgumentsInvalid
 from agent_core.kernel.json import as_object, decode_exact
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.tools.port import ToolContext, ToolResult, ToolSpec
 from agent_core.tools.shaping import scrub_json
 
@@ -66,8 +66,7 @@ Seconds = Annotated[float, Field(gt=0, le=MAX_SECONDS), BeforeValidator(_no_trut
 Arguments = TypeVar("Arguments", bound=ToolArguments)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelTool(Generic[Arguments]):
+class ModelTool(Value, Generic[Arguments], frozen=True, kw_only=True):
     """A tool made of a declaration, a pydantic class for its arguments, and two functions."""
 
     spec: ToolSpec

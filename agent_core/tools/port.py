@@ -1,12 +1,13 @@
 """What a tool is: a declaration, checked arguments, a run, a result for two readers."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
 from typing import Protocol, runtime_checkable
+
+import msgspec
 
 from agent_core.events import Answers, QuestionLine
 from agent_core.kernel import Clock, JsonObject, JsonValue, ToolCallId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import Text, UserContent
 from agent_core.tools.seen import SeenTexts
 from agent_core.tools.versions import ProgramVersions
@@ -15,8 +16,7 @@ from agent_core.workspace.permission import ToolKind
 from agent_core.workspace.secret_access import SecretAccess
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolSpec:
+class ToolSpec(Value, frozen=True, kw_only=True):
     """What models, policies and prompts know of a tool."""
 
     name: str
@@ -70,8 +70,7 @@ async def ask_nobody(
     return Answers(answers=None, by="policy")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolContext:
+class ToolContext(Value, frozen=True, kw_only=True):
     """What one call may use; it belongs to that call alone."""
 
     call: ToolCallId
@@ -81,15 +80,15 @@ class ToolContext:
     """Show live output to front ends; never the model. Cheap, never waits."""
     scratch: str
     """A private folder for whole outputs of this session."""
-    options: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    options: Mapping[str, JsonValue] = msgspec.field(default_factory=dict[str, JsonValue])
     """The settings of this tool (`bash.timeoutS`, `bash.prefix` …) without its prefix."""
     ask: Asks = ask_nobody
     """Asks a person what is meant."""
-    seen: SeenTexts = field(default_factory=SeenTexts)
+    seen: SeenTexts = msgspec.field(default_factory=SeenTexts)
     """What the model knows of files."""
-    secrets: SecretAccess = field(default_factory=SecretAccess)
+    secrets: SecretAccess = msgspec.field(default_factory=SecretAccess)
     """The secret files that a person let the session read."""
-    versions: ProgramVersions = field(default_factory=ProgramVersions)
+    versions: ProgramVersions = msgspec.field(default_factory=ProgramVersions)
     """What is known of the programs that tools start by themselves."""
     name_warning: str | None = None
     """What is odd about the name of the file that the call changes; part of its result."""
@@ -105,8 +104,7 @@ class ToolContext:
         return self.workspace.processes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResult:
+class ToolResult(Value, frozen=True, kw_only=True):
     """What a call gave: `content` for the model, `details` for the front end, never the other way round."""
 
     content: tuple[UserContent, ...]

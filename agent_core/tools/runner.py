@@ -19,7 +19,7 @@ from agent_core.hooks import (
 from agent_core.kernel import Clock, JsonObject, RunId
 from agent_core.kernel.errors import ArgumentsInvalid, TillerError
 from agent_core.kernel.json import LoneSurrogate, has_lone_surrogate
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.kernel.visible import one_line
 from agent_core.messages import ToolCall
 from agent_core.tools.port import Tool, ToolContext, ToolResult, error_result
@@ -32,8 +32,7 @@ TITLE_CHARS = 200
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolOutcome:
+class ToolOutcome(Value, frozen=True, kw_only=True):
     """What became of a call."""
 
     status: ToolStatus

@@ -1,7 +1,8 @@
 """Bounds and cleans what a tool gave back, whatever the tool did: pure. What a text hides is written out."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_core.kernel import JsonValue
 from agent_core.kernel.json import scrub

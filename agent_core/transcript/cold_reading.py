@@ -3,7 +3,6 @@
 import sys
 
 from agent_core.kernel import EntryId, JsonObject, JsonValue, parse_rfc3339
-from agent_core.kernel.quick import quick
 from agent_core.messages.beside import BEGINNINGS
 from agent_core.messages.block_codec import NOTHING
 from agent_core.messages.stop_codec import STOP_REASONS
@@ -12,7 +11,6 @@ from agent_core.transcript.cooling import first_words, words_said
 from agent_core.transcript.entries import ColdEntry, Place
 
 _LINE_FIELDS = 5
-_NEW_COLD = quick(ColdEntry)
 
 
 def read_cold(raw: JsonObject, place: Place) -> ColdEntry | None:
@@ -51,7 +49,7 @@ def _said(
     if role == "user" and (len(content) > 1 or preview.startswith(BEGINNINGS)):
         texts = (one.get("text") for one in content if isinstance(one, dict))
         preview = words_said([one for one in texts if isinstance(one, str)])
-    return _NEW_COLD(
+    return ColdEntry(
         id=entry_id,
         parent=parent,
         at_ms=at_ms,
@@ -79,7 +77,7 @@ def _answer(
     words, called = found
     counted = raw["usage"]
     usage = plain_usage(counted) if isinstance(counted, dict) else None
-    return _NEW_COLD(
+    return ColdEntry(
         id=entry_id,
         parent=parent,
         at_ms=at_ms,

@@ -1,11 +1,12 @@
 """From a path of entries to what the model is shown: pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from agent_core.kernel import EntryId, JsonValue, json
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import (
     AssistantMessage,
     BashMessage,
@@ -36,8 +37,7 @@ from agent_core.transcript.entries import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class Context(Value, frozen=True, kw_only=True):
     """What the entries on a path come to."""
 
     messages: tuple[Message, ...]
@@ -47,8 +47,7 @@ class Context:
     """The level set last, as it was written; None when it was never set."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
+class Placed(Value, frozen=True, kw_only=True):
     """An entry beside the message that the model sees in its place; None: it sees nothing."""
 
     entry: AnyEntry

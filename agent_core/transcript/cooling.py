@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Mapping, Sequence
 
-from agent_core.kernel.quick import quick
 from agent_core.messages import (
     AssistantMessage,
     BashMessage,
@@ -32,7 +31,6 @@ PREVIEW_CHARS = 80
 _LOOKED_AT = 2 * PREVIEW_CHARS
 OWN_PREFIX = "tiller."
 """How the types of our own data begin; that is small and read at every opening."""
-_NEW_COLD = quick(ColdEntry)
 
 
 def preview_of(entry: AnyEntry) -> str:
@@ -58,7 +56,7 @@ def cooled(entry: AnyEntry, place: Place) -> AnyEntry:
     match entry:
         case CompactionEntry() | BranchSummaryEntry():
             compacts = isinstance(entry, CompactionEntry)
-            return _NEW_COLD(
+            return ColdEntry(
                 id=entry.id,
                 parent=entry.parent,
                 at_ms=entry.at_ms,
@@ -80,7 +78,7 @@ def cooled(entry: AnyEntry, place: Place) -> AnyEntry:
 
 
 def _cold(entry: AnyEntry, *, kind: str, place: Place) -> ColdEntry:
-    return _NEW_COLD(
+    return ColdEntry(
         id=entry.id,
         parent=entry.parent,
         at_ms=entry.at_ms,
@@ -94,7 +92,7 @@ def _cold(entry: AnyEntry, *, kind: str, place: Place) -> ColdEntry:
 def _cold_message(entry: MessageEntry, message: StoredMessage, place: Place) -> ColdEntry:
     if isinstance(message, AssistantMessage):
         return _cold_answer(entry, message, place)
-    return _NEW_COLD(
+    return ColdEntry(
         id=entry.id,
         parent=entry.parent,
         at_ms=entry.at_ms,
@@ -110,7 +108,7 @@ def _cold_answer(entry: MessageEntry, said: AssistantMessage, place: Place) -> C
     # The names of models and tools are the same few in all entries.
     called = [sys.intern(part.name) for part in said.content if isinstance(part, ToolCall)]
     model = sys.intern(f"{said.provider}/{said.model}") if said.provider and said.model else None
-    return _NEW_COLD(
+    return ColdEntry(
         id=entry.id,
         parent=entry.parent,
         at_ms=entry.at_ms,

@@ -1,9 +1,9 @@
 """The entries of a session file, format version 3."""
 
-from dataclasses import field
+import msgspec
 
 from agent_core.kernel import EntryId, JsonObject, JsonValue, SessionId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import (
     AssistantMessage,
     BashMessage,
@@ -20,8 +20,7 @@ StoredMessage = UserMessage | AssistantMessage | ToolResultMessage | BashMessage
 """The messages that `message` entries hold; summaries and custom messages have entry types of their own."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Header:
+class Header(Value, frozen=True, kw_only=True):
     """The first line of a session file."""
 
     id: SessionId
@@ -29,47 +28,42 @@ class Header:
     cwd: str
     parent_session: str | None = None
     version: int = FORMAT_VERSION
-    extra: JsonObject = field(default_factory=dict[str, JsonValue])
+    extra: JsonObject = msgspec.field(default_factory=dict[str, JsonValue])
     """Fields that we do not know, kept."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Value, frozen=True, kw_only=True):
     """What every line after the header has."""
 
     id: EntryId
     parent: EntryId | None
     at_ms: int
-    line_extra: JsonObject = field(default_factory=dict[str, JsonValue])
+    line_extra: JsonObject = msgspec.field(default_factory=dict[str, JsonValue])
     """Fields of the line that we do not know, kept."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageEntry(Entry):
+class MessageEntry(Entry, frozen=True, kw_only=True):
     """A message."""
 
     message: StoredMessage
-    extra: JsonObject = field(default_factory=dict[str, JsonValue])
+    extra: JsonObject = msgspec.field(default_factory=dict[str, JsonValue])
     """Fields of the message that the value does not show whole, kept as they were read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelChange(Entry):
+class ModelChange(Entry, frozen=True, kw_only=True):
     """Another model from here on."""
 
     provider: str
     model: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThinkingChange(Entry):
+class ThinkingChange(Entry, frozen=True, kw_only=True):
     """Another thinking level from here on."""
 
     level: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionEntry(Entry):
+class CompactionEntry(Entry, frozen=True, kw_only=True):
     """Everything before `first_kept` is replaced by the summary in the model's context."""
 
     summary: str
@@ -80,8 +74,7 @@ class CompactionEntry(Entry):
     from_hook: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BranchSummaryEntry(Entry):
+class BranchSummaryEntry(Entry, frozen=True, kw_only=True):
     """What happened on a branch that was left."""
 
     from_id: str
@@ -91,16 +84,14 @@ class BranchSummaryEntry(Entry):
     from_hook: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CustomEntry(Entry):
+class CustomEntry(Entry, frozen=True, kw_only=True):
     """Data of a program, not in the model's context; ours begin with `tiller.`."""
 
     custom_type: str
     data: JsonValue = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CustomMessageEntry(Entry):
+class CustomMessageEntry(Entry, frozen=True, kw_only=True):
     """Words of an extension, in the model's context as the user's."""
 
     custom_type: str
@@ -109,38 +100,33 @@ class CustomMessageEntry(Entry):
     details: JsonValue = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelEntry(Entry):
+class LabelEntry(Entry, frozen=True, kw_only=True):
     """A name for another entry; None clears it."""
 
     target: EntryId
     label: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionNameEntry(Entry):
+class SessionNameEntry(Entry, frozen=True, kw_only=True):
     """The session's title; empty clears it."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextEditEntry(Entry):
+class ContextEditEntry(Entry, frozen=True, kw_only=True):
     """Another entry is left out of (None) or replaced in the model's context."""
 
     target: EntryId
     replacement: JsonValue
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnknownEntry(Entry):
+class UnknownEntry(Entry, frozen=True, kw_only=True):
     """An entry type that we do not know, kept as it is."""
 
     raw: JsonObject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageEntry(Entry):
+class UsageEntry(Entry, frozen=True, kw_only=True):
     """Tokens that were used beside the conversation; counted, and never in the model's context."""
 
     kind: str
@@ -151,8 +137,7 @@ class UsageEntry(Entry):
     note: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Value, frozen=True, kw_only=True):
     """Where a line lies in its file."""
 
     offset: int
@@ -160,8 +145,7 @@ class Place:
     """Bytes, without the newline."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColdEntry(Entry):
+class ColdEntry(Entry, frozen=True, kw_only=True):
     """An entry whose body stays in the file; the context of the present leaf never holds one.
 
     What lists, trees and totals show is at hand; the rest is read back with `Recorder.load`.

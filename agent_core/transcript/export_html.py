@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 
 from agent_core.kernel import EntryId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.transcript.entries import AnyEntry, Header
 from agent_core.transcript.export_answers import as_typed, renderer
 from agent_core.transcript.export_branches import Branch, branches_of, forks_of
@@ -80,8 +80,7 @@ def html(
     return "".join(parts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Page:
+class _Page(Value, frozen=True, kw_only=True):
     """What every part of the document needs to know of the others.
 
     Ids in the document are numbers of ours: those of the entries may hold anything.

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from json import dumps
 
 from agent_core.kernel import EntryId, JsonObject, json
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.kernel.visible import shown as written_out
 from agent_core.messages import (
     AssistantMessage,
@@ -41,29 +41,25 @@ SUMMARY = "Summary"
 UNTITLED = "Session without a title"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Typed:
+class Typed(Value, frozen=True, kw_only=True):
     """Words as somebody typed them."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class Written(Value, frozen=True, kw_only=True):
     """Words of a model, in Markdown."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Thought:
+class Thought(Value, frozen=True, kw_only=True):
     """What a model thought aloud."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Called:
+class Called(Value, frozen=True, kw_only=True):
     """A tool call."""
 
     name: str
@@ -73,8 +69,7 @@ class Called:
     """Arguments of several lines, each with its name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
+class Output(Value, frozen=True, kw_only=True):
     """What a tool or a command gave back."""
 
     title: str
@@ -84,8 +79,7 @@ class Output:
     failed: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
+class Picture(Value, frozen=True, kw_only=True):
     """An image."""
 
     mime: str
@@ -93,8 +87,7 @@ class Picture:
     """Base64, as it was stored: nobody checked it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remark:
+class Remark(Value, frozen=True, kw_only=True):
     """One sentence about what happened."""
 
     text: str
@@ -103,8 +96,7 @@ class Remark:
 Piece = Typed | Written | Thought | Called | Output | Picture | Remark
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class Shown(Value, frozen=True, kw_only=True):
     """One entry, as people see it."""
 
     entry: EntryId

@@ -1,12 +1,11 @@
 """What compaction is about to do, as a value that both the loop and the compactor know."""
 
 from agent_core.kernel import EntryId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import Message
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionPreparation:
+class CompactionPreparation(Value, frozen=True, kw_only=True):
     """A path of entries cut in two: what will be summarised, and where the kept part begins."""
 
     messages: tuple[Message, ...]

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 
 from agent_core.kernel import EntryId, JsonObject, parse_rfc3339
-from agent_core.kernel.quick import quick
 from agent_core.messages import CustomMessage, Usage
 from agent_core.messages.block_codec import NOTHING, decode_user_content
 from agent_core.messages.codec import decode_message
@@ -41,7 +40,6 @@ _FIELDS: Mapping[str, frozenset[str]] = {
     "usage": _LINE | {"kind", "provider", "model", "usage", "note"},
 }
 _PLAIN_FIELDS = 5
-_NEW_MESSAGE_ENTRY = quick(MessageEntry)
 
 
 class Line:
@@ -99,7 +97,7 @@ def read_plain_message(raw: JsonObject) -> MessageEntry | None:
         return None
     if message is None or not at_ms:
         return None
-    return _NEW_MESSAGE_ENTRY(
+    return MessageEntry(
         id=EntryId(entry_id),
         parent=None if parent is None else EntryId(parent),
         at_ms=at_ms,

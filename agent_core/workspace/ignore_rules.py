@@ -7,7 +7,7 @@ star has a fixed length. So a match needs no more than one walk along the path.
 import re
 from collections.abc import Mapping, Sequence
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 MAX_PATTERN_CHARS = 1_000
 TRAILING_SPACES = re.compile(r"(?<!\\)[ \t]+$")
@@ -27,8 +27,7 @@ Verdict = bool | None
 """Whether a path is ignored; None: nothing is said about it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class Rules(Value, frozen=True, kw_only=True):
     """The lines of one ignore file; paths are relative to its folder, those of folders end with a slash."""
 
     lines: Sequence[tuple["re.Pattern[str]", bool]]

@@ -6,11 +6,10 @@ from contextvars import ContextVar
 from typing import Final
 
 from agent_core.kernel import RunId, SessionId, ToolCallId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EditOrigin:
+class EditOrigin(Value, frozen=True, kw_only=True):
     """Where an edit comes from."""
 
     edit: str

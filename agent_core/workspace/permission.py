@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Literal, Protocol
 
 from agent_core.kernel import RunId, ToolCallId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 ToolKind = Literal["read", "edit", "execute", "other"]
 Mode = Literal["plan", "ask", "auto", "yolo"]
@@ -64,13 +64,11 @@ Git is missing on purpose: its reading commands start whatever the repository's 
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Allowed:
+class Allowed(Value, frozen=True, kw_only=True):
     """The call may run."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class Refused(Value, frozen=True, kw_only=True):
     """The call must not run; the reason is told to the model."""
 
     reason: str

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 from agent_core.kernel.errors import WorkspaceError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.permission import Needs
 
 Source = Literal["buffer", "disk"]
@@ -17,8 +17,7 @@ READ_LIMIT_BYTES = 256 * 1024 * 1024
 """Larger files are not read whole."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileText:
+class FileText(Value, frozen=True, kw_only=True):
     """A text file as it is now, with what a later edit needs to be checked against it."""
 
     path: Path
@@ -37,8 +36,7 @@ class FileText:
     """A buffer that differs from the disk."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileBytes:
+class FileBytes(Value, frozen=True, kw_only=True):
     """A file that is no text."""
 
     path: Path
@@ -46,8 +44,7 @@ class FileBytes:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileStat:
+class FileStat(Value, frozen=True, kw_only=True):
     """What a path is."""
 
     path: Path
@@ -56,8 +53,7 @@ class FileStat:
     mtime_ns: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Value, frozen=True, kw_only=True):
     """Something in a folder. A link counts as what it leads to."""
 
     name: str
@@ -92,8 +88,7 @@ class Changes(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class Written(Value, frozen=True, kw_only=True):
     """A write that has been verified."""
 
     path: Path
@@ -117,8 +112,7 @@ class Written:
     """The whole text that is there now; None: the text that was asked for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Write:
+class Write(Value, frozen=True, kw_only=True):
     """One of several writes, as the arguments of `Files.write` have it."""
 
     path: Path
@@ -262,8 +256,7 @@ class Files(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessEnd:
+class ProcessEnd(Value, frozen=True, kw_only=True):
     """How a process ended."""
 
     exit_code: int | None
@@ -271,8 +264,7 @@ class ProcessEnd:
     signal: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Killed:
+class Killed(Value, frozen=True, kw_only=True):
     """What ending a process tree came to."""
 
     pids: tuple[int, ...]
@@ -338,8 +330,7 @@ class Processes(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workspace:
+class Workspace(Value, frozen=True, kw_only=True):
     """Where a session works."""
 
     roots: Sequence[Path]

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 from agent_core.kernel.errors import NotText
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 GUESS_LIMIT_BYTES = 16 * 1024 * 1024
 """Up to this size an unknown encoding is guessed; a larger file counts as binary."""
@@ -19,8 +19,7 @@ MARKS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decoded:
+class Decoded(Value, frozen=True, kw_only=True):
     """Text, and how to turn it into the same bytes again."""
 
     text: str

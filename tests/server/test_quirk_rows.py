@@ -189,5 +189,5 @@ def test_versions_are_sent_where_they_are_understood(profile: Profile) -> None:
 def test_the_names_on_the_page_are_those_of_the_table() -> None:
     told = [line.split("`")[1] for line in page("README.md").splitlines() if line.startswith("| `")]
     assert [name for name in told if not name.startswith("tiller.")] == [
-        wire_name(name) for name in quirks_of("").__slots__
+        wire_name(name) for name in quirks_of("").__struct_fields__
     ]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 MOST_BYTES: Final = 67_108_864
 HEAD: Final = struct.Struct(">4sLL")
@@ -41,8 +41,7 @@ class _Entry(NamedTuple):
     flags: int
 
 
-@dataclass(frozen=True, slots=True)
-class Tracked:
+class Tracked(Value, frozen=True):
     """A file as git knew it."""
 
     mtime_ns: int

@@ -10,14 +10,16 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
 import anyio
+import msgspec
 from anyio import Lock, to_thread
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_core.changes.adapters.git_index import Tracked, index_of, tracked_in
 from agent_core.changes.adapters.git_objects import objects_of
@@ -27,7 +29,7 @@ from agent_core.changes.contents import Contents
 from agent_core.changes.effects import Effect, Effects
 from agent_core.changes.values import FileVersion
 from agent_core.changes.versions import MOST_BYTES, keep
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace import FileBytes, FileText, Processes
 from agent_core.workspace.text import decode_text, sha256_of
 
@@ -50,24 +52,21 @@ COARSE_CLOCK: Final = 5
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(Value, frozen=True):
     """What a file holds."""
 
     stat: Stat
     held: FileVersion | Tracked
 
 
-@dataclass(slots=True)
-class _Git:
+class _Git(Struct):
     """What the index of a repository says."""
 
     stamp: tuple[int, int] = (0, 0)
-    tracked: Mapping[bytes, Tracked] = field(default_factory=dict[bytes, Tracked])
+    tracked: Mapping[bytes, Tracked] = msgspec.field(default_factory=dict[bytes, Tracked])
 
 
-@dataclass(frozen=True, slots=True)
-class _Blind:
+class _Blind(Value, frozen=True):
     """Nobody can say what a command does."""
 
     why: str

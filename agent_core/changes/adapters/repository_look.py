@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.plain_file import read_plain
 
 MOST_REFS: Final = 2_000
@@ -20,8 +20,7 @@ PACKED: Final = re.compile(r"([0-9a-f]{40,64}) (refs/\S+)")
 NAMED: Final = re.compile(r"[0-9a-f]{40,64}|ref: refs/\S+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Repository:
+class Repository(Value, frozen=True, kw_only=True):
     """What the `.git` folder of a root holds; all empty where there is none."""
 
     folder: Path

@@ -9,7 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agent_core.kernel.records import dataclass
+from msgspec import Struct
+
 from agent_core.tools.builtin.search_ignore import (
     EXCLUDE,
     GIT_FOLDER,
@@ -61,8 +62,7 @@ GONE_FOLDER: Final = Stat(0, 0, 0, 0)
 NO_RULES: Final = FolderRules(prefix="")
 
 
-@dataclass(slots=True)
-class _Folder:
+class _Folder(Struct):
     files: dict[str, Stat]
     folders: set[str]
     rules: FolderRules = NO_RULES

@@ -4,15 +4,15 @@ import importlib
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 import anyio
+import msgspec
 from anyio import lowlevel, to_thread
+from msgspec import Struct
 
 from agent_core.kernel import JsonObject
-from agent_core.kernel.records import dataclass
 from agent_core.mcp.adapters.answers import answer_of, declared_of
 from agent_core.mcp.declared import Declared
 from agent_core.mcp.port import (
@@ -44,12 +44,11 @@ SESSION_LOST: Final = -32600
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True, kw_only=True)
-class Wire:
+class Wire(Struct, kw_only=True):
     """An open transport, and what is known of its other end."""
 
     streams: "TransportStreams"
-    over: anyio.Event = field(default_factory=anyio.Event)
+    over: anyio.Event = msgspec.field(default_factory=anyio.Event)
     """Set when nothing comes any more."""
     hint: Callable[[], str] = lambda: ""
     """What the transport knows of a failure that the library does not tell."""

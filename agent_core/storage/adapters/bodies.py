@@ -1,8 +1,9 @@
 """Lets the bodies of entries stay in their file, and reads them back."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from agent_core.kernel import EntryId
 from agent_core.kernel.errors import StorageUnavailable

@@ -3,10 +3,10 @@
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_core.kernel import EntryId, JsonObject
-from agent_core.kernel.quick import quick
 from agent_core.transcript.codec import HEADER_TYPE, decode_entry
 from agent_core.transcript.cold_reading import read_cold
 from agent_core.transcript.entries import AnyEntry, ColdEntry, CompactionEntry, Place, WholeEntry
@@ -16,7 +16,6 @@ SALVAGE_BYTES = 4_096
 FEWEST_HELD = 512
 """Up to so many whole entries are held without asking which of them are still needed."""
 
-_NEW_PLACE = quick(Place)
 _OWN_ID = re.compile(rb'"id"\s*:\s*"([^"\\]{1,64})"')
 _PARENT_ID = re.compile(rb'"parentId"\s*:\s*"([^"\\]{1,64})"')
 
@@ -104,7 +103,7 @@ class Gathering:
 
     def _read(self, raw: JsonObject, text: bytes, start: int | None) -> AnyEntry | None:
         if start is not None and start < self._replaced_until:
-            cold = read_cold(raw, _NEW_PLACE(offset=start, size=len(text)))
+            cold = read_cold(raw, Place(offset=start, size=len(text)))
             if cold is not None:
                 return cold
         try:
@@ -174,7 +173,7 @@ class Gathering:
         for entry in self._held:
             if entry.id not in kept:
                 offset, size = self.places[entry.id]
-                self.entries[entry.id] = self._cool(entry, _NEW_PLACE(offset=offset, size=size))
+                self.entries[entry.id] = self._cool(entry, Place(offset=offset, size=size))
         self._held = list(kept.values())
         # Twice what was kept: so the walk stays short beside what was read since the last one.
         self._most_held = max(FEWEST_HELD, 2 * len(kept))

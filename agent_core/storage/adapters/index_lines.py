@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from agent_core.kernel import JsonObject
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.storage.adapters.recovery import parse_line
 
 LINE_BYTES = 64 << 20
@@ -16,8 +16,7 @@ MARK_BYTES = 1024
 """How much at either end of what was read is looked at to see whether it is still the same."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stamp:
+class Stamp(Value, frozen=True, kw_only=True):
     """What a file looked like: another look means that it must be read."""
 
     size: int
@@ -25,8 +24,7 @@ class Stamp:
     inode: int
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(Value, frozen=True):
     """A line that was read, or passed over because there is no entry in it."""
 
     raw: JsonObject | None

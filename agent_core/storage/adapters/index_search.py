@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 
 from agent_core.kernel import EntryId, json
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.storage.adapters.index_tables import rows
 from agent_core.storage.adapters.index_words import Term, match_form, snippet, terms
 from agent_core.storage.index import Hit
@@ -25,8 +25,7 @@ GROUP BY files.id
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(Value, frozen=True):
     """The best place of a term in a session."""
 
     piece: int

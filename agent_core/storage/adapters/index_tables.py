@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from agent_core.kernel import SessionId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.storage.adapters.index_lines import Stamp
 from agent_core.storage.adapters.index_texts import Piece
 from agent_core.storage.adapters.index_words import composed, stored_form
@@ -60,8 +60,7 @@ _Record = tuple[bytes, int, int, int, int, int, bytes, *_Summed]
 _NO_SESSION: _Summed = (None, "", 0, 0, 0, None, "", None, None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(Value, frozen=True, kw_only=True):
     """What is known of a file."""
 
     id: int
@@ -73,8 +72,7 @@ class Row:
     """None: it is no session."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Value, frozen=True, kw_only=True):
     """A part of a file that was read, to be written down."""
 
     path: Path

@@ -7,7 +7,7 @@ files as well, where other searches find it, and it would bury what was said.
 from collections.abc import Iterator, Mapping
 
 from agent_core.kernel import JsonObject, JsonValue
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.storage.adapters.index_words import composed
 
 SAID_CHARS = 100_000
@@ -18,8 +18,7 @@ ARGUMENTS = ("command", "path", "pattern", "query", "url")
 """Arguments of tool calls that say what the call was about."""
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Value, frozen=True):
     """Text of an entry that is searched; of a format without ids, the entry is None."""
 
     entry: str | None

@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 SNIPPET_CHARS = 160
 LEAD_CHARS = 40
@@ -27,8 +27,7 @@ _BREAK = "\u00b7"
 _ASCII_WORD = re.compile(r"[A-Za-z0-9]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(Value, frozen=True):
     """Words that stand one after the other."""
 
     words: tuple[str, ...]

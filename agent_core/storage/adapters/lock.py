@@ -8,12 +8,13 @@ import errno
 import os
 import platform
 import sys
-from dataclasses import asdict
 from pathlib import Path
+
+from msgspec.structs import asdict
 
 from agent_core.kernel import json
 from agent_core.kernel.errors import SessionLocked
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.storage.adapters.paths import FILE_MODE
 
 SUFFIX = ".lock"
@@ -41,8 +42,7 @@ else:
         return True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
+class Owner(Value, frozen=True, kw_only=True):
     """A process, so that it can be told from another that got its number later."""
 
     pid: int

@@ -1,8 +1,10 @@
 """Sessions that live as long as the process."""
 
 from collections.abc import Sequence
-from dataclasses import field
 from pathlib import Path
+
+import msgspec
+from msgspec import Struct
 
 from agent_core.kernel import SessionId
 from agent_core.kernel.errors import (
@@ -11,7 +13,6 @@ from agent_core.kernel.errors import (
     SessionNotFound,
     StorageUnavailable,
 )
-from agent_core.kernel.records import dataclass
 from agent_core.storage.held import begins_session
 from agent_core.storage.port import Opened, Recovery, SessionSummary, Stored
 from agent_core.storage.summary import Tally
@@ -19,10 +20,9 @@ from agent_core.transcript.codec import entry_to_json
 from agent_core.transcript.entries import AnyEntry, ColdEntry, Header, WholeEntry
 
 
-@dataclass(slots=True, kw_only=True)
-class _Kept:
+class _Kept(Struct, kw_only=True):
     header: Header
-    entries: list[WholeEntry] = field(default_factory=list[WholeEntry])
+    entries: list[WholeEntry] = msgspec.field(default_factory=list[WholeEntry])
     is_begun: bool = False
     is_open: bool = True
 

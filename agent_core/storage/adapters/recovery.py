@@ -6,13 +6,15 @@ newline; a damaged line in the middle is skipped and what followed it is tied to
 
 import re
 from collections.abc import Callable, Container, Iterable, Iterator
-from dataclasses import field
+
+import msgspec
+from msgspec import Struct
 
 from agent_core.kernel import EntryId, JsonObject, json
 from agent_core.kernel.errors import SessionDamaged
+from agent_core.kernel.gc_pause import gc_paused
 from agent_core.kernel.json import decode_sound
-from agent_core.kernel.quick import uncollected
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.storage.adapters.gathering import Cool, Gathering, Losses, Span, whole
 from agent_core.storage.adapters.lines import RawLine, lines_of
 from agent_core.transcript.codec import decode_header, encode_header
@@ -35,8 +37,7 @@ _REACH = max(map(len, _TYPES))
 _LONGEST = len(_COMPACTION) + _REACH
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tail:
+class Tail(Value, frozen=True, kw_only=True):
     """How a file that does not end with a newline is put right."""
 
     keep: int
@@ -47,8 +48,7 @@ class Tail:
     """The last line is whole and only lacks its newline."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recovered:
+class Recovered(Value, frozen=True, kw_only=True):
     """What a session file holds."""
 
     header: Header
@@ -72,12 +72,11 @@ class Recovered:
         return tuple(self.by_id.values())
 
 
-@dataclass(slots=True, kw_only=True)
-class _Notes:
+class _Notes(Struct, kw_only=True):
     """What is found out line by line."""
 
-    losses: Losses = field(default_factory=Losses)
-    patched: list[int] = field(default_factory=list[int])
+    losses: Losses = msgspec.field(default_factory=Losses)
+    patched: list[int] = msgspec.field(default_factory=list[int])
     tail: Tail | None = None
 
 
@@ -105,7 +104,7 @@ def recover_lines(
     Raises:
         SessionDamaged: It does not begin with a session header.
     """
-    with uncollected():
+    with gc_paused():
         notes = _Notes()
         gathering = Gathering(notes.losses, cool=cool, replaced_until=replaced_until)
         return _recovered(_parsed(lines, notes), notes, gathering, name=name, new_id=new_id)

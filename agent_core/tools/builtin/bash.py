@@ -1,7 +1,6 @@
 """The tool `bash`: runs a command and gives the end of what it wrote."""
 
-from dataclasses import asdict
-
+from msgspec.structs import asdict
 from pydantic import Field
 
 from agent_core.kernel import JsonObject, JsonValue

@@ -7,7 +7,7 @@ from typing import ClassVar, Protocol
 from pydantic import Field
 
 from agent_core.kernel import JsonObject, JsonValue
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.kernel.visible import for_model, one_line
 from agent_core.tools.arguments import ModelTool, Seconds, ToolArguments, schema_of
 from agent_core.tools.port import ToolContext, ToolResult, ToolSpec, text_result
@@ -22,8 +22,7 @@ SEVERITIES: Mapping[int, str] = {1: "error", 2: "warning", 3: "info", 4: "hint"}
 STALE = "STALE: of an older text than the present one; wait, or run the checker yourself"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Problem(Value, frozen=True, kw_only=True):
     """One thing that is wrong with a file."""
 
     line0: int
@@ -35,8 +34,7 @@ class Problem:
     """Which checker says so, and under which code."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileProblems:
+class FileProblems(Value, frozen=True, kw_only=True):
     """The problems of one file."""
 
     path: Path

@@ -2,10 +2,12 @@
 
 import difflib
 from collections.abc import Iterator, Sequence
-from dataclasses import field
 
-from agent_core.kernel.records import dataclass
+import msgspec
+from msgspec import Struct
+
 from agent_core.kernel.truncation import DEFAULT_MAX_BYTES, truncate_head
+from agent_core.kernel.values import Value
 from agent_core.tools.builtin.edit_match import Span
 
 CONTEXT_LINES = 4
@@ -15,8 +17,7 @@ DIFF_LINES = 5_000
 DIFF_BYTES = 2 * DEFAULT_MAX_BYTES
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diff:
+class Diff(Value, frozen=True, kw_only=True):
     """A change in two notations, with its size."""
 
     diff: str
@@ -31,8 +32,7 @@ class Diff:
     """The notations are too long to be given whole."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Change:
+class _Change(Value, frozen=True, kw_only=True):
     """Whole lines for whole lines."""
 
     start: int
@@ -46,13 +46,12 @@ class _Change:
         return self.start + sum(len(line) for line in self.removed)
 
 
-@dataclass(slots=True, kw_only=True)
-class _Hunk:
+class _Hunk(Struct, kw_only=True):
     """Changes near one another, with what stands around them."""
 
     old_line: int
     new_line: int
-    rows: list[tuple[str, str]] = field(default_factory=list)
+    rows: list[tuple[str, str]] = msgspec.field(default_factory=list)
     """A sign (`-`, `+` or a space) and a line with its newline."""
     is_last: bool = False
     """Nothing of the text comes after it."""

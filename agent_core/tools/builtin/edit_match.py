@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from agent_core.kernel.errors import ToolError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.kernel.visible import as_meant
 from agent_core.tools.builtin.edit_endings import Endings, with_lf
 from agent_core.tools.builtin.edit_fuzzy import FuzzyText, fuzzy
@@ -24,16 +24,14 @@ HINT_LINES = 3
 HINT_CHARS = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replacement:
+class Replacement(Value, frozen=True, kw_only=True):
     """One text for another."""
 
     old: str
     new: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class Span(Value, frozen=True, kw_only=True):
     """A part of a text with LF endings, and what stands there afterwards."""
 
     start: int
@@ -41,8 +39,7 @@ class Span:
     new: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edited:
+class Edited(Value, frozen=True, kw_only=True):
     """A text before and after."""
 
     text: str
@@ -93,14 +90,12 @@ def apply_edits(text: str, edits: Sequence[Replacement], *, path: str) -> Edited
     return Edited(text=after, before_lf=endings.lf, spans=spans)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class _Found(Value, frozen=True, kw_only=True):
     index: int
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
+class _Said(Value, frozen=True):
     """How messages name an edit."""
 
     path: str

@@ -1,6 +1,6 @@
 """Counts how often a text occurs in another and says where it does first: pure."""
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 COUNT_LIMIT = 10_000
 """More occurrences than this are not counted."""
@@ -10,8 +10,7 @@ BLANKS = " \t\v\f\x1c\x1d\x1e\x1f"
 """What is taken off the ends of lines, as far as it is ASCII."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Occurrences:
+class Occurrences(Value, frozen=True, kw_only=True):
     """How often a text occurs, overlapping or not."""
 
     count: int

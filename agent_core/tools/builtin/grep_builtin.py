@@ -3,12 +3,13 @@
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import suppress
-from dataclasses import field
 
+import msgspec
 from anyio import to_thread
+from msgspec import Struct
 
 from agent_core.kernel.errors import FileTooLarge, ToolError, WorkspaceError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.tools.builtin.grep_found import Found, Line
 from agent_core.tools.builtin.grep_ripgrep import Place, Query
 from agent_core.tools.builtin.search_walk import Searched, walk
@@ -24,20 +25,18 @@ Matches = Callable[[str, float], bool]
 """Whether a line matches, found out within so many seconds; else TimeoutError."""
 
 
-@dataclass(slots=True)
-class Progress:
+class Progress(Struct):
     """How a search stands."""
 
     too_large: int = 0
     """Files that were not searched for that reason."""
-    withheld: set[str] = field(default_factory=set[str])
+    withheld: set[str] = msgspec.field(default_factory=set[str])
     """Files that were not searched because they are secret."""
     is_over: bool = False
     """Nobody waits for it any more."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Search:
+class _Search(Value, frozen=True, kw_only=True):
     query: Query
     matches: Matches
     found: Found

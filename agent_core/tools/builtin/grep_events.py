@@ -8,7 +8,7 @@ from typing import Literal
 
 from agent_core.kernel import JsonValue
 from agent_core.kernel.json import as_object, decode
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.tools.builtin.grep_found import Line
 
 LONG_BYTES = 65_536
@@ -28,8 +28,7 @@ ESCAPE_BYTES = 12
 """A character takes no more in JSON."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Value, frozen=True):
     """Something ripgrep reports."""
 
     kind: Literal["begin", "line", "end", "binary"]

@@ -1,17 +1,19 @@
 """Collects the lines that a search finds, up to its limits, and writes them out: pure."""
 
-from dataclasses import field, replace
 from typing import Literal
 
-from agent_core.kernel.records import dataclass
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
 from agent_core.kernel.truncation import DEFAULT_MAX_CHARS, LINE_SUFFIX
+from agent_core.kernel.values import Value
 
 ENOUGH_CHARS = 4_194_304
 """More is not collected, whatever the limit: a small part of it is shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Value, frozen=True):
     """A line of a file."""
 
     kind: Literal["match", "context"]
@@ -22,9 +24,8 @@ class Line:
     """There is more of it."""
 
 
-@dataclass(slots=True, kw_only=True)
-class _File:
-    lines: list[str] = field(default_factory=list[str])
+class _File(Struct, kw_only=True):
+    lines: list[str] = msgspec.field(default_factory=list[str])
     matches: int = 0
     chars: int = 0
     has_cut_lines: bool = False

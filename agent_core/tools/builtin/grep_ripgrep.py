@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from agent_core.kernel.errors import ToolError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.tools.builtin.grep_events import Event, EventReader
 from agent_core.tools.builtin.grep_found import Found
 from agent_core.tools.builtin.search_rg import (
@@ -28,8 +28,7 @@ SPEAKS = (
 """How it begins to say what is wrong with a pattern."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
+class Query(Value, frozen=True, kw_only=True):
     """What is searched for."""
 
     pattern: str
@@ -40,8 +39,7 @@ class Query:
     limit: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Value, frozen=True, kw_only=True):
     """Where it is searched for."""
 
     tree: Searched

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import NotText
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.truncation import format_size
+from agent_core.kernel.values import Value
 from agent_core.messages import Image, Text
 from agent_core.tools.builtin.read_image_fit import (
     MAX_PIXELS,
@@ -33,8 +33,7 @@ READ_LIMIT_BYTES = 64 * 1024 * 1024
 OMITTED = "[Image omitted: could not be resized below the inline image size limit.]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageRules:
+class ImageRules(Value, frozen=True, kw_only=True):
     """What the settings say of images."""
 
     resizes: bool = True

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.tools.builtin.read_image_head import ANIMATED_PNG
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ class ImageTooManyPixels(Exception):
     """An image would take too much memory; the text says its size."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fitted:
+class Fitted(Value, frozen=True, kw_only=True):
     """An image that can be sent."""
 
     mime: str

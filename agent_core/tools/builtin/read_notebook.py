@@ -7,8 +7,8 @@ from contextlib import suppress
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import as_object, decode
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.truncation import byte_count, format_size
+from agent_core.kernel.values import Value
 
 SUFFIX = ".ipynb"
 OUTPUT_LINES = 40
@@ -28,8 +28,7 @@ OLD_NAMES: Mapping[str, str] = {
 """What format 3 calls the kinds of an output."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notebook:
+class Notebook(Value, frozen=True, kw_only=True):
     """A notebook as the model sees it."""
 
     text: str

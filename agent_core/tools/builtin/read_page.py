@@ -1,11 +1,11 @@
 """Cuts the page that `read` shows out of a text, and says how to go on: pure."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+
+from msgspec.structs import asdict, replace
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import ToolError
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.truncation import (
     DEFAULT_MAX_BYTES,
     Truncation,
@@ -14,14 +14,14 @@ from agent_core.kernel.truncation import (
     format_size,
     truncate_head,
 )
+from agent_core.kernel.values import Value
 from agent_core.tools.port import ToolResult, text_result
 
 HEAD_BYTES = DEFAULT_MAX_BYTES + 8
 """Enough of a text to cut its head as all of it would be cut: a whole character more than is shown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Wanted(Value, frozen=True, kw_only=True):
     """Which lines were asked for."""
 
     first: int
@@ -34,8 +34,7 @@ class Wanted:
         return line_count if self.count is None else min(self.first + self.count - 1, line_count)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class Page(Value, frozen=True, kw_only=True):
     """The lines that were asked for, as far as they fit, and where they stand in the text."""
 
     shown: Truncation

@@ -8,8 +8,8 @@ from pathlib import Path
 from anyio import to_thread
 
 from agent_core.kernel.errors import NotText
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.truncation import format_size
+from agent_core.kernel.values import Value
 from agent_core.tools.builtin.read_bytes import about_binary
 from agent_core.tools.builtin.read_image_head import SNIFFED_BYTES, image_kind
 from agent_core.tools.builtin.read_page import Page, PageScan, Wanted
@@ -21,8 +21,7 @@ WHOLE_LIMIT_BYTES = 8 * 1024 * 1024
 PIECE_BYTES = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Streamed:
+class Streamed(Value, frozen=True, kw_only=True):
     """A page of a large text file, and what is known of the file."""
 
     page: Page
@@ -33,8 +32,7 @@ class Streamed:
     """It became shorter while it was read: the figures are those of what was left."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LargeImage:
+class LargeImage(Value, frozen=True, kw_only=True):
     """The large file is an image."""
 
     kind: str

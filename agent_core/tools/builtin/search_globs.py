@@ -6,15 +6,14 @@ from itertools import pairwise
 from pathlib import PurePath
 
 from agent_core.kernel.errors import ToolError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.ignore_rules import MAX_PATTERN_CHARS, glob_regex
 
 MAX_EXPANDED = 1_000
 """How many patterns the braces of one pattern may stand for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PathPattern:
+class PathPattern(Value, frozen=True, kw_only=True):
     """What paths of files and folders are looked for by; paths are relative, with `/`, and none at the end."""
 
     fits: Callable[[str], object]

@@ -1,13 +1,13 @@
 """What .gitignore, .ignore and .rgignore files say about paths: pure, but for reading them through the port."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
 
+import msgspec
 from anyio import to_thread
 
 from agent_core.kernel.errors import WorkspaceError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace import Entry, Files, FileText
 from agent_core.workspace.ignore_rules import Rules, Verdict, read_rules
 
@@ -19,13 +19,12 @@ LIMIT_BYTES = 1_048_576
 """A larger ignore file is not read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FolderRules:
+class FolderRules(Value, frozen=True, kw_only=True):
     """The ignore files of one folder and of those above it."""
 
     prefix: str
     """The folder, relative to the topmost one that counts; ends with a slash unless it is that."""
-    rules: Mapping[str, Rules] = field(default_factory=dict[str, Rules])
+    rules: Mapping[str, Rules] = msgspec.field(default_factory=dict[str, Rules])
     is_repository: bool = False
     parent: "FolderRules | None" = None
 

@@ -4,14 +4,13 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from pathlib import Path
 
 from agent_core.kernel.errors import WorkspaceError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.tools.builtin.search_globs import file_glob
 from agent_core.tools.builtin.search_ignore import GIT_FOLDER, FolderRules, folder_rules
 from agent_core.workspace import Entry, Files, FileText, Workspace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Searched:
+class Searched(Value, frozen=True, kw_only=True):
     """A folder to search."""
 
     files: Files
@@ -29,8 +28,7 @@ class Searched:
         return "" if self.folder == self.top else f"{self.folder.relative_to(self.top).as_posix()}/"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Folder:
+class _Folder(Value, frozen=True, kw_only=True):
     path: str
     """Relative to the searched folder, with a slash at the end; empty for that one."""
     parent: FolderRules | None

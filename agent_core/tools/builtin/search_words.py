@@ -1,9 +1,9 @@
 """What grep, find and ls have in common: limits, titles, notices, and the path they look at."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
 
+from msgspec.structs import asdict
 from pydantic import AfterValidator, BeforeValidator
 
 from agent_core.kernel import JsonObject

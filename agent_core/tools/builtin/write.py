@@ -1,11 +1,11 @@
 """The tool `write`: makes a file, or gives it a whole new text."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Final
 
 from anyio import to_thread
+from msgspec.structs import replace
 from pydantic import Field
 
 from agent_core.kernel import JsonValue

@@ -5,7 +5,8 @@ import hashlib
 import os
 import secrets
 import sys
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_core.kernel.errors import AccessRefused, StaleText
 from agent_core.workspace.adapters.disk_errors import (

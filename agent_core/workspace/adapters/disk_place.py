@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from agent_core.kernel.errors import AccessRefused
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.adapters.disk_errors import (
     foreign,
     is_folder,
@@ -20,8 +20,7 @@ from agent_core.workspace.adapters.disk_errors import (
 from agent_core.workspace.adapters.gate import Gate, enter_root, is_shared, is_still, names_below
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Value, frozen=True, kw_only=True):
     """A name inside an open folder."""
 
     folder: int

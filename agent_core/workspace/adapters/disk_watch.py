@@ -13,7 +13,7 @@ from anyio import to_thread
 from typing_extensions import override
 
 from agent_core.kernel.errors import AccessRefused, WorkspaceError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.adapters.disk_errors import workspace_error
 from agent_core.workspace.adapters.disk_folders import folder_of
 from agent_core.workspace.adapters.gate import Gate
@@ -56,8 +56,7 @@ async def watching(
             await to_thread.run_sync(changes.disarm)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Armed:
+class _Armed(Value, frozen=True, kw_only=True):
     observer: "BaseObserver"
     identity: tuple[int, int]
     """Device and number of the folder that is watched."""

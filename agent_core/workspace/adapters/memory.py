@@ -8,7 +8,7 @@ from pathlib import Path
 from anyio import lowlevel
 
 from agent_core.kernel.errors import StaleText
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.adapters.bytes_reader import BytesReader
 from agent_core.workspace.adapters.disk_errors import (
     changed,
@@ -41,8 +41,7 @@ from agent_core.workspace.port import (
 from agent_core.workspace.text import decode_text, encode_text, sha256_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Watch:
+class _Watch(Value, frozen=True, kw_only=True, eq=False):
     path: Path
     news: News
 

@@ -2,17 +2,15 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import field
 from pathlib import Path
 
 import anyio
+import msgspec
+from msgspec import Struct
 
-from agent_core.kernel.records import dataclass
 
-
-@dataclass(slots=True)
-class _Turn:
-    lock: anyio.Lock = field(default_factory=anyio.Lock)
+class _Turn(Struct):
+    lock: anyio.Lock = msgspec.field(default_factory=anyio.Lock)
     users: int = 0
 
 

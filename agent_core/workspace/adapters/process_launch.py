@@ -11,11 +11,13 @@ import subprocess
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import field, replace
 from pathlib import Path
 
+import msgspec
+from msgspec.structs import replace
+
 from agent_core.kernel.errors import AccessRefused, FileMissing, WorkspaceError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.adapters.process_input import input_of, open_input
 from agent_core.workspace.adapters.process_kept import mounts_inside
 from agent_core.workspace.adapters.process_mark import Mark, fresh_mark
@@ -39,8 +41,7 @@ READY = b"\n"
 """The keeper says so that it waits."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Wanted(Value, frozen=True, kw_only=True):
     """What is to run."""
 
     argv: tuple[str, ...]
@@ -50,12 +51,11 @@ class Wanted:
     stdin: bytes = b""
     talks: bool = False
     """It is spoken with: its input stays open, and its errors do not mix with its output."""
-    given: Mapping[str, str] = field(default_factory=dict[str, str])
+    given: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     """Variables that it gets whatever containment takes out."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Started:
+class Started(Value, frozen=True, kw_only=True):
     """A process that runs, with our ends of its pipes."""
 
     popen: "subprocess.Popen[bytes]"

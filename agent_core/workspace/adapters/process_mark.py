@@ -17,7 +17,7 @@ import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 MARK = "TILLER_PROCESS_ID"
 """The variable that holds the mark."""
@@ -30,8 +30,7 @@ LEAST_LIMIT = 2**61
 _STARTING = threading.Lock()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class Mark(Value, frozen=True, kw_only=True):
     """What tells the processes of one command from all others."""
 
     text: str

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, Protocol
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.adapters.process_mark import Mark
 from agent_core.workspace.port import Killed
 
@@ -22,8 +22,7 @@ KILL_LIMIT_S = 5.0
 """How long to go on killing what does not go."""
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Value, frozen=True):
     """A living process; the start tells it from a later one with the same number."""
 
     pid: int
@@ -60,8 +59,7 @@ class ProcessTable(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tree:
+class Tree(Value, frozen=True, kw_only=True):
     """How to recognise the processes of one command."""
 
     table: ProcessTable

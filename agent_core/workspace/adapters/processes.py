@@ -3,13 +3,13 @@
 import math
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import anyio
 from anyio import lowlevel, to_thread
+from msgspec.structs import replace
 
 from agent_core.workspace.adapters.process_exit import Exit, KeptExit
 from agent_core.workspace.adapters.process_input import Input

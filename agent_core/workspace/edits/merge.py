@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.edits.minimal import (
     Splice,
     line_hunks,
@@ -18,8 +18,7 @@ _LAST: Final = frozenset({"\n", "\r", ""})
 """What stands before the beginning of a line; nothing before the first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lines:
+class Lines(Value, frozen=True, kw_only=True):
     """A run of whole lines in one of the three texts."""
 
     start: int
@@ -29,8 +28,7 @@ class Lines:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conflict:
+class Conflict(Value, frozen=True, kw_only=True):
     """The same lines, which both sides changed so that nobody can say what was meant."""
 
     base: Lines
@@ -38,8 +36,7 @@ class Conflict:
     theirs: Lines
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Merged:
+class Merged(Value, frozen=True, kw_only=True):
     """What came of two changes."""
 
     text: str
@@ -47,8 +44,7 @@ class Merged:
     conflicts: tuple[Conflict, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Region:
+class _Region(Value, frozen=True, kw_only=True):
     """A stretch of the base with what each side did in it; no other change reaches into it."""
 
     start: int

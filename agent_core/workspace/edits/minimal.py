@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 STEP_BUDGET: Final = 1_000_000
 """Steps that the search may take, shared out by size; a stretch that needs more is replaced as a whole."""
@@ -21,8 +21,7 @@ _CHUNK: Final = 1 << 16
 _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Splice:
+class Splice(Value, frozen=True, kw_only=True):
     """Puts `new_text` in the place of a part of the old text; all offsets refer to the old text."""
 
     start: int
@@ -30,8 +29,7 @@ class Splice:
     new_text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hunk:
+class Hunk(Value, frozen=True, kw_only=True):
     """Lines of one list that stand in the place of lines of another: half-open ranges of line numbers, from 0."""
 
     old_start: int

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.edits.merge import Conflict, Lines
 from agent_core.workspace.edits.minimal import line_number0, line_splices, lines_of
 
@@ -37,8 +37,7 @@ def conflicts_words(conflicts: Sequence[Conflict]) -> str:
     return "\n".join(_listed(places))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _Place(Value, frozen=True, kw_only=True):
     lines: Lines
     removed: int
     """How many lines stood there before."""

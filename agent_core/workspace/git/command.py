@@ -5,7 +5,7 @@ from os import defpath, devnull
 from pathlib import Path
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.policy.programs import find_outside_program, outside_path
 
 GIT: Final = "git"
@@ -47,8 +47,7 @@ QUIET: Final[Mapping[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GitCommand:
+class GitCommand(Value, frozen=True, kw_only=True):
     """How to start git once."""
 
     argv: tuple[str, ...]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_core.kernel.errors import UsageError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.git.settings import read_values
 from agent_core.workspace.plain_file import read_plain
 from agent_core.workspace.sandbox.git_folders import git_folders
@@ -23,8 +23,7 @@ class RepositoryUnusable(UsageError):
     """There is no repository around a folder, or none that can be read safely; the text says why."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Repository:
+class Repository(Value, frozen=True, kw_only=True):
     """A repository with a work tree."""
 
     root: Path

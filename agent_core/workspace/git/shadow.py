@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.git.repository import (
     CONFIG,
     Repository,
@@ -37,8 +37,7 @@ MOST_LOOSE_REFS: Final = 100_000
 _REF: Final = re.compile(rb"(?:[0-9a-f]{40}|[0-9a-f]{64}|ref: refs/[^\x00-\x20\x7f~^:?*\[\\]+)\s*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shadow:
+class Shadow(Value, frozen=True, kw_only=True):
     """A git folder of ours for somebody's repository."""
 
     repository: Repository

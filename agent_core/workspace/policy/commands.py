@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.paths import is_inside
 from agent_core.workspace.permission import Needs
 from agent_core.workspace.policy.arguments import misleading
@@ -25,8 +25,7 @@ GIT_STARTERS: Final[tuple[Argv, ...]] = (
 """What git is told to start, or to start from now on."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadCommand:
+class ReadCommand(Value, frozen=True, kw_only=True):
     """A command line with what could be made out of it."""
 
     asked: CommandAsked

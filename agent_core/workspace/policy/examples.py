@@ -1,9 +1,10 @@
 """Tries a rule on the examples that it carries, so that a slip in it is noticed when it is loaded."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from agent_core.workspace.policy.commands import COMMAND_TOOL, hits, read_line, says
 from agent_core.workspace.policy.globs import covers_path, may_mean_path

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.policy.arguments import misleading
 from agent_core.workspace.policy.commands import (
     Argv,
@@ -20,8 +20,7 @@ from agent_core.workspace.policy.verdicts import Ask, Decision, Run
 from agent_core.workspace.shell import Unclear
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Part(Value, frozen=True, kw_only=True):
     """One command of a line."""
 
     argv: Argv
@@ -33,8 +32,7 @@ class Part:
     """What keeps every allow rule from covering it, in a sentence."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+class Explanation(Value, frozen=True, kw_only=True):
     """What would happen, and how that was found."""
 
     verdict: Literal["run", "ask", "refuse"]

@@ -14,8 +14,8 @@ from typing import Final, Literal
 from typing_extensions import override
 
 from agent_core.kernel.json import JsonObject, JsonValue, is_object
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.unknown_keys import NOTES as FOR_PEOPLE, did_you_mean
+from agent_core.kernel.values import Value
 from agent_core.workspace.policy.entries import RuleProblem, no_such_key, odd_key, read_entry
 from agent_core.workspace.policy.examples import wrong_examples
 from agent_core.workspace.policy.rules import EVERY_TOOL, Rule, Scope
@@ -37,8 +37,7 @@ SCOPES: Final[Mapping[Origin, Scope]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Problem(Value, frozen=True, kw_only=True):
     """Something in a file that is not as its writer meant it."""
 
     path: Path
@@ -53,8 +52,7 @@ class Problem:
         return f"{self.path}:{about} {self.text}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class Loaded(Value, frozen=True, kw_only=True):
     """What a file gives."""
 
     rules: tuple[Rule, ...]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.policy.commands import (
     COMMAND_TOOL,
     ReadCommand,
@@ -28,8 +28,7 @@ READING: Final = frozenset({"read", "grep", "find", "ls"})
 EVERY_MCP_TOOL: Final = "/*"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class Known(Value, frozen=True, kw_only=True):
     """A subject with what was made out of it once, for all that look at it."""
 
     subject: Subject

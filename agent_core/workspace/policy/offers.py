@@ -1,8 +1,9 @@
 """Makes the answers that a person can choose from; a lasting one is offered only when it would answer next time."""
 
 import re
-from dataclasses import replace
 from typing import Final, Literal
+
+from msgspec.structs import replace
 
 from agent_core.workspace.policy.matching import Known, allowing
 from agent_core.workspace.policy.proposals import allowing_rule, denying_rule

@@ -2,11 +2,12 @@
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final, Literal
 
+from msgspec.structs import replace
+
 from agent_core.kernel.json import encode
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 RuleVerdict = Literal["allow", "ask", "deny"]
 Scope = Literal["run", "session", "project", "user"]
@@ -15,8 +16,7 @@ EVERY_HOST: Final = "*"
 ID_DIGITS: Final = 12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class Rule(Value, frozen=True, kw_only=True):
     """A standing answer: everything that it names must be so for it to hold."""
 
     id: str
@@ -54,8 +54,7 @@ def named(rule: Rule) -> Rule:
     return replace(rule, id=f"{rule.verdict}-{hashlib.sha256(told).hexdigest()[:ID_DIGITS]}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleSet:
+class RuleSet(Value, frozen=True, kw_only=True):
     """The rules in force. A change makes another set; who holds it decides from when it counts."""
 
     rules: tuple[Rule, ...] = ()

@@ -1,10 +1,11 @@
 """Says whether a rule can be held to: one that allows must name what it allows."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal
 
-from agent_core.kernel.records import dataclass
+from msgspec.structs import replace
+
+from agent_core.kernel.values import Value
 from agent_core.workspace.policy.commands import COMMAND_TOOL, runs_another
 from agent_core.workspace.policy.matching import CHANGING, READING
 from agent_core.workspace.policy.programs import find_program
@@ -14,8 +15,7 @@ from agent_core.workspace.shell import is_wrapper
 FILE_TOOLS: Final = CHANGING | READING
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class Ground(Value, frozen=True, kw_only=True):
     """Where a file of rules counts."""
 
     origin: Literal["user", "project", "repository"]

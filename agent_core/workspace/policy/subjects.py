@@ -1,30 +1,29 @@
 """What is asked of the policy, and what it is asked in."""
 
-from dataclasses import field
 from pathlib import Path
 from typing import Literal
 
-from agent_core.kernel.records import dataclass
+import msgspec
+
+from agent_core.kernel.values import Value
 from agent_core.workspace.permission import Containment, Mode, Needs, ToolKind
 from agent_core.workspace.policy.rules import RuleSet
 
 FileOperation = Literal["read", "edit", "delete"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class Situation(Value, frozen=True, kw_only=True):
     """What holds while a call is judged."""
 
     mode: Mode
     trusted: bool
     containment: Containment
-    rules: RuleSet = field(default_factory=RuleSet)
+    rules: RuleSet = msgspec.field(default_factory=RuleSet)
     roots: tuple[Path, ...]
     """Absolute and without links."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandAsked:
+class CommandAsked(Value, frozen=True, kw_only=True):
     """A command line that wants to run."""
 
     command: str
@@ -36,8 +35,7 @@ class CommandAsked:
     """Whether the repository may name programs that reading commands of git start; see `git_look`. Yes when nobody looked."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileAsked:
+class FileAsked(Value, frozen=True, kw_only=True):
     """A file that wants to be read, changed or removed."""
 
     path: Path
@@ -48,8 +46,7 @@ class FileAsked:
     """Of an edit: a name that steers the agent or runs code. Of a read: a file of secrets."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OtherAsked:
+class OtherAsked(Value, frozen=True, kw_only=True):
     """A call of any other tool."""
 
     tool: str

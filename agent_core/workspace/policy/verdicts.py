@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.policy.rules import Rule
 
 OptionKind = Literal[
@@ -17,8 +17,7 @@ OptionKind = Literal[
 Risk = Literal["low", "medium", "high"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
+class Option(Value, frozen=True, kw_only=True):
     """One way to answer."""
 
     id: str
@@ -29,16 +28,14 @@ class Option:
     """What is remembered when it is taken."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(Value, frozen=True, kw_only=True):
     """It may run without a person."""
 
     reason: str
     rule: Rule | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class Ask(Value, frozen=True, kw_only=True):
     """A person must say so first."""
 
     reason: str
@@ -49,8 +46,7 @@ class Ask:
     rule: Rule | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refuse:
+class Refuse(Value, frozen=True, kw_only=True):
     """It must not run, and nobody is asked."""
 
     reason: str

@@ -3,13 +3,14 @@
 import os
 import secrets
 from collections.abc import Mapping
-from dataclasses import replace
 from errno import EPERM
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+from msgspec.structs import replace
+
+from agent_core.kernel.values import Value
 from agent_core.workspace.permission import Needs
 from agent_core.workspace.sandbox.control_group import ControlGroup
 from agent_core.workspace.sandbox.keeper import (
@@ -208,8 +209,7 @@ class Bubblewrap:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Namespace:
+class _Namespace(Value, frozen=True, kw_only=True):
     """The plan of the namespace of one process."""
 
     ground: Ground

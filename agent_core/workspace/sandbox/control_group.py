@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 FIRST: Final = Path("/sys/fs/cgroup/pids")
 """The older kind, in which a thread can stand alone: what it starts stands there too, at no cost."""
@@ -87,8 +87,7 @@ class ControlGroup:
         return folder
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Owner:
+class _Owner(Value, frozen=True, kw_only=True):
     """The process that made a group: its number alone comes to mean another one."""
 
     space: int

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.sandbox.holds import GitAccess
 
 NO_NETWORK: Final = re.compile(
@@ -78,8 +78,7 @@ HIDDEN_SAID: Final = (
 MASKED_SAID: Final = "{place} holds secrets and shows as empty to a contained command. Go on without it, or tell the user what is needed."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Walls:
+class Walls(Value, frozen=True, kw_only=True):
     """What a command was kept from."""
 
     network: bool

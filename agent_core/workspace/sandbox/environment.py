@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.sandbox.toolchains import VARIABLE_PREFIXES, VARIABLES
 
 SECRET_WORDS: Final = frozenset(
@@ -101,8 +101,7 @@ KEPT: Final = frozenset({"TILLER_PROCESS_ID"})
 """The mark by which a command's processes are known."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scrubbed:
+class Scrubbed(Value, frozen=True, kw_only=True):
     """An environment, and what was taken out of it."""
 
     env: Mapping[str, str]

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.plain_file import read_plain
 
 RUNS_PROGRAMS: Final = (
@@ -45,8 +45,7 @@ TAME_KEYS: Final = frozenset(
 TAME_URL: Final = re.compile(r"(https?://|ssh://|git://|git@|/|\./|\.\./|file://)[^\s]*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GitFolder:
+class GitFolder(Value, frozen=True, kw_only=True):
     """A folder that git writes to when it works for a workspace."""
 
     path: Path

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.sandbox.git_folders import git_folders, git_text
 from agent_core.workspace.sandbox.tree_index import Entry
 
@@ -30,8 +30,7 @@ Setting = tuple[str, str]
 _WORD: Final = re.compile(r"[^\s\"'`;|&()<>$!=\\]+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GitPrograms:
+class GitPrograms(Value, frozen=True, kw_only=True):
     """Places in the roots, real."""
 
     there: frozenset[Path]

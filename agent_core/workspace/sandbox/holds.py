@@ -4,13 +4,14 @@ import os
 import stat
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal
 
+import msgspec
+
 import agent_core
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.sandbox.git_folders import RUNS_PROGRAMS, git_folders
 from agent_core.workspace.sandbox.git_programs import git_programs
 from agent_core.workspace.sandbox.tree_index import Entry
@@ -36,11 +37,10 @@ DATA_ONLY: Final = (
 """In a git folder whose data may be written: what says which programs run, and where git looks for that and for objects."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holds:
+class Holds(Value, frozen=True, kw_only=True):
     """What is mounted over the roots of a workspace."""
 
-    mounts: Mapping[Path, MountKind] = field(default_factory=dict[Path, MountKind])
+    mounts: Mapping[Path, MountKind] = msgspec.field(default_factory=dict[Path, MountKind])
     """By place, real. A place inside of another lies over it."""
     data: tuple[Path, ...] = ()
     """Git folders whose data may be written."""

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.sandbox.secret_places import SecretPlaces
 from agent_core.workspace.sandbox.toolchains import HOME_FOLDERS, LOCATED
 
@@ -31,8 +31,7 @@ PARTS_OF_PREFIX: Final = ("lib", "libexec", "lib64")
 _ROWS: Final = tuple((name.partition("/")[0], name) for name in HOME_FOLDERS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HomeView:
+class HomeView(Value, frozen=True, kw_only=True):
     """What is closed and what of it is shown. Everything was there when it was looked at."""
 
     closed: tuple[Path, ...]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 SHELLS: Final = (
     "/bin/bash",
@@ -59,8 +59,7 @@ _REPORT: Final = r"(?:^|\n){} (\d{{1,3}}) (\d{{1,7}})\n"
 _SILENT: Final = frozenset({2, 13})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(Value, frozen=True, kw_only=True):
     """How a contained command ended."""
 
     exit_code: int | None

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.sandbox.holds import MountKind
 
 SHARED_MEMORY_BYTES: Final = 1_073_741_824
@@ -14,8 +14,7 @@ TEMPORARY: Final = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - these are re
 DEVICES: Final = Path("/dev")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
+class Profile(Value, frozen=True, kw_only=True):
     """What one command sees, changes and reaches. All paths are real and there, unless they say otherwise."""
 
     roots: tuple[Path, ...]

@@ -3,9 +3,10 @@
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from agent_core.workspace.sandbox.uncontained import Uncontained
 from agent_core.workspace.sandbox.values import Boundaries, Containing, Sandbox

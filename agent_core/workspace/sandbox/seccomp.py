@@ -9,7 +9,7 @@ from errno import EAFNOSUPPORT, ENOSYS, EPERM
 from functools import lru_cache
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 LOAD: Final = 0x20
 """Load a word of `struct seccomp_data`."""
@@ -39,8 +39,7 @@ TIOCLINUX: Final = 0x541C
 TIOCSETD: Final = 0x5423
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class Machine(Value, frozen=True, kw_only=True):
     """What differs between processors."""
 
     audit: int

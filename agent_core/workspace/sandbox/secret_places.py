@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 SECRET_FOLDERS: Final = (
     *(".ssh", ".aws", ".gnupg", ".azure", ".docker", ".kube", ".password-store", ".1password"),
@@ -82,8 +82,7 @@ MOVED: Final[Mapping[str, str]] = {
 """Variables that say where a folder of a home lies instead: what is secret of it is so there, too."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SecretPlaces:
+class SecretPlaces(Value, frozen=True, kw_only=True):
     """What is there of it on this machine, as real paths."""
 
     folders: tuple[Path, ...]

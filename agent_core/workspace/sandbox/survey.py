@@ -6,12 +6,13 @@ import stat
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
 from errno import EACCES, ENOENT
 from pathlib import Path
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+import msgspec
+
+from agent_core.kernel.values import Value
 from agent_core.workspace.permission import Needs
 from agent_core.workspace.sandbox.denials import Walls, denials
 from agent_core.workspace.sandbox.environment import scrubbed
@@ -37,19 +38,20 @@ MOST_PASSES: Final = 32
 """What is taken away may uncover something else; so often is looked again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class Ground(Value, frozen=True, kw_only=True):
     """What was found just before a command."""
 
     entries: Mapping[str, Entry]
     """All that is held in the roots, by absolute path."""
     holds: Holds
     git: GitAccess
-    pointers: frozenset[Path] = field(default_factory=frozenset[Path])
+    pointers: frozenset[Path] = msgspec.field(default_factory=frozenset[Path])
     """What there was in the git folders whose data may be written that leads git elsewhere."""
-    modes: Mapping[Path, int] = field(default_factory=dict[Path, int])
+    modes: Mapping[Path, int] = msgspec.field(default_factory=dict[Path, int])
     """Permissions of the roots."""
-    unfinished: frozenset[tuple[Path, str]] = field(default_factory=frozenset[tuple[Path, str]])
+    unfinished: frozenset[tuple[Path, str]] = msgspec.field(
+        default_factory=frozenset[tuple[Path, str]]
+    )
     """The programs that git was in the middle of running there."""
     secrets: SecretPlaces
     view: HomeView

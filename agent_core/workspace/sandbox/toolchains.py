@@ -5,15 +5,15 @@ row must name nothing that holds keys: of a folder with a file of credentials it
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from itertools import chain
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+import msgspec
+
+from agent_core.kernel.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolChain:
+class ToolChain(Value, frozen=True, kw_only=True):
     """One tool chain."""
 
     name: str
@@ -21,7 +21,7 @@ class ToolChain:
     """Names, separated by spaces."""
     home: str = ""
     """Paths below a home, separated by spaces."""
-    located: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    located: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict[str, Sequence[str]])
     """Variables that name a folder, each with the parts of that folder that builds read; `.` is all of it."""
 
 

@@ -9,11 +9,12 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
 from errno import ENAMETOOLONG
 from typing import Final, Literal, NamedTuple
 
-from agent_core.kernel.records import dataclass
+import msgspec
+from msgspec import Struct
+
 from agent_core.workspace.folder_watch import FolderWatch
 from agent_core.workspace.protected import folded
 from agent_core.workspace.sandbox.guarded_names import (
@@ -63,12 +64,11 @@ Scope = Literal["all", "dependencies", "protected"]
 """What is looked for in a folder: everything; only repositories; only repositories and secrets, as the folder is held."""
 
 
-@dataclass(slots=True)
-class _Folder:
+class _Folder(Struct):
     scope: Scope
     changed_ns: int = 0
     """Change time at the last look; 0: look again in any case."""
-    folders: dict[str, int] = field(default_factory=dict[str, int])
+    folders: dict[str, int] = msgspec.field(default_factory=dict[str, int])
     """Folders in it that are walked, with their inodes."""
     entries: tuple[str, ...] = ()
     """Paths of what is held because of this folder's own listing."""

@@ -4,13 +4,12 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.permission import Containment, Needs
 from agent_core.workspace.sandbox.slot import Slot
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Containing:
+class Containing(Value, frozen=True, kw_only=True):
     """How this machine contains processes, found out by trying."""
 
     level: Containment
@@ -24,8 +23,7 @@ class Containing:
     """bubblewrap can forbid further user namespaces; the filter of system calls does so in any case."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Aftermath:
+class Aftermath(Value, frozen=True, kw_only=True):
     """What is known once a contained command is over."""
 
     quarantined: tuple[Path, ...] = ()
@@ -38,8 +36,7 @@ def _nothing() -> None:
     """Do nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
+class Launch(Value, frozen=True, kw_only=True):
     """How to start one contained process."""
 
     argv: tuple[str, ...]
@@ -65,8 +62,7 @@ class Launch:
     """Of a process that waits: the descriptor that its order is written to, which the caller closes. `argv` has no command then."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ahead:
+class Ahead(Value, frozen=True, kw_only=True):
     """How the namespace of a command is built before the command is known."""
 
     conditions: tuple[object, ...]
@@ -79,8 +75,7 @@ class Ahead:
     """Returns how to start it. Blocking, raises OSError."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Boundaries:
+class Boundaries(Value, frozen=True, kw_only=True):
     """What the processes of a workspace are contained to."""
 
     roots: tuple[Path, ...]

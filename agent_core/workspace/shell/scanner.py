@@ -5,10 +5,11 @@ asked here: it takes a minute for some texts of 128 KiB, and this takes a tenth 
 """
 
 import re
-from dataclasses import field
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+import msgspec
+from msgspec import Struct
+
 from agent_core.workspace.shell.escapes import decoded, end_of_backticks, unescaped
 from agent_core.workspace.shell.spellings import ways_to_read
 from agent_core.workspace.shell.values import Argv
@@ -31,25 +32,23 @@ MOST_GIVEN: Final = 65_536
 PRINTERS: Final = frozenset({"echo", "printf"})
 
 
-@dataclass(slots=True)
-class Found:
+class Found(Struct):
     """What a text holds."""
 
-    commands: list[Argv] = field(default_factory=list)
-    fed: list[str] = field(default_factory=list)
+    commands: list[Argv] = msgspec.field(default_factory=list)
+    fed: list[str] = msgspec.field(default_factory=list)
     """Texts that are handed to a command: here-documents and here-strings."""
-    inner: list[str] = field(default_factory=list)
+    inner: list[str] = msgspec.field(default_factory=list)
     """Texts that are lines of their own: between backticks, and what a here-document has expanded."""
     is_whole: bool = True
     """Whether every bracket and quote is closed."""
 
 
-@dataclass(slots=True)
-class _Frame:
+class _Frame(Struct):
     """One open bracket or quote, with what was read since."""
 
     closer: str
-    words: list[str] = field(default_factory=list)
+    words: list[str] = msgspec.field(default_factory=list)
     word: list[str] | None = None
     """The parts of a word, so that adding one does not copy the others."""
     skips: str | None = None

@@ -1,12 +1,11 @@
 """What can be said of a command line after reading it."""
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 Argv = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plain:
+class Plain(Value, frozen=True, kw_only=True):
     """A line that runs these commands and nothing else, however it goes."""
 
     commands: tuple[Argv, ...]
@@ -15,8 +14,7 @@ class Plain:
     Whether some stand in a group, or behind `!`, makes no difference to what may run."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unclear:
+class Unclear(Value, frozen=True, kw_only=True):
     """A line of which it is not certain what it runs."""
 
     reason: str

@@ -3,10 +3,11 @@
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+import msgspec
+from msgspec import Struct
+
 from agent_core.workspace.shell.values import Argv, Unclear
 
 PIECE: Final = re.compile(
@@ -67,15 +68,14 @@ BEYOND: Final[Mapping[str, str]] = {
 }
 
 
-@dataclass(slots=True)
-class _Line:
+class _Line(Struct):
     """What was read of a line so far."""
 
-    commands: list[Argv] = field(default_factory=list)
-    words: list[str] = field(default_factory=list)
+    commands: list[Argv] = msgspec.field(default_factory=list)
+    words: list[str] = msgspec.field(default_factory=list)
     word: str | None = None
     join: str = "\n"
-    groups: list[str] = field(default_factory=list)
+    groups: list[str] = msgspec.field(default_factory=list)
     """What closes each group that is open."""
     is_closed: bool = False
     """Whether a group has just ended: only a join may follow."""

@@ -22,7 +22,7 @@ from agent_core.events import (
     TrustSubject,
 )
 from agent_core.kernel.errors import TillerError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.kernel.visible import shown
 from agent_core.session import AgentSession
 from tiller_server.cli.sessions_text import one_line
@@ -143,8 +143,7 @@ def _wanted(line: QuestionLine) -> str:
     return f"{what[line.kind]}; Enter {enter}"
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Value, frozen=True):
     """What was answered."""
 
     option: str

@@ -1,9 +1,10 @@
 """What can be typed after a slash in a conversation: the commands that belong to the conversation itself."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeVar, get_args
+
+from msgspec.structs import replace
 
 from agent_core.assembly.first_model import keep_first_model
 from agent_core.events import PermissionMode, ThinkingLevel

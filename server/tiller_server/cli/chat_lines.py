@@ -3,19 +3,17 @@
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.resources.commands import Slashed, slashed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
+class Words(Value, frozen=True, kw_only=True):
     """Something to say."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shell:
+class Shell(Value, frozen=True, kw_only=True):
     """A command of the user's own."""
 
     command: str
@@ -23,8 +21,7 @@ class Shell:
     """The model is not told of it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unknown:
+class Unknown(Value, frozen=True, kw_only=True):
     """Begins as a command does, and is none."""
 
     name: str

@@ -6,13 +6,12 @@ from typing import Protocol
 import anyio
 
 from agent_core.assembly import SessionRequest
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.session import AgentSession
 from tiller_server.cli.render import DIM
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Switch:
+class Switch(Value, frozen=True, kw_only=True):
     """The conversation goes on in another session, or ends."""
 
     request: SessionRequest | None
@@ -22,8 +21,7 @@ class Switch:
     code: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Refill:
+class Refill(Value, frozen=True):
     """The conversation goes on as it is, and the next line begins with these words."""
 
     text: str
@@ -60,8 +58,7 @@ class Chat(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatCommand:
+class ChatCommand(Value, frozen=True, kw_only=True):
     """One of them."""
 
     hint: str

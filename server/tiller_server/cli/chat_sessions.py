@@ -3,8 +3,9 @@
 import argparse
 import sys
 import time
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from agent_core.assembly import SessionRequest
 from agent_core.kernel import SessionId

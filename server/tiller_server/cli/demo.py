@@ -16,7 +16,7 @@ from typing import Any, Final
 from agent_core.assembly.models import load_models
 from agent_core.kernel import SystemClock
 from agent_core.kernel.json import as_object, decode, encode
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.providers.http import HttpPool
 from agent_core.resources.paths import AppPaths, app_paths
 from agent_core.resources.settings import Layer, load_settings
@@ -36,8 +36,7 @@ RUN_S: Final = 600.0
 STOP_S: Final = 20.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class Stage(Value, frozen=True, kw_only=True):
     """What a demo plays on."""
 
     project: Path

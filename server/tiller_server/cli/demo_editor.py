@@ -8,7 +8,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final, Self
 
-from agent_core.kernel.records import dataclass
+from msgspec import Struct
+
 from tiller_server.lsp.frames import FrameReader, frame
 from tiller_server.lsp.positions import Lines
 from tiller_server.lsp.uris import path_of
@@ -26,8 +27,7 @@ CAPABILITIES: Final[Mapping[str, Any]] = {
 }
 
 
-@dataclass(slots=True)
-class Buffer:
+class Buffer(Struct):
     """An open document."""
 
     path: Path

@@ -2,13 +2,12 @@
 
 from typing import Literal
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 Status = Literal["ok", "note", "missing"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class Check(Value, frozen=True, kw_only=True):
     """One line of what was found."""
 
     name: str

@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from typing import Protocol
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 
 class Commands(Protocol):
@@ -31,8 +31,7 @@ class Terminal(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
+class Environment(Value, frozen=True):
     """The environment variables of the process."""
 
     variables: Mapping[str, str]

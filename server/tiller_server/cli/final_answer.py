@@ -1,5 +1,7 @@
 """Tells the final answer of a run from what the model said before it and from the words of attempts that broke."""
 
+from msgspec import Struct
+
 from agent_core.events import (
     Event,
     MessageEnded,
@@ -9,14 +11,12 @@ from agent_core.events import (
     TurnEnded,
     TurnStarted,
 )
-from agent_core.kernel.records import dataclass
 from agent_core.messages import text_of
 
 BROKEN = "error"
 
 
-@dataclass(slots=True)
-class FinalAnswer:
+class FinalAnswer(Struct):
     """The whole answer that nothing has followed so far."""
 
     _text: str = ""

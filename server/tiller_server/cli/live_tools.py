@@ -1,8 +1,10 @@
 """What tools and the user's own commands do, as lines of a terminal."""
 
 from collections.abc import Iterator
-from dataclasses import field
 from typing import Final
+
+import msgspec
+from msgspec import Struct
 
 from agent_core.events import (
     BashEnded,
@@ -12,7 +14,6 @@ from agent_core.events import (
     ToolOutputDelta,
     ToolRunning,
 )
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.visible import PlainStream, one_line
 from tiller_server.cli.changed_lines import changed_lines
 from tiller_server.cli.render import DIM, MARKS, YELLOW, tool_line
@@ -24,21 +25,19 @@ Told = tuple[str, str]
 """A line, and its style."""
 
 
-@dataclass(slots=True)
-class _Running:
+class _Running(Struct):
     title: str
-    plain: PlainStream = field(default_factory=PlainStream)
+    plain: PlainStream = msgspec.field(default_factory=PlainStream)
     end: str = ""
 
 
-@dataclass(slots=True)
-class LiveTools:
+class LiveTools(Struct):
     """Follows what runs."""
 
     note: str = ""
     """The last line with words of what printed something last; empty when that is over."""
-    _running: dict[str, _Running] = field(default_factory=dict)
-    _command: PlainStream = field(default_factory=PlainStream)
+    _running: dict[str, _Running] = msgspec.field(default_factory=dict)
+    _command: PlainStream = msgspec.field(default_factory=PlainStream)
 
     def tool(self, event: ToolRunning | ToolOutputDelta | ToolEnded) -> Iterator[Told]:
         """Take an event of a tool in; gives what is told of it."""

@@ -1,8 +1,10 @@
 """Shows a run on a terminal: Markdown as it is written, tools as they run, and at the bottom what goes on and what it cost."""
 
 from collections.abc import Callable
-from dataclasses import field
 from typing import Literal
+
+import msgspec
+from msgspec import Struct
 
 from agent_core.events import (
     BashEnded,
@@ -23,7 +25,7 @@ from agent_core.events import (
     ToolRunning,
 )
 from agent_core.kernel import JsonObject
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.kernel.visible import shown
 from agent_core.messages import text_of
 from tiller_server.cli.live_tools import BOLD, LiveTools
@@ -34,8 +36,7 @@ from tiller_server.cli.sessions_text import clipped, styled
 from tiller_server.cli.status_line import Status
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class Shape(Value, frozen=True, kw_only=True):
     """What is shown where."""
 
     colour: bool
@@ -49,8 +50,7 @@ class Shape:
     """Whether the user's own words are told, and each run's end: in a conversation they are."""
 
 
-@dataclass(slots=True, kw_only=True)
-class LiveView:
+class LiveView(Struct, kw_only=True):
     """Words and everything around them on one terminal; or one of the two elsewhere."""
 
     screen: Surface
@@ -58,8 +58,8 @@ class LiveView:
     words: LiveWords
     shape: Shape
     location: Callable[[], str | None] = lambda: None
-    _tools: LiveTools = field(default_factory=LiveTools)
-    _asked: set[str] = field(default_factory=set)
+    _tools: LiveTools = msgspec.field(default_factory=LiveTools)
+    _asked: set[str] = msgspec.field(default_factory=set)
     _wrote: Literal["nothing", "words", "side"] = "nothing"
     """What was written last."""
 

@@ -5,7 +5,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
-from agent_core.kernel.quick import uncollected
+from agent_core.kernel.gc_pause import gc_paused
 
 PLUGINS: Final = "PYDANTIC_DISABLE_PLUGINS"
 """Read by pydantic; else it looks into every installed package for plugins, which takes as long as importing it."""
@@ -22,7 +22,7 @@ def loading() -> Generator[None]:
     before = environment.get(PLUGINS)
     environment[PLUGINS] = ALL if before is None else before
     try:
-        with uncollected():
+        with gc_paused():
             yield
     finally:
         if before is None:

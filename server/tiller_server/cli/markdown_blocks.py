@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+import msgspec
+from msgspec import Struct
 
 MOST_LINES: Final = 200
 """A block with more is cut: what is printed once need not be drawn again at each tick."""
@@ -19,13 +19,12 @@ _CLOSERS: Final[Mapping[str, re.Pattern[str]]] = {
 }
 
 
-@dataclass(slots=True)
-class Blocks:
+class Blocks(Struct):
     """Takes words as they come; gives each block once, when what follows cannot change it."""
 
-    _lines: list[str] = field(default_factory=list)
+    _lines: list[str] = msgspec.field(default_factory=list)
     """Whole lines of the block that is being written."""
-    _rest: list[str] = field(default_factory=list)
+    _rest: list[str] = msgspec.field(default_factory=list)
     """Pieces of the line without an end."""
     _rest_chars: int = 0
     _fence: str = ""

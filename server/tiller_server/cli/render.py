@@ -1,8 +1,10 @@
 """Shows a run on a terminal: words as they come, a line for each tool, what it came to."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from typing import Final, Protocol
+
+import msgspec
+from msgspec import Struct
 
 from agent_core.events import (
     CompactionStarted,
@@ -24,7 +26,6 @@ from agent_core.events import (
 from agent_core.events.codec import encode
 from agent_core.kernel import JsonObject
 from agent_core.kernel.json import as_object, encode as to_json, is_object
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.visible import shown
 from agent_core.messages import Text
 from agent_core.session.commands import EVENT as BY_COMMAND
@@ -89,10 +90,8 @@ class View(Protocol):
         ...
 
 
-class Quiet:
+class Quiet(Struct):
     """What a view does that changes nothing by itself and leaves nothing behind."""
-
-    __slots__ = ()
 
     def tick(self) -> None:
         """Change nothing."""
@@ -101,13 +100,12 @@ class Quiet:
         """Leave everything as it is."""
 
 
-@dataclass(slots=True, kw_only=True)
-class JsonView(Quiet):
+class JsonView(Quiet, kw_only=True):
     """One JSON object a line: the session's header, every event, what the run came to."""
 
     out: Output
     side: Output
-    _ended: JsonObject = field(default_factory=lambda: {"status": "completed"})
+    _ended: JsonObject = msgspec.field(default_factory=lambda: {"status": "completed"})
     """The last `run.ended`."""
 
     def begin(self, header: JsonObject) -> None:
@@ -145,8 +143,7 @@ class JsonView(Quiet):
         _ = self.out.flush()
 
 
-@dataclass(slots=True, kw_only=True)
-class TextView(Quiet):
+class TextView(Quiet, kw_only=True):
     """The final answer to `out`, everything around it to `side`."""
 
     out: Output

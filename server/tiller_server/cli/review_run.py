@@ -5,11 +5,11 @@ import shutil
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import redirect_stdout
-from dataclasses import replace
 from pathlib import Path, PureWindowsPath
 from typing import Final
 
 import anyio
+from msgspec.structs import replace
 
 from agent_core.assembly import SessionRequest
 from agent_core.kernel import SystemClock

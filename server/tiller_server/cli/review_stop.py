@@ -2,23 +2,22 @@
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import field
 
 import anyio
+import msgspec
+from msgspec import Struct
 
-from agent_core.kernel.records import dataclass
 from tiller_server.cli.review_view import Progress
 from tiller_server.cli.stopping import Ending, abort
 from tiller_server.review.order import Stop
 
 
-@dataclass(slots=True, kw_only=True)
-class Stopping:
+class Stopping(Struct, kw_only=True):
     """How far a review is, and what a signal means there."""
 
     progress: Progress
-    ending: Ending = field(default_factory=Ending)
-    stop: Stop = field(default_factory=Stop)
+    ending: Ending = msgspec.field(default_factory=Ending)
+    stop: Stop = msgspec.field(default_factory=Stop)
     _scope: anyio.CancelScope | None = None
 
     @contextmanager

@@ -3,10 +3,11 @@
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
+
+import msgspec
+from msgspec import Struct
 
 from agent_core.events import Notice, RetryStarted, Stamped, ToolEnded, ToolRunning
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.visible import shown
 from agent_core.session import AgentSession
 from tiller_server.cli.environment import Environment
@@ -15,12 +16,11 @@ from tiller_server.cli.standard import Output, OutputLost
 from tiller_server.review.reporting import TOOL
 
 
-@dataclass(slots=True, kw_only=True)
-class Progress:
+class Progress(Struct, kw_only=True):
     """Follows a review."""
 
     environment: Environment
-    lines: dict[str, Sequence[str]] = field(default_factory=dict[str, "Sequence[str]"])
+    lines: dict[str, Sequence[str]] = msgspec.field(default_factory=dict[str, "Sequence[str]"])
     """By path the lines of the files in which something was found."""
     session: AgentSession | None = None
     """In which the model is asked; None: it is not asked yet."""

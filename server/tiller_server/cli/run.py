@@ -10,11 +10,11 @@ from typing import Final
 import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup
+from msgspec import Struct
 
 from agent_core.events import Event, ExtensionError, Reader, RunEnded, RunResult
 from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import StorageUnavailable, TillerError, UsageError
-from agent_core.kernel.records import dataclass
 from agent_core.messages import UserContent
 from agent_core.session import AgentSession, Receipt
 from agent_core.session.commands import EVENT as BY_COMMAND
@@ -150,8 +150,7 @@ def _write(path: Path, answer: str) -> None:
         raise StorageUnavailable(message) from error
 
 
-@dataclass(slots=True)
-class _Place:
+class _Place(Struct):
     """Where the session is kept, as soon as there is one."""
 
     session: AgentSession | None = None

@@ -3,11 +3,11 @@
 import argparse
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import anyio
+from msgspec.structs import replace
 
 from agent_core.assembly import SessionRequest, open_session
 from agent_core.assembly.library import open_library

@@ -1,8 +1,10 @@
 """What goes on in a session, as one line: what is done, how long already, how full the context is, what it cost."""
 
 from collections.abc import Callable
-from dataclasses import field
 from typing import Final
+
+import msgspec
+from msgspec import Struct
 
 from agent_core.events import (
     BashEnded,
@@ -23,7 +25,6 @@ from agent_core.events import (
     TurnStarted,
     UsageReport,
 )
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.visible import one_line
 
 FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -34,8 +35,7 @@ PERCENT: Final = 100
 FRAME_S: Final = 0.1
 
 
-@dataclass(slots=True, kw_only=True)
-class Status:
+class Status(Struct, kw_only=True):
     """Follows the events of a session."""
 
     now_s: Callable[[], float]
@@ -44,7 +44,7 @@ class Status:
     _usage: UsageReport | None = None
     _doing: str = ""
     _began_s: float | None = None
-    _tools: dict[str, str] = field(default_factory=dict)
+    _tools: dict[str, str] = msgspec.field(default_factory=dict)
     _waiting: int = 0
 
     @property

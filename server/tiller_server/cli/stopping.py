@@ -5,15 +5,14 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import field
 from functools import partial
 from typing import Final, NoReturn
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
+from msgspec import Struct
 
 from agent_core.kernel.errors import TillerError
-from agent_core.kernel.records import dataclass
 from agent_core.session import AgentSession
 from tiller_server.cli.exits import INTERRUPTED, TERMINATED
 
@@ -26,12 +25,11 @@ CODES: Final[Mapping[signal.Signals, int]] = {
 }
 
 
-@dataclass(slots=True)
-class Ending:
+class Ending(Struct):
     """How the run was asked to end, if it was."""
 
     code: int | None = None
-    tidy: Callable[[], None] = field(default=lambda: None)
+    tidy: Callable[[], None] = lambda: None
     """Puts the terminal in order before a process leaves at once."""
 
 

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from agent_core.kernel import JsonValue
 from agent_core.kernel.json import decode, encode
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 FORMAT: Final = 1
 Side = Literal["client", "server"]
@@ -16,8 +16,7 @@ class TraceInvalid(Exception):
     """The file is no trace; the text says where and why."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class Said(Value, frozen=True, kw_only=True):
     """A message that passed."""
 
     at_ms: float

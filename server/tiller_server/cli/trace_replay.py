@@ -5,12 +5,13 @@ import tempfile
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import field
 from typing import Final, Literal
+
+import msgspec
+from msgspec import Struct
 
 from agent_core.kernel import JsonValue
 from agent_core.kernel.json import decode, encode
-from agent_core.kernel.records import dataclass
 from tiller_server.cli.trace_file import Said
 from tiller_server.cli.trace_shape import differences, learn, translated
 from tiller_server.lsp.frames import FrameError, FrameReader, frame
@@ -29,13 +30,12 @@ COSTLY: Final = frozenset(
 Key = str | int
 
 
-@dataclass(slots=True, kw_only=True)
-class Replayed:
+class Replayed(Struct, kw_only=True):
     """What came of a replay."""
 
     compared: int = 0
     left_out: int = 0
-    differences: list[str] = field(default_factory=list)
+    differences: list[str] = msgspec.field(default_factory=list)
 
 
 async def replay(

@@ -1,11 +1,13 @@
 """Draws the branches of a session: which entries are shown, and what stands before each. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 from typing import Final
 
+import msgspec
+from msgspec import Struct
+
 from agent_core.kernel import EntryId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import (
     AssistantMessage,
     BashMessage,
@@ -32,8 +34,7 @@ LEAST_CELLS: Final = 20
 """So much of a text is shown in the narrowest terminal."""
 
 
-@dataclass(slots=True)
-class Node:
+class Node(Struct):
     """An entry that is shown, with those shown below it."""
 
     entry: EntryId
@@ -44,11 +45,10 @@ class Node:
     """Whether the user said it: who goes there goes on from before it."""
     last: EntryId
     """Its last entry: of an answer that called tools, their last result."""
-    children: list["Node"] = field(default_factory=list["Node"])
+    children: list["Node"] = msgspec.field(default_factory=list["Node"])
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
+class Drawing(Value, frozen=True):
     """The tree of a session."""
 
     nodes: Mapping[EntryId, Node]
@@ -59,8 +59,7 @@ class Drawing:
     labels: Mapping[EntryId, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Value, frozen=True):
     """A line of it."""
 
     lead: str

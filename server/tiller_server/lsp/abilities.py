@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from tiller_server.lsp.codec import as_array, as_object
 from tiller_server.lsp.quirks import Quirks
 from tiller_server.lsp.wire import merge_capabilities
@@ -11,8 +11,7 @@ from tiller_server.lsp.wire import merge_capabilities
 Barrier: TypeAlias = Literal["auto", "ask", "off"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Abilities:
+class Abilities(Value, frozen=True, kw_only=True):
     """The ways to edit and save that an editor offers."""
 
     applies_edits: bool

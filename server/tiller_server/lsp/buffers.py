@@ -20,7 +20,7 @@ import anyio
 from anyio import to_thread
 
 from agent_core.kernel.errors import AccessRefused, FileMissing, FileTooLarge, WorkspaceError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace import Entry, FileBytes, Files, FileText
 from tiller_server.lsp.documents import Document
 from tiller_server.lsp.editor import Editor
@@ -39,8 +39,7 @@ REMEMBERED_S: Final = 0.05
 """How long it is remembered where the paths of documents lead."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Buffer:
+class Buffer(Value, frozen=True, kw_only=True):
     """A file that is open in an editor."""
 
     editor: Editor

@@ -8,8 +8,8 @@ from pydantic import ValidationError
 
 from agent_core.events import Attendant
 from agent_core.kernel import JsonValue
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.unknown_keys import NOTES, did_you_mean, unknown_keys
+from agent_core.kernel.values import Value
 from tiller_server.lsp.choice import Opening
 from tiller_server.lsp.codec import as_object
 from tiller_server.lsp.protocol import Connection
@@ -27,8 +27,7 @@ CLOSED: Final = ("permission", "budgets")
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadOptions:
+class ReadOptions(Value, frozen=True, kw_only=True):
     """The options of a client, and what is wrong with them."""
 
     options: AgentOptions

@@ -4,11 +4,10 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerConfig:
+class ServerConfig(Value, frozen=True, kw_only=True):
     """The environment of the process, as it was when it started."""
 
     env: Mapping[str, str]

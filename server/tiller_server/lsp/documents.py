@@ -7,14 +7,15 @@ import re
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field, replace
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from lsprotocol import types
+from msgspec.structs import replace
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from tiller_server.lsp.positions import Encoding, Lines
 from tiller_server.lsp.uris import path_of
 
@@ -33,8 +34,7 @@ _HALF: Final = re.compile("[\ud800-\udfff]")
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Document:
+class Document(Value, frozen=True, kw_only=True, eq=False, dict=True):
     """An open document as the editor has it now. Each change makes a new one."""
 
     uri: str
@@ -59,19 +59,16 @@ class Document:
     """Up to this version changes are in the text already, although they were not told yet."""
     told: Sequence[types.TextDocumentContentChangeEvent] = ()
     """The changes that made it of the one before, where several were told at once, but not very many."""
-    _digest: list[str] = field(default_factory=list[str], init=False, repr=False)
 
     @property
     def text(self) -> str:
         """The whole text, line ends as the editor has them."""
         return self.lines.text
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         """The hash of the text in UTF-8, in hex; made when it is first asked for."""
-        if not self._digest:
-            self._digest.append(hash_of(self.text))
-        return self._digest[0]
+        return hash_of(self.text)
 
 
 Listener: TypeAlias = Callable[[Document | None], None]

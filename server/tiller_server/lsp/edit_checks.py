@@ -1,7 +1,8 @@
 """Whether an open document still is what was read of it, and what is told of a write to it; pure."""
 
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from agent_core.kernel.errors import DocumentContention, EditUnverified, StaleText
 from agent_core.workspace import FileBytes, FileText, Written

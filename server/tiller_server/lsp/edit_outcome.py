@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from agent_core.kernel.errors import EditRefused, EditUnverified, StaleText, WorkspaceError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.edits.minimal import (
     Hunk,
     Splice,
@@ -28,8 +28,7 @@ _STALE: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Value, frozen=True, kw_only=True):
     """What the editor said of an edit."""
 
     applied: bool | None
@@ -43,8 +42,7 @@ class Answer:
         return self.applied is False and (not self.reason or bool(_STALE.search(self.reason)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(Value, frozen=True, kw_only=True):
     """How much of an edit is in a text."""
 
     kind: Literal["exact", "alike", "with others", "partly", "none", "unchanged"]

@@ -1,7 +1,8 @@
 """What is told of an edit that is in an open document; pure."""
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from agent_core.workspace import FileText, Written
 from agent_core.workspace.edits.told import changes_words

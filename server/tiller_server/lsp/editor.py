@@ -2,15 +2,16 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias
 
 import anyio
 from anyio import to_thread
+from msgspec import Struct
+from msgspec.structs import asdict
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.adapters.path_locks import PathLocks
 from agent_core.workspace.edits.minimal import Splice, minimal_edits
 from tiller_server.lsp.abilities import abilities_of
@@ -30,8 +31,7 @@ Send: TypeAlias = Callable[[DocumentEdit], Awaitable[Answer]]
 """Passes an edit on to the editor, and gives what it says."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Notes:
+class Notes(Struct, kw_only=True):
     """What is remembered of one open document, for as long as it is open."""
 
     epoch: int
@@ -47,8 +47,7 @@ class Notes:
     """Revision at which an edit got lost: it may still come."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(Value, frozen=True, kw_only=True):
     """What came of an edit."""
 
     answer: Answer

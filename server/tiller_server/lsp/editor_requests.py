@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.origin import edit_origin
 from tiller_server.lsp.abilities import Abilities
 from tiller_server.lsp.codec import as_array, as_object
@@ -37,8 +37,7 @@ class Client(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentEdit:
+class DocumentEdit(Value, frozen=True, kw_only=True):
     """What an edit does to one document."""
 
     document: Document
@@ -49,8 +48,7 @@ class DocumentEdit:
     """Nothing in the document is unsaved."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
+class Timing(Value, frozen=True, kw_only=True):
     """How long an editor is given, in seconds."""
 
     answer_s: float = 10.0

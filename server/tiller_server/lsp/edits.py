@@ -7,12 +7,12 @@ from contextlib import (
     contextmanager,
     nullcontext,
 )
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import anyio
 from anyio import to_thread
+from msgspec.structs import replace
 
 from agent_core.kernel import SessionId
 from agent_core.kernel.errors import (

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+from msgspec import Struct
+
 from agent_core.kernel import JsonValue
-from agent_core.kernel.records import dataclass
 from tiller_server.lsp.codec import as_object
 from tiller_server.lsp.diagnostics_told import DiagnosticsTold
 from tiller_server.lsp.documents import Document, Mirror
@@ -24,8 +25,7 @@ MOST_CHARS: Final = 1 << 20
 """In a longer document findings stay where they were told."""
 
 
-@dataclass(slots=True, kw_only=True)
-class _File:
+class _File(Struct, kw_only=True):
     """What was found in one file."""
 
     findings: tuple[Finding, ...]
@@ -33,7 +33,7 @@ class _File:
     """As they are on the disk, or in the editor."""
     later: asyncio.TimerHandle | None = None
     version: int | None = None
-    uris: set[str] = field(default_factory=set[str])
+    uris: set[str] = msgspec.field(default_factory=set[str])
     """Under which names it was told of."""
 
 

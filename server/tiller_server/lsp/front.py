@@ -3,17 +3,17 @@
 import importlib
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field
 from pathlib import Path
 from typing import Any, Protocol
 
 import anyio
+import msgspec
+from msgspec import Struct
 
 from agent_core.assembly.library import SessionLibrary
 from agent_core.events import Attendant, Reader, RunStarted, WorkspaceRoot
 from agent_core.kernel import JsonValue, RunId, SessionId
 from agent_core.kernel.errors import TillerError
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import Redactor
 from agent_core.providers.registry import ModelRegistry
 from agent_core.session import AgentSession
@@ -115,18 +115,17 @@ class Sessions(Protocol):
         ...
 
 
-@dataclass(slots=True, kw_only=True)
-class _Has:
+class _Has(Struct, kw_only=True):
     """The sessions of a connection, and what it is shown of them."""
 
     hosted: Hosted | None = None
     """The one that is meant when none is named."""
-    heard: dict[int | str, Hosted] = field(default_factory=dict[int | str, Hosted])
+    heard: dict[int | str, Hosted] = msgspec.field(default_factory=dict[int | str, Hosted])
     """Those that are listened to, by token."""
-    turn: anyio.Lock = field(default_factory=anyio.Lock)
-    readers: list[Reader] = field(default_factory=list[Reader])
+    turn: anyio.Lock = msgspec.field(default_factory=anyio.Lock)
+    readers: list[Reader] = msgspec.field(default_factory=list[Reader])
     """Of what its runs are shown from, as lines of progress."""
-    otherwise: set[RunId] = field(default_factory=set[RunId])
+    otherwise: set[RunId] = msgspec.field(default_factory=set[RunId])
     """Runs that a request waits for and shows in its own way."""
     chat: Any = None
     """The chat file, made when it is first used."""

@@ -4,18 +4,19 @@ import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+import msgspec
 from anyio import to_thread
+from msgspec import Struct
 
 from agent_core.changes.following import FileNow
 from agent_core.changes.hunks import Hunk
 from agent_core.events import ChangesUpdated, RunEnded
 from agent_core.kernel import JsonValue, SessionId
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.session import AgentSession
 from tiller_server.lsp.client_options import is_plain
 from tiller_server.lsp.codec import as_array, as_object
@@ -39,8 +40,7 @@ class Hosted(Protocol):
     session: AgentSession
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hint:
+class Hint(Value, frozen=True, kw_only=True):
     """A hunk as an editor shows it."""
 
     session: SessionId
@@ -70,14 +70,13 @@ class Hint:
         return told
 
 
-@dataclass(slots=True, kw_only=True)
-class _Shown:
+class _Shown(Struct, kw_only=True):
     """What an editor shows."""
 
-    hints: dict[tuple[str, SessionId], Sequence[Hint]] = field(
+    hints: dict[tuple[str, SessionId], Sequence[Hint]] = msgspec.field(
         default_factory=dict[tuple[str, SessionId], Sequence[Hint]]
     )
-    told: dict[str, tuple[int | None, Sequence[Hint]]] = field(
+    told: dict[str, tuple[int | None, Sequence[Hint]]] = msgspec.field(
         default_factory=dict[str, tuple[int | None, Sequence[Hint]]]
     )
     """By document: the version that they were told for, and the hints."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from agent_core.events.codec import STOP_REASONS, block, cost
 from agent_core.kernel import JsonValue, rfc3339
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import (
     AssistantMessage,
     BashMessage,
@@ -36,8 +36,7 @@ SHOWN_CHARS = 16_384
 CUT = '\n[… {left} more characters; read the item with part "full" or a range]'
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
+class Placed(Value, frozen=True, kw_only=True):
     """An item, and the entry that it was made of."""
 
     entry: str

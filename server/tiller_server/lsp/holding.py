@@ -4,20 +4,22 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import field
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import anyio
+import msgspec
 from anyio.abc import TaskGroup, TaskStatus
+from msgspec import Struct
 
 from agent_core.assembly import SessionRequest
 from agent_core.assembly.added_roots import AddedRoots
 from agent_core.assembly.library import SessionLibrary, open_library
 from agent_core.kernel import Clock, JsonValue, SessionId, uuid7
 from agent_core.kernel.errors import SessionClosed
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.values import SecretValue, Value
 from agent_core.providers.http import HttpPool
 from agent_core.resources.paths import AppPaths
 from agent_core.resources.watching import FolderWatches
@@ -45,40 +47,38 @@ Opener = Callable[[SessionRequest], AbstractAsyncContextManager[AgentSession]]
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Wanted(SecretValue, frozen=True, kw_only=True):
     """Where a session is to be opened, and for whom."""
+
+    hidden: ClassVar = frozenset({"env"})
 
     root: Path
     """Absolute and real."""
     settings: Mapping[str, JsonValue]
-    env: Mapping[str, str] = field(repr=False)
+    env: Mapping[str, str]
 
 
-@dataclass(slots=True, kw_only=True)
-class _Root:
+class _Root(Struct, kw_only=True):
     """The one task that holds all sessions."""
 
     group: TaskGroup | None = None
-    ready: asyncio.Event = field(default_factory=asyncio.Event)
-    over: anyio.Event = field(default_factory=anyio.Event)
-    beside: set[anyio.CancelScope] = field(default_factory=set["anyio.CancelScope"])
+    ready: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
+    over: anyio.Event = msgspec.field(default_factory=anyio.Event)
+    beside: set[anyio.CancelScope] = msgspec.field(default_factory=set["anyio.CancelScope"])
     """Of what is not waited for when all is over."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Shared:
+class _Shared(Value, frozen=True, kw_only=True):
     """What the sessions of a process have in common."""
 
     pool: HttpPool
     redactor: Redactor
-    locks: PathLocks = field(default_factory=PathLocks)
-    prober: Prober = field(default_factory=Prober)
-    watches: FolderWatches = field(default_factory=FolderWatches)
+    locks: PathLocks = msgspec.field(default_factory=PathLocks)
+    prober: Prober = msgspec.field(default_factory=Prober)
+    watches: FolderWatches = msgspec.field(default_factory=FolderWatches)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Overlay:
+class _Overlay(Value, frozen=True, kw_only=True):
     """What lies between a session and its workspace while editors are attached."""
 
     files: EditorFiles

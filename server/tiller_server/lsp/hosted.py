@@ -3,12 +3,13 @@
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 import anyio
 import anyio.to_thread
+import msgspec
+from msgspec import Struct
 
 from agent_core.assembly.added_roots import AddedRoots
 from agent_core.events import (
@@ -22,7 +23,6 @@ from agent_core.events import (
 )
 from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import DocumentContention, TillerError
-from agent_core.kernel.records import dataclass
 from agent_core.session import AgentSession
 from agent_core.session.user_edits import UserEdit
 from tiller_server.lsp.client_options import attendant_of
@@ -39,25 +39,23 @@ CONTENTION_S = 60.0
 _log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True, kw_only=True)
-class Kept:
+class Kept(Struct, kw_only=True):
     """What is remembered about a session while it is loaded."""
 
     opened_ms: int
     """When it was opened, in Unix milliseconds."""
-    said: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    said: Mapping[str, JsonValue] = msgspec.field(default_factory=dict[str, JsonValue])
     """What an editor's configuration says, as it is in force."""
     used_s: float = -math.inf
     """When it was last seen in use, in seconds of the host's clock."""
-    contended_s: dict[Path, float] = field(default_factory=dict[Path, float])
+    contended_s: dict[Path, float] = msgspec.field(default_factory=dict[Path, float])
     """When it was last told of a file that two editors have unsaved text of it."""
-    following: anyio.Lock = field(default_factory=anyio.Lock)
+    following: anyio.Lock = msgspec.field(default_factory=anyio.Lock)
     chat: Any = None
     """The chat file, a `plain.chat_file.ChatFile`; made when an editor first uses it."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Hosted:
+class Hosted(Struct, kw_only=True):
     """A session that is loaded, and the editors through which it sees the workspace."""
 
     session: AgentSession
@@ -67,9 +65,9 @@ class Hosted:
     events: EventLog
     added: AddedRoots
     kept: Kept
-    fronts: list[Front] = field(default_factory=list)
-    closing: anyio.Event = field(default_factory=anyio.Event)
-    closed: anyio.Event = field(default_factory=anyio.Event)
+    fronts: list[Front] = msgspec.field(default_factory=list)
+    closing: anyio.Event = msgspec.field(default_factory=anyio.Event)
+    closed: anyio.Event = msgspec.field(default_factory=anyio.Event)
 
     @property
     def epoch(self) -> str:

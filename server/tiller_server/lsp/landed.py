@@ -2,14 +2,15 @@
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import field
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 import anyio
+import msgspec
 from anyio import to_thread
+from msgspec import Struct
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.origin import EditOrigin
 from tiller_server.lsp.documents import Document
 from tiller_server.lsp.editor import Editor
@@ -29,8 +30,7 @@ MOST_EDITS: Final = 64
 Fate: TypeAlias = Literal["undone", "redone", "saved"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EditNews:
+class EditNews(Value, frozen=True, kw_only=True):
     """What a user made of an edit of ours."""
 
     fate: Fate
@@ -39,8 +39,7 @@ class EditNews:
     now: Document
 
 
-@dataclass(slots=True, kw_only=True)
-class _Seen:
+class _Seen(Struct, kw_only=True):
     """How far a document was looked at."""
 
     told: int
@@ -52,8 +51,7 @@ class _Seen:
     """Whether it is known which edits the newest one took back."""
 
 
-@dataclass(slots=True, kw_only=True)
-class _Followed:
+class _Followed(Struct, kw_only=True):
     """One open document with edits of ours."""
 
     editor: Editor
@@ -61,8 +59,8 @@ class _Followed:
     epoch: int
     path: Path
     seen: _Seen
-    edits: list[LandedEdit] = field(default_factory=list[LandedEdit])
-    watching: ExitStack = field(default_factory=ExitStack)
+    edits: list[LandedEdit] = msgspec.field(default_factory=list[LandedEdit])
+    watching: ExitStack = msgspec.field(default_factory=ExitStack)
     held: int = 0
     """Edits of ours that are under way."""
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+from msgspec import Struct
+
 from agent_core.workspace.edits.minimal import line_hunks, lines_of
 from agent_core.workspace.origin import EditOrigin
 from tiller_server.lsp.documents import hash_of
@@ -13,8 +14,7 @@ KEPT_CHARS: Final = 400_000
 """So much text is kept of all edits together; of others their hashes."""
 
 
-@dataclass(slots=True, kw_only=True)
-class KeptText:
+class KeptText(Struct, kw_only=True):
     """A former text of a document."""
 
     size: int
@@ -41,8 +41,7 @@ class KeptText:
             self.sha256, self.text = hash_of(self.text), None
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class LandedEdit:
+class LandedEdit(Struct, kw_only=True, eq=False):
     """An edit of ours that was verified in an open document."""
 
     before: KeptText

@@ -1,13 +1,13 @@
 """What a document goes through while an edit of it is on its way, and which of its changes was the edit."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
 import anyio
+from msgspec.structs import replace
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.edits.merge import merge
 from agent_core.workspace.edits.minimal import Splice, minimal_edits
 from tiller_server.lsp.documents import Document, passed
@@ -17,8 +17,7 @@ MOST_STATES: Final = 256
 """Somebody who types that much during one edit is not followed any further."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Value, frozen=True, kw_only=True):
     """The change of a document that an edit of ours made."""
 
     before: Document

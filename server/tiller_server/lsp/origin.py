@@ -1,17 +1,18 @@
 """Where a connection comes from: what its editor had around it when it asked for a server."""
 
 from collections.abc import Mapping
-from dataclasses import field
 from pathlib import Path
+from typing import ClassVar
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import SecretValue
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class Origin(SecretValue, frozen=True, kw_only=True):
     """The surroundings of one client; kept for as long as it is connected, never logged, never written down."""
 
-    env: Mapping[str, str] = field(repr=False)
+    hidden: ClassVar = frozenset({"env"})
+
+    env: Mapping[str, str]
     """Its whole environment: keys are looked up in it, and programs that it prompts for see it without them."""
     cwd: Path
     """Where it was started."""

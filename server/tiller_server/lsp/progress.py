@@ -3,10 +3,10 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final, Protocol
 
 import anyio
+from msgspec.structs import replace
 
 from agent_core.events import (
     BashEnded,

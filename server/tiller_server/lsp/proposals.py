@@ -10,7 +10,7 @@ from typing import Final
 from anyio import Lock, to_thread
 
 from agent_core.changes.unified import unified
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 MOST: Final = 50
 """So many patches of a session are kept; the oldest go first."""
@@ -19,8 +19,7 @@ _TEXTS: Final = ".json"
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
+class Proposal(Value, frozen=True, kw_only=True):
     """An edit that waits."""
 
     id: str

@@ -1,15 +1,15 @@
 """What is known of editors by name, where what they declare does not tell it."""
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
 from typing import Any, Final
 
-from agent_core.kernel.records import dataclass
+from msgspec.structs import replace
+
+from agent_core.kernel.values import Value
 from tiller_server.lsp.codec import as_object
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quirks:
+class Quirks(Value, frozen=True, kw_only=True):
     """How an editor behaves. The defaults are the worst case, for editors nobody has looked at."""
 
     trust_applied: bool = False
@@ -101,10 +101,10 @@ def quirks_of(name: str, overrides: object = None) -> Quirks:
     found = next((known for start, known in QUIRKS.items() if low.startswith(start)), _WORST)
     chosen = as_object(overrides) or {}
     changes: dict[str, bool] = {}
-    for one in fields(Quirks):
-        value = chosen.get(wire_name(one.name))
+    for quirk in Quirks.__struct_fields__:
+        value = chosen.get(wire_name(quirk))
         if isinstance(value, bool):
-            changes[one.name] = value
+            changes[quirk] = value
     return replace(found, **changes)
 
 

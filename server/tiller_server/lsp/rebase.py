@@ -1,11 +1,11 @@
 """Brings an edit into a document that its user goes on typing in: merges, tries again, and mends what went wrong."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from anyio import to_thread
+from msgspec.structs import replace
 
 from agent_core.kernel.errors import (
     EditConflicted,
@@ -13,8 +13,8 @@ from agent_core.kernel.errors import (
     StaleText,
     WorkspaceError,
 )
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.shield import uncancelled
+from agent_core.kernel.values import Value
 from agent_core.workspace.edits.merge import Merged, merge, merge_all
 from agent_core.workspace.edits.told import conflicts_words
 from tiller_server.lsp.buffers import Buffer
@@ -32,8 +32,7 @@ MENDS: Final = 10
 Look: TypeAlias = Callable[[], Awaitable[Buffer | None]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Landed:
+class Landed(Value, frozen=True, kw_only=True):
     """An edit that is in an open document."""
 
     buffer: Buffer
@@ -50,8 +49,7 @@ class Landed:
     """False: everything that the edit brings was there already."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Aim:
+class _Aim(Value, frozen=True, kw_only=True):
     """What shall come of a document: the change from one text to another, on top of whatever is there."""
 
     base: str

@@ -3,15 +3,16 @@
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import field
 from functools import partial
 from itertools import takewhile
 from typing import Final
 
 import anyio.to_thread
+import msgspec
+from msgspec import Struct
 
 from agent_core.events import Delta, Event, Stamped
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from tiller_server.lsp.event_bytes import EventBytes, ranged
 from tiller_server.lsp.replay_file import Line, ReplayFile
 from tiller_server.lsp.replay_items import OpenItems
@@ -28,8 +29,7 @@ _TYPE_WITHIN: Final = 128
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class Piece(Value, frozen=True, kw_only=True):
     """What one subscriber is to be sent for some numbers that follow one another."""
 
     first: int
@@ -45,14 +45,13 @@ class Piece:
         return isinstance(self.event, Delta)
 
 
-@dataclass(slots=True, kw_only=True)
-class _Recent:
+class _Recent(Struct, kw_only=True):
     """The newest events that are no deltas."""
 
     after: int
     """Events up to this one are not here."""
     newest: int
-    lines: deque[Line] = field(default_factory=deque[Line])
+    lines: deque[Line] = msgspec.field(default_factory=deque[Line])
     size: int = 0
 
     def add(self, line: Line) -> None:

@@ -9,14 +9,16 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
 from typing import Final
 
+import msgspec
+from msgspec import Struct
+
 from agent_core.kernel import JsonValue
 from agent_core.kernel.json import decode_sound, encode
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import HeldOnly, Redactor
+from agent_core.kernel.values import Value
 
 KEPT_BYTES: Final = 8 * 1024 * 1024
 KEPT_EVENTS: Final = 20_000
@@ -33,16 +35,14 @@ Line = tuple[int, bytes]
 """An event: its number and its JSON."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class Mark(Value, frozen=True, kw_only=True):
     """How far the numbers may have been used, and what the session file ended with."""
 
     to: int
     entry: str | None
 
 
-@dataclass(slots=True, kw_only=True)
-class Found:
+class Found(Struct, kw_only=True):
     """What a cache holds that was read whole."""
 
     epoch: str
@@ -53,10 +53,10 @@ class Found:
     size: int
     """How much of the file is good."""
     events: int
-    said: dict[str, Mapping[str, JsonValue]] = field(default_factory=dict)
+    said: dict[str, Mapping[str, JsonValue]] = msgspec.field(default_factory=dict)
     """The newest event of each type that says how the session is."""
-    open: dict[str, JsonValue] = field(default_factory=dict)
-    asked: dict[str, JsonValue] = field(default_factory=dict)
+    open: dict[str, JsonValue] = msgspec.field(default_factory=dict)
+    asked: dict[str, JsonValue] = msgspec.field(default_factory=dict)
     """As `open`, for questions that are not about a permission."""
     """Questions to people that had no answer."""
 

@@ -2,20 +2,21 @@
 
 from array import array
 from collections.abc import Iterator
-from dataclasses import field, replace
 from typing import Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_core.events import BashOutput, Delta, RunEnded, RunStarted, Stamped
 from agent_core.events.streaming import StreamKey, stream_of, streams_ended_by
-from agent_core.kernel.records import dataclass
 
 OPEN_CHARS: Final = 1 << 20
 """How much text of unfinished items is kept; a client that would need more gets a snapshot."""
 PIECES: Final = 512
 
 
-@dataclass(slots=True, kw_only=True)
-class _Open:
+class _Open(Struct, kw_only=True):
     """An item that streams: its text, and where in it each delta ended."""
 
     shape: Delta
@@ -23,9 +24,9 @@ class _Open:
     chars: int = 0
     forgotten_to: int = 0
     """Deltas up to this number are gone."""
-    seqs: "array[int]" = field(default_factory=lambda: array("Q"))
-    ends: "array[int]" = field(default_factory=lambda: array("Q"))
-    pieces: list[str] = field(default_factory=list[str])
+    seqs: "array[int]" = msgspec.field(default_factory=lambda: array("Q"))
+    ends: "array[int]" = msgspec.field(default_factory=lambda: array("Q"))
+    pieces: list[str] = msgspec.field(default_factory=list[str])
 
     def add(self, stamped: Stamped, text: str) -> None:
         self.seqs.append(stamped.seq)

@@ -2,14 +2,15 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import field
 from functools import partial
 from typing import Final
 
 import anyio
 import anyio.to_thread
+import msgspec
+from msgspec import Struct
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from tiller_server.lsp.replay_file import Line, Mark, ReplayFile
 
 RESERVED: Final = 20_000
@@ -25,8 +26,7 @@ CLOSE_S: Final = 3.0
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Source(Value, frozen=True, kw_only=True):
     """The session whose events these are."""
 
     newest_entry: Callable[[], str | None]
@@ -36,24 +36,22 @@ class Source:
     """Called when the disk was given up and a cache stays on it that lacks what is sent from now on."""
 
 
-@dataclass(slots=True)
-class _Bells:
-    work: anyio.Event = field(default_factory=anyio.Event)
-    kept: anyio.Event = field(default_factory=anyio.Event)
-    over: anyio.Event = field(default_factory=anyio.Event)
+class _Bells(Struct):
+    work: anyio.Event = msgspec.field(default_factory=anyio.Event)
+    kept: anyio.Event = msgspec.field(default_factory=anyio.Event)
+    over: anyio.Event = msgspec.field(default_factory=anyio.Event)
     is_closing: bool = False
     given_up: ReplayFile | None = None
     """A cache that is to be taken away."""
 
 
-@dataclass(slots=True)
-class _Queue:
+class _Queue(Struct):
     """Events on their way to the disk."""
 
-    lines: list[Line] = field(default_factory=list[Line])
+    lines: list[Line] = msgspec.field(default_factory=list[Line])
     size: int = 0
     is_writing: bool = False
-    early: list[Line] = field(default_factory=list[Line])
+    early: list[Line] = msgspec.field(default_factory=list[Line])
 
 
 class ReplayWriter:

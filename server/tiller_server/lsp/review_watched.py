@@ -2,11 +2,12 @@
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+
+import msgspec
+from msgspec import Struct
 
 from agent_core.events import Failure, RunEnded, Stamped, ToolRunning
 from agent_core.kernel import RunId
-from agent_core.kernel.records import dataclass
 from agent_core.messages import Usage
 from agent_core.session import AgentSession
 from tiller_server.lsp.front import Front
@@ -14,16 +15,15 @@ from tiller_server.lsp.work_done import ProgressToken, WorkDone
 from tiller_server.review.order import Stop
 
 
-@dataclass(slots=True, kw_only=True)
-class ReviewWatched:
+class ReviewWatched(Struct, kw_only=True):
     """Notes what a client is told of a review."""
 
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = msgspec.field(default_factory=Usage)
     run: RunId | None = None
     error: Failure | None = None
-    lines: Mapping[str, Sequence[str]] = field(default_factory=dict[str, "Sequence[str]"])
+    lines: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict[str, "Sequence[str]"])
     session: AgentSession | None = None
-    stop: Stop = field(default_factory=Stop)
+    stop: Stop = msgspec.field(default_factory=Stop)
     """Ends it also between two of its runs."""
     line: WorkDone | None = None
 

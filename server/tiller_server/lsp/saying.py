@@ -6,7 +6,7 @@ from typing import Any
 
 from agent_core.kernel import MessageId, RunId, SystemClock, uuid7
 from agent_core.kernel.errors import TillerError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import Text, UserContent
 from agent_core.session import AgentSession, Receipt
 from tiller_server.lsp import pictures
@@ -21,8 +21,7 @@ from tiller_server.lsp.work_done import ProgressToken, WorkDone
 from tiller_server.lsp.work_line import follow
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(Value, frozen=True):
     """Words that are safe, with what the client is told of them."""
 
     receipt: Receipt

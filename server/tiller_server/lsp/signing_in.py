@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias
 import anyio
 
 from agent_core.kernel import Clock
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.values import Value
 from agent_core.providers.auth_entries import Entry
 from agent_core.providers.auth_store import AuthStore
 from agent_core.providers.oauth_browser import LOGIN_S, log_in_with_browser
@@ -19,8 +19,7 @@ from agent_core.providers.provider_state import ProviderState
 Way: TypeAlias = Literal["login", "key"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Door:
+class Door(Value, frozen=True, kw_only=True):
     """A provider, and how one gets in."""
 
     provider: str
@@ -37,8 +36,7 @@ class Door:
         return "key" if self.oauth is None else "login"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class Page(Value, frozen=True, kw_only=True):
     """A page that the user must open to log in."""
 
     url: str

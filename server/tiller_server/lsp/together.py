@@ -2,24 +2,23 @@
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import field
 from typing import Final
 
 import anyio
+import msgspec
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from tiller_server.lsp.edit_outcome import Answer
 from tiller_server.lsp.editor import CHANGED, Editor
 from tiller_server.lsp.editor_requests import DocumentEdit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Part:
+class _Part(Value, frozen=True, kw_only=True, eq=False):
     """What one write has brought."""
 
     edit: DocumentEdit
-    over: anyio.Event = field(default_factory=anyio.Event)
-    answers: list[Answer] = field(default_factory=list[Answer])
+    over: anyio.Event = msgspec.field(default_factory=anyio.Event)
+    answers: list[Answer] = msgspec.field(default_factory=list[Answer])
     """One at most; none when it is over: it is to be asked for alone."""
 
     def end(self, answer: Answer | None) -> None:

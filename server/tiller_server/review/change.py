@@ -5,7 +5,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from tiller_server.review.attributes import load_attributes, read_attributes
 from tiller_server.review.diff import DIFF, ChangedFile, parse_diff
 from tiller_server.review.errors import GitFailed
@@ -15,8 +15,7 @@ from tiller_server.review.revisions import Revisions
 from tiller_server.review.sorting_out import Scope, sort_out
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Value, frozen=True, kw_only=True):
     """What is to be looked at."""
 
     files: tuple[ChangedFile, ...]

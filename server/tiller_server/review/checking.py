@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from tiller_server.review.diff import Hunk
 from tiller_server.review.findings import Finding, Suggestion
 from tiller_server.review.fingerprints import fingerprint
@@ -23,8 +23,7 @@ class NotSo(Exception):
         self.why = why
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewSide:
+class NewSide(Value, frozen=True, kw_only=True):
     """A file of the head."""
 
     path: str
@@ -35,8 +34,7 @@ class NewSide:
     """Whether all of it is UTF-8."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class Checked(Value, frozen=True, kw_only=True):
     """A finding that stands, and what had to be put right about it."""
 
     finding: Finding

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from tiller_server.review.diff import ChangedFile
 from tiller_server.review.findings import LeftOut
 
@@ -16,8 +16,7 @@ MOST_BYTES_IN_ALL: Final = 65_536
 NO_END: Final = b"\\ No newline at end of file\n"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deleted:
+class Deleted(Value, frozen=True, kw_only=True):
     """The beginning of a deleted file."""
 
     lines: tuple[str, ...]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 Status = Literal["added", "modified", "deleted", "renamed", "copied", "retyped"]
 FileKind = Literal["text", "binary", "submodule", "symlink"]
@@ -43,8 +43,7 @@ SYMLINK_MODE: Final = "120000"
 NO_MODE: Final = "000000"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hunk:
+class Hunk(Value, frozen=True, kw_only=True):
     """A stretch of changed lines with three around it."""
 
     old_line: int
@@ -59,8 +58,7 @@ class Hunk:
         return self.new_line <= line < self.new_line + self.new_count
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedFile:
+class ChangedFile(Value, frozen=True, kw_only=True):
     """One file of a diff."""
 
     path: str

@@ -1,9 +1,10 @@
 """Goes on from an earlier review: what must be looked at again, and what of its findings still stands."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
-from agent_core.kernel.records import dataclass
+from msgspec.structs import replace
+
+from agent_core.kernel.values import Value
 from tiller_server.review.change import Change, read_diff
 from tiller_server.review.checking import NewSide, in_one_hunk
 from tiller_server.review.diff import ChangedFile, Hunk
@@ -15,8 +16,7 @@ from tiller_server.review.places import Place
 from tiller_server.review.revisions import Revisions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Since:
+class Since(Value, frozen=True, kw_only=True):
     """What came after an earlier review."""
 
     commit: str

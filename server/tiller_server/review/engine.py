@@ -2,18 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
 from pathlib import Path
 from typing import Final
 
 import anyio.to_thread
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_core.assembly import SessionRequest, open_session
 from agent_core.events import Budgets
 from agent_core.kernel import JsonValue
 from agent_core.kernel.clock import rfc3339
 from agent_core.kernel.errors import TillerError
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.session import AgentSession
 from agent_core.session.budgets import tightened
 from tiller_server import VERSION
@@ -49,8 +51,7 @@ NOBODY: Final = "none"
 """The model of a review that asked none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class Given(Value, frozen=True, kw_only=True):
     """What a review is made of, before the model is asked."""
 
     order: ReviewOrder
@@ -64,15 +65,14 @@ class Given:
     reports: Reports
 
 
-@dataclass(slots=True, kw_only=True)
-class Work:
+class Work(Struct, kw_only=True):
     """A review while it is made."""
 
     given: Given
     parts: tuple[Part, ...]
     spending: Spending
-    look: Look = field(default_factory=Look)
-    stop: Stop = field(default_factory=Stop)
+    look: Look = msgspec.field(default_factory=Look)
+    stop: Stop = msgspec.field(default_factory=Stop)
     model: str = NOBODY
     location: str | None = None
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 Severity: TypeAlias = Literal["error", "warning", "note"]
 Category: TypeAlias = Literal[
@@ -34,8 +34,7 @@ CATEGORIES: Final[Mapping[Category, str]] = {
 """Every category with one sentence about it, as for the rules of SARIF."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Suggestion:
+class Suggestion(Value, frozen=True, kw_only=True):
     """Whole lines of the new side, and what should stand there instead."""
 
     line: int
@@ -46,8 +45,7 @@ class Suggestion:
     """Whole lines, each ended by a line feed; empty when the lines should go."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Value, frozen=True, kw_only=True):
     """Something wrong in what a change brings, with its place checked."""
 
     path: str
@@ -73,8 +71,7 @@ class Finding:
     """Whether one stretch of the diff against the base shows all its lines; a host takes comments on no others."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dropped:
+class Dropped(Value, frozen=True, kw_only=True):
     """A finding that was reported and is not shown, with the reason."""
 
     path: str
@@ -84,8 +81,7 @@ class Dropped:
     """One sentence, for people."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReviewedFile:
+class ReviewedFile(Value, frozen=True, kw_only=True):
     """A file of the change that was looked at."""
 
     path: str
@@ -95,8 +91,7 @@ class ReviewedFile:
     deletions: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class LeftOut(Value, frozen=True, kw_only=True):
     """A file of the change that was not looked at, with the reason."""
 
     path: str
@@ -104,8 +99,7 @@ class LeftOut:
     """A few words, as `generated` or `binary`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
+class Commit(Value, frozen=True, kw_only=True):
     """A commit, and how it was named."""
 
     ref: str
@@ -114,8 +108,7 @@ class Commit:
     """40 or 64 hex digits."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReviewHeader:
+class ReviewHeader(Value, frozen=True, kw_only=True):
     """Which program looked at what, when, and what that cost."""
 
     version: str
@@ -142,8 +135,7 @@ class ReviewHeader:
     """The file of the session, when one was kept; in a report its id."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Review:
+class Review(Value, frozen=True, kw_only=True):
     """A review that has ended."""
 
     header: ReviewHeader

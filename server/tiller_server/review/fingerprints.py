@@ -3,10 +3,11 @@
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import field
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+import msgspec
+
+from agent_core.kernel.values import Value
 from tiller_server.review.findings import Category
 
 AROUND: Final = 12
@@ -60,12 +61,11 @@ def _beside(lines: Sequence[str], line: int) -> str:
     return OWN_NAME.sub("", around.headings[-1], count=1) if around.headings else ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Paragraph:
+class _Paragraph(Value, frozen=True):
     """The lines around one, without a blank line between, and not beyond its function."""
 
-    lines: list[str] = field(default_factory=list[str])
-    headings: list[str] = field(default_factory=list[str])
+    lines: list[str] = msgspec.field(default_factory=list[str])
+    headings: list[str] = msgspec.field(default_factory=list[str])
     """Those that it is indented below, the nearest first."""
 
 

@@ -1,15 +1,17 @@
 """Repairs what a review found, in a copy of the head: suggestions, or an agent, with the tests as the judge."""
 
 from collections.abc import Sequence
-from dataclasses import field, replace
 from pathlib import Path
 from typing import Final, Literal
 
 import anyio.to_thread
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_core.assembly import SessionRequest, open_session
 from agent_core.events import Budgets
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.session import AgentSession
 from tiller_server.review.errors import RevisionUnknown
 from tiller_server.review.findings import Finding, Review
@@ -24,19 +26,17 @@ OUTPUT_CHARS: Final = 4_000
 FAILS_ANYWAY: Final = "the tests fail with and without it"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FixOrder:
+class FixOrder(Value, frozen=True, kw_only=True):
     """How to repair."""
 
     by: Literal["suggestions", "agent"] = "suggestions"
     test: str | None = None
     """A command for the shell; what makes it fail is not kept."""
-    budgets: Budgets = field(default_factory=Budgets)
+    budgets: Budgets = msgspec.field(default_factory=Budgets)
     """Of the agent."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fixed:
+class Fixed(Value, frozen=True, kw_only=True):
     """What was repaired."""
 
     tree: str
@@ -50,8 +50,7 @@ class Fixed:
     """Whether the tests passed with it."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Bench:
+class Bench(Struct, kw_only=True):
     """The copy in which is worked."""
 
     git: Git

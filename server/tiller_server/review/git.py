@@ -4,14 +4,15 @@ import os
 import subprocess
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import field, replace
 from pathlib import Path
 from typing import Final
 
 import anyio
 import anyio.to_thread
+import msgspec
+from msgspec.structs import replace
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.kernel.visible import one_line
 from agent_core.workspace.git.command import (
     USER_SETTINGS,
@@ -31,8 +32,7 @@ PARTIAL_CLONE: Final = "extensions.partialclone"
 PARTIAL: Final = "; this is a partial clone, and what it lacks is not fetched during a review: use a clone that was made without --filter"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GitAnswer:
+class GitAnswer(Value, frozen=True, kw_only=True):
     """What Git said."""
 
     code: int
@@ -41,8 +41,7 @@ class GitAnswer:
     """On one line."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Git:
+class Git(Value, frozen=True, kw_only=True):
     """Git with the shadow of a repository; see `agent_core.workspace.git.shadow`."""
 
     program: str
@@ -51,7 +50,7 @@ class Git:
     """As `git_environment` made it."""
     folder: Path
     """Where it runs."""
-    extra: Mapping[str, str] = field(default_factory=dict[str, str])
+    extra: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     """Variables for Git itself, as `GIT_INDEX_FILE`."""
 
     @property

@@ -1,16 +1,17 @@
 """Has the model look at the parts of a change, one run each, within the budgets of the whole review."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from functools import partial
 from typing import Final, Literal
 
 import anyio.to_thread
+import msgspec
+from msgspec import Struct
 
 from agent_core.events import MessageEnded, Reader, RunEnded, RunResult
 from agent_core.kernel import Clock
 from agent_core.kernel.errors import ModelUnknown
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import UserMessage
 from agent_core.session import AgentSession
 from agent_core.transcript.entries import MessageEntry
@@ -32,12 +33,11 @@ ASKED_FOR_KEY: Final = "AuthRequired"
 OUTAGES: Final = frozenset({"ModelError", "RateLimited"})
 
 
-@dataclass(slots=True, kw_only=True)
-class Look:
+class Look(Struct, kw_only=True):
     """What came of looking."""
 
-    read: list[ReviewedFile] = field(default_factory=list[ReviewedFile])
-    closing_words: list[str] = field(default_factory=list[str])
+    read: list[ReviewedFile] = msgspec.field(default_factory=list[ReviewedFile])
+    closing_words: list[str] = msgspec.field(default_factory=list[str])
     """The last words of each part."""
     summary: str = ""
     stopped: Stopped | None = None
@@ -45,8 +45,7 @@ class Look:
     """What ended it early, in one sentence."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Looking:
+class Looking(Value, frozen=True, kw_only=True):
     """One review's way through its parts."""
 
     session: AgentSession

@@ -1,8 +1,9 @@
 """Makes one list of what was found: duplicates merged, names made unique, the gravest first. Pure."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from itertools import count
+
+from msgspec.structs import replace
 
 from tiller_server.review.findings import SEVERITIES, Dropped, Finding
 from tiller_server.review.fingerprints import numbered

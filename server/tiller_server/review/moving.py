@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from tiller_server.review.findings import Finding
 from tiller_server.review.places import Place, find_quote

@@ -1,11 +1,13 @@
 """What is asked of a review."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from typing import Protocol
 
+import msgspec
+from msgspec import Struct
+
 from agent_core.events import Budgets, Stamped
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.session import AgentSession
 from tiller_server.review.findings import Review
 from tiller_server.review.parts import PART_CHARS
@@ -14,20 +16,19 @@ from tiller_server.review.sorting_out import Scope
 MOST_FINDINGS = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReviewOrder:
+class ReviewOrder(Value, frozen=True, kw_only=True):
     """Which change to look at, and what to keep of what is found."""
 
     base: str | None = None
     """A branch, tag or commit; None: what CI or the repository says."""
     head: str = "HEAD"
     """The same, or `WORKING_TREE`."""
-    scope: Scope = field(default_factory=Scope)
+    scope: Scope = msgspec.field(default_factory=Scope)
     wishes: str = ""
     """Words for the model, of whoever asks."""
     most_findings: int = MOST_FINDINGS
     least_confidence: float = 0.3
-    budgets: Budgets = field(default_factory=Budgets)
+    budgets: Budgets = msgspec.field(default_factory=Budgets)
     """For the whole review."""
     ceiling_usd: float | None = None
     """A budget of money that is only kept when the model has a price; `budgets.usd` is kept always."""
@@ -38,8 +39,7 @@ class ReviewOrder:
     part_chars: int = PART_CHARS
 
 
-@dataclass(slots=True)
-class Stop:
+class Stop(Struct):
     """Has a review end with what there is. Whoever sets it aborts the run that is going on; no other is begun."""
 
     asked: bool = False

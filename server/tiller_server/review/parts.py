@@ -1,10 +1,11 @@
 """Divides a change into parts that a model can take in, and writes them out for it: pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+from msgspec.structs import replace
+
+from agent_core.kernel.values import Value
 from agent_core.kernel.visible import for_model
 from tiller_server.review.deletions import beginning_of
 from tiller_server.review.diff import ChangedFile, Hunk
@@ -18,8 +19,7 @@ LINE_CHARS: Final = 2_000
 """A longer line is cut; what stands there is seldom written by people."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class Piece(Value, frozen=True, kw_only=True):
     """A file of the change, or some of its hunks."""
 
     file: ChangedFile
@@ -32,8 +32,7 @@ class Piece:
         return self.file.hunks() if self.some is None else self.some
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Part(Value, frozen=True, kw_only=True):
     """What one run of the model looks at."""
 
     pieces: tuple[Piece, ...]

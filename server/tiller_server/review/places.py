@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.kernel.visible import shown
 
 NEAR_LINES: Final = 60
@@ -11,8 +11,7 @@ NEAR_LINES: Final = 60
 LEAST_CHARS: Final = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Value, frozen=True, kw_only=True):
     """Lines of a file."""
 
     line: int

@@ -1,11 +1,10 @@
 """What a model reports, before anybody has looked whether it is so."""
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from tiller_server.review.findings import Category, Severity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RawFinding:
+class RawFinding(Value, frozen=True, kw_only=True):
     """A finding in the model's words."""
 
     path: str

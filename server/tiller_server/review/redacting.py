@@ -1,6 +1,6 @@
 """Takes secrets out of a review, before anything of it is written, shown or posted."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from agent_core.kernel.redaction import Cleaner
 from tiller_server.review.findings import Dropped, Finding, Review

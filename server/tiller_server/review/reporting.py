@@ -1,15 +1,16 @@
 """The tool `report_finding`: what the model found, checked while it can still put it right."""
 
 from collections.abc import Mapping
-from dataclasses import field, replace
 from difflib import get_close_matches
 from typing import Annotated, ClassVar, Final
 
 import anyio.to_thread
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import Field
 
 from agent_core.kernel import JsonObject
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.redaction import Cleaner
 from agent_core.tools import Tool, ToolContext, ToolResult, ToolSpec
 from agent_core.tools.arguments import Count, ModelTool, ToolArguments, schema_of
@@ -60,15 +61,14 @@ class ReportArguments(ToolArguments):
     )
 
 
-@dataclass(slots=True, kw_only=True)
-class Reports:
+class Reports(Struct, kw_only=True):
     """What was reported so far."""
 
     files: HeadFiles
     cleaner: Cleaner
     """Takes secrets out of what is reported."""
-    found: list[Finding] = field(default_factory=list["Finding"])
-    _refused: dict[tuple[str, str], Dropped] = field(
+    found: list[Finding] = msgspec.field(default_factory=list["Finding"])
+    _refused: dict[tuple[str, str], Dropped] = msgspec.field(
         default_factory=dict["tuple[str, str]", "Dropped"]
     )
 

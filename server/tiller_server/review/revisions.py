@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from tiller_server.review.errors import GitFailed, RevisionUnknown
 from tiller_server.review.findings import Commit
 from tiller_server.review.git import Git
@@ -20,8 +20,7 @@ DEEPEN: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Revisions:
+class Revisions(Value, frozen=True, kw_only=True):
     """What is compared with what. Commits are resolved once: what moves a branch meanwhile changes nothing."""
 
     root: Path

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from tiller_server.review.git import Git
 
 REVIEW_RULES: Final = ".tiller/review.md"
@@ -12,8 +12,7 @@ BASELINE: Final = ".tiller/review-baseline.json"
 MOST_BYTES: Final = 32_768
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectRules:
+class ProjectRules(Value, frozen=True, kw_only=True):
     """What holds in this project."""
 
     guide: str = ""

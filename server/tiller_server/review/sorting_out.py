@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace.protected import is_secret
 from tiller_server.review.deletions import within_bounds
 from tiller_server.review.diff import ChangedFile, Status
@@ -64,8 +64,7 @@ YES: Final = frozenset({"set", "true"})
 NO: Final = frozenset({"unset", "false"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class Scope(Value, frozen=True, kw_only=True):
     """Which files the caller wants; globs as in `src/**`, a folder means all below it."""
 
     paths: tuple[str, ...] = ()

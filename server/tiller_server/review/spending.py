@@ -1,18 +1,17 @@
 """What a review has used up, over all its runs, and what is left of its budgets: pure."""
 
-from dataclasses import field
+import msgspec
+from msgspec import Struct
 
 from agent_core.events import Budgets
-from agent_core.kernel.records import dataclass
 from agent_core.messages import Usage
 
 
-@dataclass(slots=True, kw_only=True)
-class Spending:
+class Spending(Struct, kw_only=True):
     """A sum that grows run by run."""
 
     budgets: Budgets
-    usage: list[Usage] = field(default_factory=list[Usage])
+    usage: list[Usage] = msgspec.field(default_factory=list[Usage])
     turns: int = 0
     started_s: float
     """On a clock that only goes forward."""

@@ -2,7 +2,7 @@
 
 import re
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.providers.adapters.embedded.commands import find_words, try_names
 from agent_core.providers.adapters.embedded.names import told_suggestion, use_instead
 from agent_core.providers.adapters.embedded.output import SUGGESTED
@@ -74,8 +74,7 @@ def _repair(
     return use_instead(source, site, use, suggested)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Word:
+class _Word(Value, frozen=True, kw_only=True):
     """A line that holds a word."""
 
     path: str

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Literal
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 FRAME = re.compile(r'^ *File "(?P<path>[^"\n]+)", line (?P<line>\d+)(?:, in (?P<name>.+))?$')
@@ -25,8 +25,7 @@ SUGGESTED = re.compile(r"Did you mean:? '(?P<name>[A-Za-z_][\w.]*)'")
 FORGOTTEN = re.compile(r"[Dd]id you forget to import '(?P<name>[A-Za-z_][\w.]*)'")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class Frame(Value, frozen=True, kw_only=True):
     """A line of a traceback."""
 
     path: str
@@ -34,8 +33,7 @@ class Frame:
     function: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class Failure(Value, frozen=True, kw_only=True):
     """An error of a test run."""
 
     kind: str
@@ -52,8 +50,7 @@ class Failure:
         return f"{self.kind}: {self.message}" if self.message else self.kind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(Value, frozen=True, kw_only=True):
     """What a run of the tests came to."""
 
     outcome: Literal["passed", "failed", "nothing"]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from agent_core.kernel import JsonObject, JsonValue
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.providers.adapters.embedded.calls import repair_call
 from agent_core.providers.adapters.embedded.commands import (
     RUN_TESTS,
@@ -55,15 +55,13 @@ MOST_FAILURES = 25
 """Of one run; the others wait for the next."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Say:
+class Say(Value, frozen=True, kw_only=True):
     """The last words."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallTool:
+class CallTool(Value, frozen=True, kw_only=True):
     """A tool call, with the words that announce it."""
 
     text: str

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 FIELD = re.compile(r"\{\{|\{(?P<code>[^{}'\"]+)")
@@ -17,8 +17,7 @@ EDIT_CONTEXT = 30
 """Lines around a change that may be needed to tell its place."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Name:
+class Name(Value, frozen=True, kw_only=True):
     """One occurrence of a name."""
 
     text: str

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from agent_core.kernel import JsonObject
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.messages import (
     AssistantMessage,
     CompactionSummaryMessage,
@@ -35,8 +35,7 @@ GO_ON = re.compile(
 SUMMARY = re.compile(r"\bsummar(y|ies|i[sz]e|i[sz]ing|i[sz]ation)\b", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Value, frozen=True, kw_only=True):
     """A tool call with what came of it."""
 
     name: str
@@ -52,8 +51,7 @@ class Step:
         return value if isinstance(value, str) else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class Task(Value, frozen=True, kw_only=True):
     """What was asked, and the steps taken since."""
 
     asked: Asked

@@ -1,9 +1,10 @@
 """What can be said of a failure: learn more first, a repair, or that there is none."""
 
 from collections.abc import Sequence
-from dataclasses import field
 
-from agent_core.kernel.records import dataclass
+import msgspec
+
+from agent_core.kernel.values import Value
 from agent_core.providers.adapters.embedded.commands import ASKING_MARK, TEST_COMMANDS
 from agent_core.providers.adapters.embedded.output import Failure
 from agent_core.providers.adapters.embedded.source import Source
@@ -14,16 +15,14 @@ LONG_FILE = 1500
 WINDOW = 400
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(Value, frozen=True, kw_only=True):
     """A command must be run to know more."""
 
     command: str
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
+class Read(Value, frozen=True, kw_only=True):
     """A file must be read."""
 
     path: str
@@ -35,8 +34,7 @@ class Read:
         return None if self.line <= LONG_FILE else self.line - WINDOW // 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Repair:
+class Repair(Value, frozen=True, kw_only=True):
     """A change that mends the failure."""
 
     path: str
@@ -46,8 +44,7 @@ class Repair:
     what: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Declined:
+class Declined(Value, frozen=True, kw_only=True):
     """There is no rule for this failure, and why."""
 
     why: str
@@ -56,8 +53,7 @@ class Declined:
 Verdict = Run | Read | Repair | Declined
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class Evidence(Value, frozen=True, kw_only=True):
     """What the steps since the last run of the tests have shown."""
 
     root: str | None
@@ -66,7 +62,7 @@ class Evidence:
     """Since the last run."""
     answers: tuple[str, ...] = ()
     """All that Python was asked for and said in this task, newest first."""
-    sources: dict[tuple[str, int | None], Source] = field(default_factory=dict)
+    sources: dict[tuple[str, int | None], Source] = msgspec.field(default_factory=dict)
     """Files that were read, each parsed once: many failures may come from one."""
 
     def output(self, command: str) -> Step | None:
@@ -104,8 +100,7 @@ def evidence_since_tests(steps: Sequence[Step], root: str | None) -> Evidence:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class Site(Value, frozen=True, kw_only=True):
     """A failure, and the line of the workspace that it comes from."""
 
     failure: Failure

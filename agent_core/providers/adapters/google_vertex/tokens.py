@@ -2,13 +2,12 @@
 
 import threading
 from collections.abc import Mapping
-from dataclasses import field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import anyio.to_thread
 
 from agent_core.kernel.errors import ProviderError, ProviderErrorKind
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import SecretValue, Value
 
 if TYPE_CHECKING:
     from google.auth.credentials import Credentials
@@ -21,11 +20,12 @@ NO_CREDENTIALS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ticket:
+class Ticket(SecretValue, frozen=True, kw_only=True):
     """A token that lets one request in, and what came with it; its `repr` does not show it."""
 
-    token: str = field(repr=False)
+    hidden: ClassVar = frozenset({"token"})
+
+    token: str
     project: str | None = None
     """The project that the credentials belong to."""
     quota_project: str | None = None
@@ -97,8 +97,7 @@ class AdcTokens:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Fetched:
+class _Fetched(Value, frozen=True, kw_only=True):
     """An answer in the form that google-auth wants."""
 
     status: int

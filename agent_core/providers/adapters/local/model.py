@@ -2,7 +2,8 @@
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_core.kernel.errors import ProviderError
 from agent_core.providers.adapters.local.server import LocalServer

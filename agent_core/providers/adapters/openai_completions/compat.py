@@ -3,7 +3,7 @@
 from urllib.parse import urlsplit
 
 from agent_core.kernel import JsonObject, JsonValue
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.providers.cache_retention import openai_keeps_long, takes_long, told_retention
 from agent_core.providers.port import CacheRetention, ModelFacts
 
@@ -42,8 +42,7 @@ FORMATS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compat:
+class Compat(Value, frozen=True, kw_only=True):
     """What a server takes; the names in models.json are the camelCase ones."""
 
     store: bool

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from agent_core.kernel import JsonValue
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from tiller_server.lsp.codec import as_array, as_object
 from tiller_server.lsp.plain.arguments import lines_of
 from tiller_server.lsp.plain.comments import Request
@@ -19,8 +19,7 @@ OURS: Final = "tiller"
 Action = dict[str, JsonValue]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(Value, frozen=True, kw_only=True):
     """What an editor wants actions for."""
 
     uri: str
@@ -30,8 +29,7 @@ class Asked:
     """Kinds that are wanted; None: all."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Now:
+class Now(Value, frozen=True, kw_only=True):
     """What matters for what is offered."""
 
     is_running: bool = False

@@ -4,11 +4,12 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import field
 from typing import Final
 
 import anyio
+import msgspec
 from anyio import to_thread
+from msgspec import Struct
 
 from agent_core.events import Reader
 from agent_core.kernel import MessageId
@@ -19,7 +20,6 @@ from agent_core.kernel.errors import (
     StaleText,
     WorkspaceError,
 )
-from agent_core.kernel.records import dataclass
 from agent_core.transcript import AnyEntry
 from tiller_server.lsp.front import Front
 from tiller_server.lsp.hosted import Hosted, show
@@ -43,16 +43,14 @@ DEFERRED: Final = (
 _log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True, kw_only=True)
-class _Bells:
+class _Bells(Struct, kw_only=True):
     """What the writer waits for."""
 
-    news: asyncio.Event = field(default_factory=asyncio.Event)
-    urgent: asyncio.Event = field(default_factory=asyncio.Event)
+    news: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
+    urgent: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
 
-@dataclass(slots=True, kw_only=True)
-class _Known:
+class _Known(Struct, kw_only=True):
     """What is known of the file since it was written last."""
 
     tail: str = ""

@@ -1,9 +1,10 @@
 """What of a session belongs into the chat file, and how far the file has it. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import Final
+
+from msgspec.structs import replace
 
 from agent_core.workspace.edits.minimal import line_hunks
 from tiller_server.lsp.plain.chat_text import AGENT, YOU, Piece, draft_of, mark_of

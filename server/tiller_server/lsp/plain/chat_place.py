@@ -8,7 +8,7 @@ from typing import Final
 from anyio import to_thread
 
 from agent_core.kernel.errors import FileMissing, NotText, StaleText
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.workspace import FileText, Written
 from agent_core.workspace.adapters.disk import DiskFiles
 from tiller_server.lsp.buffers import Buffer
@@ -24,8 +24,7 @@ class Reopened(StaleText):
     """Another document has the file than when it was looked at, or none has."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class Look(Value, frozen=True, kw_only=True):
     """The file as it is now."""
 
     base: FileText | None

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 TITLE: Final = "# Tiller"
 HINT: Final = '<!-- Write below the last "## You" and save this file: that sends your words, and the answer comes here. -->'
@@ -30,8 +30,7 @@ middle of a line if need be. `line`: one line of what goes on; several stand bel
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class Piece(Value, frozen=True, kw_only=True):
     """Something that belongs into the file."""
 
     kind: Kind
@@ -41,8 +40,7 @@ class Piece:
     """Of `you`: the user wrote it in the file, where it stands already."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class Section(Value, frozen=True, kw_only=True):
     """A heading with what stands below it, as offsets into the text."""
 
     who: Who
@@ -53,8 +51,7 @@ class Section:
     end: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class Draft(Value, frozen=True, kw_only=True):
     """What the user wrote last and nobody has answered."""
 
     start: int

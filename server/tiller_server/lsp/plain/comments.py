@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+from msgspec.structs import replace
+
+from agent_core.kernel.values import Value
 
 MOST_LINES: Final = 40
 """A comment that goes on for longer is cut there."""
@@ -31,8 +32,7 @@ _CLOSERS: Final[Mapping[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(Value, frozen=True, kw_only=True):
     """What a comment asks for, and where it stands."""
 
     words: str

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from tiller_server.lsp.codec import as_object
 from tiller_server.lsp.dialogs import ACTIONS, exactly, shortened
 
@@ -13,8 +13,7 @@ INFO: Final = 3
 Show = Callable[[Mapping[str, object]], Awaitable[object]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Choice(Value, frozen=True, kw_only=True):
     """One thing to choose."""
 
     id: str

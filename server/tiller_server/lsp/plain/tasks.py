@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.kernel.visible import one_line
 from tiller_server.lsp.codec import as_object
 from tiller_server.lsp.plain.comments import Request
@@ -12,8 +12,7 @@ MOST_PROBLEMS: Final = 50
 MESSAGE_CHARS: Final = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Value, frozen=True, kw_only=True):
     """Where somebody is in a file."""
 
     uri: str
@@ -32,8 +31,7 @@ class Place:
         return f"{where} of `{self.name}`"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Problem(Value, frozen=True, kw_only=True):
     """A problem that an editor shows."""
 
     line0: int

@@ -16,7 +16,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 __all__ = [
     "CLEARABLE",
@@ -70,8 +70,7 @@ Token = int | str
 """A progress token, minted by the client."""
 
 
-@dataclass(frozen=True, slots=True)
-class Clearable:
+class Clearable(Value, frozen=True):
     """Marks an optional field in which an explicit null means «clear», not «left out»."""
 
 

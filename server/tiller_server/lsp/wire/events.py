@@ -5,7 +5,7 @@ from typing import Literal, get_args
 
 from pydantic import ValidationError
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from tiller_server.lsp.wire import run_events, session_events
 from tiller_server.lsp.wire.event_base import EventBase
 from tiller_server.lsp.wire.parsing import complaint
@@ -15,8 +15,7 @@ __all__ = ["EVENTS", "EventShape", "check_event"]
 EventKind = Literal["delta", "state"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventShape:
+class EventShape(Value, frozen=True, kw_only=True):
     """One type of event."""
 
     name: str

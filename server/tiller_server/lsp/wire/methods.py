@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from tiller_server.lsp.wire import (
     catalogue,
     changes,
@@ -33,8 +33,7 @@ PermissionShown: TypeAlias = permissions.PermissionAnswer | None
 QuestionShown: TypeAlias = permissions.QuestionAnswer | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Method:
+class Method(Value, frozen=True, kw_only=True):
     """One method of the protocol."""
 
     name: str

@@ -7,8 +7,8 @@ from typing import TypeVar
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from agent_core.kernel.records import dataclass
 from agent_core.kernel.unknown_keys import did_you_mean, unknown_keys
+from agent_core.kernel.values import Value
 from tiller_server.lsp.rpc import INVALID_PARAMS, RpcError
 from tiller_server.lsp.wire.base import WireModel
 
@@ -25,8 +25,7 @@ VENDOR = "_"
 """How fields begin that mean something to a vendor; they are passed over."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Complaint:
+class Complaint(Value, frozen=True, kw_only=True):
     """What is wrong with a value: where, what it should be, what it is."""
 
     field: str

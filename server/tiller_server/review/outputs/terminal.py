@@ -1,10 +1,11 @@
 """A review for the terminal: the summary first, then each finding with the lines it is about. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 from typing import Final
 
-from agent_core.kernel.records import dataclass
+import msgspec
+
+from agent_core.kernel.values import Value
 from agent_core.kernel.visible import plain
 from tiller_server.review.findings import Finding, Review, Severity
 from tiller_server.review.outputs.cells import broken, cells, cut
@@ -27,14 +28,13 @@ RED: Final = "31"
 GREEN: Final = "32"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Paper:
+class Paper(Value, frozen=True, kw_only=True):
     """What a review is written on."""
 
     width: int = 100
     """In cells of a terminal."""
     colour: bool = False
-    texts: Mapping[str, Sequence[str]] = field(default_factory=dict[str, "Sequence[str]"])
+    texts: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict[str, "Sequence[str]"])
     """By path the lines of a file; a finding in another shows only its evidence."""
 
     def styled(self, text: str, style: str) -> str:

@@ -10,7 +10,7 @@ import anyio.to_thread
 
 from agent_core.kernel import Clock
 from agent_core.kernel.json import JsonValue, decode, encode
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from tiller_server.review.posting.errors import HostLimited, HostRefused, HostUnsure
 from tiller_server.review.posting.targets import LOOPBACK
 
@@ -26,8 +26,7 @@ REQUEST_S: Final = 60.0
 ANSWER_BYTES: Final = 32 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Value, frozen=True, kw_only=True):
     """What a host answered."""
 
     status: int

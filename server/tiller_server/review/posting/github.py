@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from agent_core.kernel import Clock
 from agent_core.kernel.json import JsonObject, JsonValue
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from tiller_server.review.findings import Finding, Suggestion
 from tiller_server.review.posting.api import Answer, Api, refuse, unreadable
 from tiller_server.review.posting.errors import HostLimited, HostRefused, PlaceRefused
@@ -213,8 +213,7 @@ class GitHubHost(Host):
         return refuse("GitHub", answer, what=what, advice={answer.status: advice})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Comment:
+class _Comment(Value, frozen=True, kw_only=True):
     comment: str
     body: str
 

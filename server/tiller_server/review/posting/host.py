@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from tiller_server.review.findings import Finding, Suggestion
 from tiller_server.review.posting.marks import SummaryMark
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Thread:
+class Thread(Value, frozen=True, kw_only=True):
     """A comment of ours on a finding, and the conversation it began."""
 
     thread: str
@@ -25,8 +24,7 @@ class Thread:
     body: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class Summary(Value, frozen=True, kw_only=True):
     """The comment of ours that tells of the whole."""
 
     comment: str
@@ -34,8 +32,7 @@ class Summary:
     body: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class There:
+class There(Value, frozen=True, kw_only=True):
     """What a host shows of a change, as far as it is ours."""
 
     head: str
@@ -44,8 +41,7 @@ class There:
     summary: Summary | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class Draft(Value, frozen=True, kw_only=True):
     """A comment to be posted."""
 
     finding: Finding

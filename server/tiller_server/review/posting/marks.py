@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from agent_core.kernel.json import JsonValue, decode
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 
 FINDING: Final = re.compile(r"<!-- tiller:finding ([0-9a-f]{8,64})( fixed)? -->")
 SUMMARY: Final = re.compile(r"<!-- tiller:summary (\{[^<>]{0,60000}\}) -->")
@@ -14,16 +14,14 @@ REMEMBERED: Final = 500
 """How many fingerprints a summary remembers; at 32 digits each they leave room for words."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindingMark:
+class FindingMark(Value, frozen=True, kw_only=True):
     """What a comment is about."""
 
     fingerprint: str
     is_fixed: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SummaryMark:
+class SummaryMark(Value, frozen=True, kw_only=True):
     """What the summary tells the next run."""
 
     head: str = ""

@@ -4,15 +4,14 @@ import json
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from agent_core.kernel.visible import readable
 from tiller_server.review.findings import Finding, Review
 from tiller_server.review.outputs.facts import SHA_CHARS, headline, place
 from tiller_server.review.posting.host import There, Thread
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Value, frozen=True, kw_only=True):
     """What is to be posted, changed and closed; the summary follows from what becomes of it."""
 
     new: tuple[Finding, ...]

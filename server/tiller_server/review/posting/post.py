@@ -2,13 +2,13 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Final, assert_never
 
 import anyio
+from msgspec.structs import replace
 
 from agent_core.kernel import Clock
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import Value
 from tiller_server.review.findings import Finding, Review
 from tiller_server.review.outputs.facts import counted
 from tiller_server.review.posting.errors import HostUnsure
@@ -29,8 +29,7 @@ CANNOT_CLOSE: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Posted:
+class Posted(Value, frozen=True, kw_only=True):
     """What became of a review on its host."""
 
     new: int = 0

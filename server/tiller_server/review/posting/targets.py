@@ -2,15 +2,14 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 from urllib.parse import urlsplit
 
 import anyio
 from typing_extensions import override
 
 from agent_core.kernel.json import JsonValue, decode
-from agent_core.kernel.records import dataclass
+from agent_core.kernel.values import SecretValue
 from tiller_server.review.posting.errors import TargetMissing
 
 REPOSITORY: Final = re.compile(r"[A-Za-z0-9_-]+/(?!\.\.?$)[A-Za-z0-9_.-]+")
@@ -23,31 +22,33 @@ GITHUB_TOKENS: Final = ("TILLER_GITHUB_TOKEN", "GITHUB_TOKEN", "GH_TOKEN")
 GITLAB_TOKENS: Final = ("TILLER_GITLAB_TOKEN", "GITLAB_TOKEN")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GitHubPull:
+class GitHubPull(SecretValue, frozen=True, kw_only=True):
     """A pull request."""
+
+    hidden: ClassVar = frozenset({"token"})
 
     api_url: str = GITHUB_API
     graphql_url: str = f"{GITHUB_API}/graphql"
     repository: str
     """`owner/name`."""
     number: int
-    token: str = field(repr=False)
+    token: str
 
     @override
     def __str__(self) -> str:
         return f"pull request {self.number} of {self.repository}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GitLabMerge:
+class GitLabMerge(SecretValue, frozen=True, kw_only=True):
     """A merge request."""
+
+    hidden: ClassVar = frozenset({"token"})
 
     api_url: str = GITLAB_API
     project: str
     """Its number, or its path with slashes."""
     iid: int
-    token: str = field(repr=False)
+    token: str
 
     @override
     def __str__(self) -> str:
