@@ -103,7 +103,7 @@ def test_no_program_of_the_user_reads_its_memory(
 def test_with_the_switch_it_is_attachable_and_says_so(
     ground: Ground, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
-    if YAMA.exists() and int(YAMA.read_text()) > 1:
+    if YAMA.exists() and int(YAMA.read_text("utf-8")) > 1:
         pytest.skip("nothing but root may attach to anything here")
     env = {**ground.env, SWITCH: "1"}
     stderr = tmp_path / "stderr"
