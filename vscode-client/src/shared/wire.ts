@@ -787,7 +787,7 @@ export interface EditOptions {
   openClean?: "auto" | "buffer" | "disk" | `_${string}`;
   /** Where files that are not open are edited. `buffer`: they are opened first, new files after they are made. */
   closed?: "disk" | "buffer" | `_${string}`;
-  /** `none` shows no changes; `hints` shows hints also to clients with capabilities; `inline` and `preview`: as the client declares in `edit.review`. */
+  /** `none`: changes are not shown; `hints`: as hints; `inline`, `preview`: as the client declares in `edit.review` of its capabilities. */
   review?: "none" | "hints" | "inline" | "preview" | `_${string}`;
   /** Whether the user is asked to save before a program starts. */
   saveBarrier?: "auto" | "ask" | "off" | `_${string}`;
@@ -1539,7 +1539,7 @@ export interface PlainOptions {
   actions?: boolean;
   /** Path of the chat file; left out: `.tiller/chat.md`. */
   chatFile?: string;
-  /** Reserved; `edit.review` decides. */
+  /** Whether hints are shown, where `edit.review` is left out. */
   hints?: boolean;
 }
 

@@ -165,7 +165,7 @@ class EditOptions(WireModel):
     closed: Literal["disk", "buffer"] | Vendor | None = None
     """Where files that are not open are edited. `buffer`: they are opened first, new files after they are made."""
     review: Literal["none", "hints", "inline", "preview"] | Vendor | None = None
-    """`none` shows no changes; `hints` shows hints also to clients with capabilities; `inline` and `preview`: as the client declares in `edit.review`."""
+    """`none`: changes are not shown; `hints`: as hints; `inline`, `preview`: as the client declares in `edit.review` of its capabilities."""
     save_barrier: Literal["auto", "ask", "off"] | Vendor | None = None
     """Whether the user is asked to save before a program starts."""
 
@@ -191,7 +191,7 @@ class PlainOptions(WireModel):
     chat_file: str | None = None
     """Path of the chat file; left out: `.tiller/chat.md`."""
     hints: bool | None = None
-    """Reserved; `edit.review` decides."""
+    """Whether hints are shown, where `edit.review` is left out."""
 
 
 class UriPrefix(WireModel):
