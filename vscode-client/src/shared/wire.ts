@@ -1292,10 +1292,16 @@ export interface MessageItem {
   /** `custom`: a message of an extension. */
   role: MessageRole;
   content: Block[];
+  /** Type of a message with the role `custom`. */
+  customType?: string;
   model?: string;
   usage?: SpentUsage;
   stopReason?: StopReason;
   delivery?: MessageDelivery;
+  /** Idempotency key of a prompt. */
+  messageId?: string;
+  /** Its entry in the session. */
+  entry?: string;
 }
 
 export type MessageRole = "user" | "assistant" | "custom" | `_${string}`;

@@ -226,10 +226,16 @@ class MessageItem(_ItemBase):
     role: MessageRole
     """`custom`: a message of an extension."""
     content: Many[Block]
+    custom_type: str | None = None
+    """Type of a message with the role `custom`."""
     model: str | None = None
     usage: SpentUsage | None = None
     stop_reason: StopReason | None = None
     delivery: MessageDelivery | None = None
+    message_id: str | None = None
+    """Idempotency key of a prompt."""
+    entry: str | None = None
+    """Its entry in the session."""
 
 
 class ThoughtItem(_ItemBase):

@@ -29,6 +29,8 @@ EVENT_GROUPS: Final[Mapping[str, Sequence[str]]] = {
 }
 """Headings of the tables of events, and how the names of their events begin."""
 EVERY_EVENT: Final = frozenset({"seq", "at", "type", "run", "turn", "item"})
+CLIENT_CAPABILITIES: Final = "AgentClientCaps"
+"""Has a table of its own, also where it stands among the options."""
 LINE_CHARS: Final = 100
 """A type that fits is written in one line."""
 
@@ -75,9 +77,9 @@ def _blocks(document: JsonObject) -> Mapping[str, str]:
     methods = _objects(document["methods"])
     capabilities = _objects(document["capabilities"])
     return {
-        "initialization options": _capability(capabilities["initializationOptions"], definitions),
-        "client capabilities": _capability(capabilities["client"], definitions),
-        "server capabilities": _capability(capabilities["server"], definitions),
+        "initialization options": _tree(capabilities["initializationOptions"], definitions),
+        "client capabilities": _tree(capabilities["client"], definitions),
+        "server capabilities": _tree(capabilities["server"], definitions),
         "errors": _errors(),
         "methods": _index(methods, definitions),
         **{
@@ -158,19 +160,19 @@ def _field_table(schema: JsonObject) -> Iterator[str]:
         yield f"| `{name}` | {_code(_type(each))} | {needed} | {_first_line(each)} |"
 
 
-def _capability(schema: JsonObject, definitions: Definitions) -> str:
+def _tree(schema: JsonObject, definitions: Definitions) -> str:
     return "\n".join((*FIELD_HEAD, *_nested(definitions[_name(schema)], definitions, "")))
 
 
 def _nested(schema: JsonObject, definitions: Definitions, above: str) -> Iterator[str]:
     """Give the rows of a shape with the fields of the objects in it, by their path."""
     for name, each, required in _properties(schema):
-        inner = definitions.get(_name(each), {})
+        kind = _name(each)
+        inner = definitions.get(kind, {}) if kind != CLIENT_CAPABILITIES else {}
         fields = inner.get("properties")
         needed = "yes" if required else "no"
-        shown = "object" if fields else "{}" if _name(each) == "Marker" else _type(each)
-        text = _first_line(each)
-        yield f"| `{above}{name}` | {_code(shown)} | {needed} | {text} |"
+        shown = "object" if fields else "{}" if kind == "Marker" else _type(each)
+        yield f"| `{above}{name}` | {_code(shown)} | {needed} | {_first_line(each)} |"
         if fields:
             yield from _nested(inner, definitions, f"{above}{name}.")
 
