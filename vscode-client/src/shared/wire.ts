@@ -365,7 +365,7 @@ export interface CheckpointPreviewParams {
   session?: string;
   /** Checkpoint id. */
   checkpoint: string;
-  /** What would be restored; `conversation` alone touches no file. */
+  /** Part that would be restored; `conversation` alone touches no file. */
   scope: CheckpointScope;
 }
 
@@ -381,11 +381,11 @@ export interface CheckpointRestoreParams {
   session?: string;
   /** Checkpoint id. */
   checkpoint: string;
-  /** What is restored. */
+  /** Part that is restored. */
   scope: CheckpointScope;
   /** Only these files, as URIs, and files that were moved to or from them; left out: all. */
   files?: string[];
-  /** What happens to files that were changed by others too. */
+  /** Handling of files that were changed by others too. */
   onConflict?: "skip" | "merge" | "overwrite" | `_${string}`;
 }
 
@@ -432,7 +432,7 @@ export interface Command {
   name: string;
   description?: string;
   source: "extension" | "prompt" | "skill" | "builtin" | `_${string}`;
-  /** What to write behind the name. */
+  /** Hint for the arguments. */
   argumentHint?: string;
 }
 
@@ -487,7 +487,7 @@ export interface CommandSubject {
   /** Containment in force for it. */
   sandbox: Sandbox;
   parsed: ParsedCommand[];
-  /** What the command asks for beyond its containment: `network`, `sockets`, `gitConfig`. */
+  /** Access that the command asks for beyond its containment: `network`, `sockets`, `gitConfig`. */
   needs?: string[];
 }
 
@@ -1448,7 +1448,7 @@ export interface PermissionOption {
 export interface PermissionOptions {
   /** Permission mode; refused above the mode of the user's settings. */
   mode?: Mode;
-  /** What happens instead of a question: `ask` asks, `deny` and `rules` refuse what no rule allows. */
+  /** `ask` asks the user; `deny` and `rules` refuse everything that no rule allows. */
   fallback?: "ask" | "deny" | "rules" | `_${string}`;
   /** Seconds until an unanswered permission request counts as refused. */
   timeoutS?: number;
@@ -1474,7 +1474,7 @@ export interface PermissionRequest {
   since: string;
   /** When silence counts as a refusal. */
   expires?: string;
-  /** What is to be done. */
+  /** Subject of the decision. */
   subject: PermissionSubject;
   /** Possible answers. */
   options: PermissionOption[];
@@ -1574,7 +1574,7 @@ export interface Position {
   character: number;
 }
 
-/** What restoring would do to one file. */
+/** Effect of a restore on one file. */
 export interface PreviewedFile {
   uri: string;
   /** See the table of statuses. */
@@ -1587,7 +1587,7 @@ export interface PreviewedFile {
 
 /** Acknowledgement of a prompt, which is stored. */
 export interface PromptAccepted {
-  /** What happens with it. */
+  /** How the prompt is handled; the section of `agent/prompt` lists the values. */
   accepted: "started" | "steered" | "queued" | "held" | "duplicate" | "handled" | `_${string}`;
   /** Run that it began or joined. */
   run?: string;
@@ -1611,7 +1611,7 @@ export interface PromptParams {
   context?: EditorContext;
   /** `auto` (default), `steer`, `followUp` or `reject`; see the table. */
   delivery?: "auto" | "steer" | "followUp" | "reject" | `_${string}`;
-  /** What happens when no run is going on: `start` (default), `hold` or `reject`. */
+  /** Behaviour when no run is going on: `start` (default), `hold` or `reject`. */
   ifIdle?: IfIdle;
   /** Refuse the prompt if another run, or none, is going on. */
   expectedRun?: string;
@@ -1867,7 +1867,7 @@ export interface RetryStarted {
 export interface ReviewParams {
   /** Session id. Left out: the session of this connection, which is opened on demand. */
   session?: string;
-  /** Commit; left out: what is not committed is reviewed. */
+  /** Commit; left out: uncommitted changes are reviewed. */
   base?: string;
   /** Files, folders or globs, relative to the workspace; left out: all. */
   paths?: string[];
@@ -1938,7 +1938,7 @@ export interface RunCancelParams {
   graceMs?: number;
 }
 
-/** What was cancelled. */
+/** Outcome of a cancel. */
 export interface RunCancelResult {
   /** `alreadyEnded`: there was nothing to cancel. */
   status: "cancelled" | "alreadyEnded" | `_${string}`;
@@ -2012,11 +2012,11 @@ export interface RunResult {
   status: RunStatus;
   /** Last message of the model. */
   message?: string;
-  /** What the run used. */
+  /** Usage of the run. */
   usage: Usage;
-  /** What the run cost, when the price of the model is known; the same as `usage.cost`. */
+  /** Cost of the run, when the price of the model is known; the same as `usage.cost`. */
   cost?: Cost;
-  /** What the run changed. */
+  /** Changes of the run. */
   changes: ChangeSet;
   /** Findings, of `agent/review` alone. */
   findings?: Finding[];
@@ -2450,7 +2450,7 @@ export interface Snapshot {
   seq: number;
   /** State. */
   state: SessionState;
-  /** What is going on. */
+  /** Activities of the session. */
   activity?: Activity;
   /** Title. */
   title?: string;
@@ -2540,7 +2540,7 @@ export interface SteerParams {
   content: Block[];
   /** Refuse the prompt if another run, or none, is going on. */
   expectedRun?: string;
-  /** What happens when no run is going on: `start` (default), `hold` or `reject`. */
+  /** Behaviour when no run is going on: `start` (default), `hold` or `reject`. */
   ifIdle?: IfIdle;
 }
 

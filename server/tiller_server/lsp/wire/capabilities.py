@@ -176,7 +176,7 @@ class PermissionOptions(WireModel):
     mode: Mode | None = None
     """Permission mode; refused above the mode of the user's settings."""
     fallback: Literal["ask", "deny", "rules"] | Vendor | None = None
-    """What happens instead of a question: `ask` asks, `deny` and `rules` refuse what no rule allows."""
+    """`ask` asks the user; `deny` and `rules` refuse everything that no rule allows."""
     timeout_s: Number | None = None
     """Seconds until an unanswered permission request counts as refused."""
 

@@ -142,7 +142,7 @@ class Command(WireModel):
     description: str | None = None
     source: Literal["extension", "prompt", "skill", "builtin"] | Vendor
     argument_hint: str | None = None
-    """What to write behind the name."""
+    """Hint for the arguments."""
 
 
 class CommandListResult(WireModel):

@@ -271,11 +271,11 @@ class CheckpointPreviewParams(SessionParams):
     checkpoint: str
     """Checkpoint id."""
     scope: CheckpointScope
-    """What would be restored; `conversation` alone touches no file."""
+    """Part that would be restored; `conversation` alone touches no file."""
 
 
 class PreviewedFile(WireModel):
-    """What restoring would do to one file."""
+    """Effect of a restore on one file."""
 
     uri: str
     status: Literal["same", "agentOnly", "userEdited", "missing"] | Vendor
@@ -299,11 +299,11 @@ class CheckpointRestoreParams(SessionParams):
     checkpoint: str
     """Checkpoint id."""
     scope: CheckpointScope
-    """What is restored."""
+    """Part that is restored."""
     files: Many[str] | None = None
     """Only these files, as URIs, and files that were moved to or from them; left out: all."""
     on_conflict: Literal["skip", "merge", "overwrite"] | Vendor = "skip"
-    """What happens to files that were changed by others too."""
+    """Handling of files that were changed by others too."""
 
 
 class SkippedFile(WireModel):

@@ -62,7 +62,7 @@ ERROR_MEANINGS: Mapping[ErrorKind, str] = {
     "SessionBusy": "A run, a compaction or a command is going on, or another process writes the session.",
     "RunMismatch": "Another run is going on than `expectedRun` names, or the queue is not the one that `ifSeq` or a `queueId` names.",
     "RunNotActive": "No run is going on, or the run left nothing undone.",
-    "NotSteerable": "What is going on takes no steering.",
+    "NotSteerable": "The current activity takes no steering.",
     "QueueFull": "Too many prompts wait, and the queue is paused, so that waiting does not help.",
     "Overloaded": "The server has too much to do; try again after `retryAfterMs`.",
     "StaleDocument": "The document changed since it was read.",

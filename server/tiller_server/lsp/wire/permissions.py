@@ -121,7 +121,7 @@ class CommandSubject(WireModel):
     """Containment in force for it."""
     parsed: Many[ParsedCommand]
     needs: Many[str] | None = None
-    """What the command asks for beyond its containment: `network`, `sockets`, `gitConfig`."""
+    """Access that the command asks for beyond its containment: `network`, `sockets`, `gitConfig`."""
 
 
 class ChangeSubject(WireModel):
@@ -272,7 +272,7 @@ class PermissionRequest(WireModel):
     expires: Moment | None = None
     """When silence counts as a refusal."""
     subject: PermissionSubject
-    """What is to be done."""
+    """Subject of the decision."""
     options: Many[PermissionOption]
     """Possible answers."""
     default: str

@@ -83,7 +83,7 @@ class PromptParams(SessionParams):
     delivery: Literal["auto", "steer", "followUp", "reject"] | Vendor | None = None
     """`auto` (default), `steer`, `followUp` or `reject`; see the table."""
     if_idle: IfIdle | None = None
-    """What happens when no run is going on: `start` (default), `hold` or `reject`."""
+    """Behaviour when no run is going on: `start` (default), `hold` or `reject`."""
     expected_run: str | None = None
     """Refuse the prompt if another run, or none, is going on."""
     wait: bool | None = None
@@ -104,7 +104,7 @@ class SteerParams(SessionParams):
     expected_run: str | None = None
     """Refuse the prompt if another run, or none, is going on."""
     if_idle: IfIdle | None = None
-    """What happens when no run is going on: `start` (default), `hold` or `reject`."""
+    """Behaviour when no run is going on: `start` (default), `hold` or `reject`."""
 
 
 class FollowUpParams(SessionParams):
@@ -120,7 +120,7 @@ class PromptAccepted(WireModel):
     """Acknowledgement of a prompt, which is stored."""
 
     accepted: Literal["started", "steered", "queued", "held", "duplicate", "handled"] | Vendor
-    """What happens with it."""
+    """How the prompt is handled; the section of `agent/prompt` lists the values."""
     run: str | None = None
     """Run that it began or joined."""
     queue_id: str | None = None
@@ -148,11 +148,11 @@ class RunResult(WireModel):
     message: str | None = None
     """Last message of the model."""
     usage: Usage
-    """What the run used."""
+    """Usage of the run."""
     cost: Cost | None = None
-    """What the run cost, when the price of the model is known; the same as `usage.cost`."""
+    """Cost of the run, when the price of the model is known; the same as `usage.cost`."""
     changes: ChangeSet
-    """What the run changed."""
+    """Changes of the run."""
     findings: Many[Finding] | None = None
     """Findings, of `agent/review` alone."""
     error: RunError | None = None
@@ -218,7 +218,7 @@ class RunCancelParams(SessionParams):
 
 
 class RunCancelResult(WireModel):
-    """What was cancelled."""
+    """Outcome of a cancel."""
 
     status: Literal["cancelled", "alreadyEnded"] | Vendor
     """`alreadyEnded`: there was nothing to cancel."""
@@ -291,7 +291,7 @@ class ReviewParams(SessionParams):
     """Review uncommitted changes, or the changes since a commit."""
 
     base: str | None = None
-    """Commit; left out: what is not committed is reviewed."""
+    """Commit; left out: uncommitted changes are reviewed."""
     paths: Many[str] | None = None
     """Files, folders or globs, relative to the workspace; left out: all."""
     instructions: str | None = None

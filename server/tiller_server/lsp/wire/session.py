@@ -390,7 +390,7 @@ class Snapshot(WireModel):
     state: SessionState
     """State."""
     activity: Activity | None = None
-    """What is going on."""
+    """Activities of the session."""
     title: str | None = None
     """Title."""
     run: RunView | None = None
