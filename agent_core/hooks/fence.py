@@ -151,7 +151,7 @@ class Patience:
         """Step a coroutine until it ends or the patience does."""
         try:
             # Most never wait, and need no clock.
-            waits_for = steps.send(None)
+            waits_for = steps.send(None)  # decision 0040
         except StopIteration as end:
             call.end()
             return end.value  # pyright: ignore[reportAny] - typed as `T` by the coroutine

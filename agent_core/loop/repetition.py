@@ -8,7 +8,7 @@ from agent_core.kernel import json
 from agent_core.kernel.errors import CallsRepeated
 from agent_core.messages import Image, ToolCall, UserContent
 
-WINDOW = 12
+WINDOW = 12  # decision 0065
 """So many calls a circle has at most: work that comes back to the same files after a while is none."""
 REFUSED_AFTER = 5
 """So often a call is run with the same arguments and the same result before it is refused."""

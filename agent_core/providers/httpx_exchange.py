@@ -143,7 +143,7 @@ class HttpxExchange:
             follow_redirects=False,
             trust_env=not self._direct,
             verify=self._trusted,
-            http2=True,
+            http2=True,  # decision 0014
             headers={"accept-encoding": "identity", "user-agent": "tiller"},
         )
 

@@ -26,7 +26,7 @@ from agent_core.kernel.values import Value
 from agent_core.session.drafts import permission_answered_entry, permission_asked_entry
 from agent_core.session.recorder import Recorder
 
-MOST_DENIALS: Final = 3
+MOST_DENIALS: Final = 3  # decision 0021
 """So many refusals end a run: by then the model asks for what nobody wants."""
 RESOLVED_KEPT: Final = 256
 SETTLE_S: Final = 2.0

@@ -39,7 +39,7 @@ from agent_core.transcript.entries import (
 
 RUN = "tiller.run"
 QUEUE = "tiller.queue"
-LEAF = "tiller.leaf"
+LEAF = "tiller.leaf"  # decision 0015
 ROOT = "root"
 """Stands for the leaf that was left when there was none."""
 ASIDE = "tiller.aside"

@@ -14,7 +14,7 @@ from agent_core.messages import CustomMessage, Message, Text
 from agent_core.resources.system_prompt import Section, written
 from agent_core.tools import ToolSpec
 
-CHANGED: Final = "tiller.prompt"
+CHANGED: Final = "tiller.prompt"  # decision 0042
 """The type of the message that gives the changed parts."""
 LEAD: Final = "These parts of your instructions have changed. They stand in the place of the earlier ones of the same name."
 PREAMBLE: Final = "preamble"

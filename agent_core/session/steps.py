@@ -58,7 +58,7 @@ class Steps:
             then()
             return given
         outcome = _Outcome[T]()
-        self.group.start_soon(self._take, step, then, outcome)
+        self.group.start_soon(self._take, step, then, outcome)  # decision 0027
         try:
             with anyio.CancelScope(shield=True):
                 await outcome.over.wait()

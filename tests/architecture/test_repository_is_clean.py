@@ -14,7 +14,7 @@ from tests.support.sources import text_files
 
 # "path" → why the finding there is none, in a sentence.
 WAIVERS: Mapping[str, str] = {
-    "agent_core/decisions/0050-the-extension-installs-its-server-into-an-environment-of-its-own.md": "tells of the next one",
+    "agent_core/decisions/0050-vscode-server-virtual-environment.md": "tells of the next one",
     "vscode-client/src/host/server/install.ts": "installs from the wheels that the extension brings along, and from nowhere else",
 }
 

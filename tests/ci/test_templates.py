@@ -24,10 +24,15 @@ PAGES = ROOT / "docs" / "ci"
 WORKFLOWS = [CI / "github" / "workflow.yml", CI / "github" / "workflow-forks.yml"]
 OWN = ROOT / ".github" / "workflows" / "test.yml"
 """What this repository itself is tested by."""
+ISSUES = ROOT / ".github" / "ISSUE_TEMPLATE"
+FORMS = [ISSUES / "bug.yml", ISSUES / "feature.yml"]
+"""What this repository asks of people who open an issue."""
 SCHEMAS = {
     ACTION: "github-actions.json",
     GITLAB: "gitlab-ci.json",
     **dict.fromkeys((*WORKFLOWS, OWN), "github-workflows.json"),
+    **dict.fromkeys(FORMS, "github-issue-forms.json"),
+    ISSUES / "config.yml": "github-issue-config.json",
 }
 MAY_WRITE = {"pull-requests", "security-events"}
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -60,6 +65,16 @@ def test_a_workflow_has_the_least_of_rights(path: Path) -> None:
     assert checkout["with"]["fetch-depth"] == 0
     assert workflow["concurrency"]["cancel-in-progress"] is True
     assert "pull_request.number" in workflow["concurrency"]["group"]
+
+
+def test_a_bug_asks_for_what_finds_it_and_sends_weaknesses_elsewhere() -> None:
+    bug = read(ISSUES / "bug.yml")
+    asked = {one["id"]: one.get("validations", {}) for one in bug["body"] if "id" in one}
+    assert {name for name, rule in asked.items() if rule.get("required")} == {
+        *("happened", "client", "version", "doctor"),
+    }
+    assert {"log", "trace"} <= set(asked)
+    assert "SECURITY.md" in bug["body"][0]["attributes"]["value"]
 
 
 def test_a_workflow_with_secrets_never_checks_out_the_proposal() -> None:

@@ -6,7 +6,7 @@ from agent_core.events.codec import NAMES
 from tests.support.shared import ROOT
 
 PAGE = (ROOT / "docs/terminal/json.md").read_text("utf-8")
-TABLE = PAGE[PAGE.index("| Type |") : PAGE.index("What holds")]
+TABLE = PAGE[PAGE.index("| Type |") : PAGE.index("## Stability")]
 NAMED = {
     name
     for row in TABLE.splitlines()[2:]

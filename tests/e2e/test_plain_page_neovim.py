@@ -48,8 +48,8 @@ def with_lua(ground: Ground, home: Path, path: Path) -> AbstractAsyncContextMana
 
 
 async def first_words(editor: Neovim) -> None:
-    """Type the first words of the page, and say that the folder is trusted."""
-    await editor.keys(f"{block(NEOVIM, 'The first words', language='vim').text.strip()}<CR>")
+    """Type the first prompt of the page, and answer that the folder is trusted."""
+    await editor.keys(f"{block(NEOVIM, 'First prompt', language='vim').text.strip()}<CR>")
     await answer_with(editor, "1")
 
 

@@ -14,7 +14,7 @@ from tests.support.server import Ground
 from tests.support.shared import ROOT
 
 NEOVIM: Final = "neovim.md"
-NEOVIM_LUA: Final = "More with a little Lua"
+NEOVIM_LUA: Final = "Lua module"
 NEOVIM_BEFORE: Final = "Neovim 0.7 to 0.10"
 EMACS: Final = "emacs.md"
 INSTALL_S: Final = 60.0

@@ -12,7 +12,7 @@ HERE = -100
 """AT_FDCWD. Paths from there are absolute, so it does not matter what it is."""
 NO_MAGIC_LINKS = 0x02
 NO_LINKS = 0x04
-BENEATH = 0x08
+BENEATH = 0x08  # decision 0020
 TRIES = 8
 """It may ask to be called again when something is renamed meanwhile (EAGAIN)."""
 

@@ -87,7 +87,7 @@ def start(wanted: Wanted, sandbox: Sandbox | None, *, starter: Starter | None = 
     try:
         launch = _launch(wanted, sandbox)
         try:
-            started = None if starter is None else _served(launch, wanted, starter)
+            started = None if starter is None else _served(launch, wanted, starter)  # decision 0069
             if started is None:
                 launch.starting()
                 started = _launched(launch, wanted)

@@ -21,7 +21,7 @@ from agent_core.kernel.values import Value
 
 MARK = "TILLER_PROCESS_ID"
 """The variable that holds the mark."""
-LOCKS_LIMIT = 10
+LOCKS_LIMIT = 10  # decision 0010
 """The number of the limit on Linux; Python has no name for it."""
 UNLIMITED = -1
 LEAST_LIMIT = 2**61

@@ -84,6 +84,7 @@ def _merged(base: str, ours: str, theirs: str, *, settle: Callable[[Conflict], s
     for region in _regions(line_splices(base, ours), line_splices(base, theirs)):
         parts.append(base[done : region.start])
         conflict = counted.lines_of(region)
+        # Changes of neighbouring lines are both taken, unlike in git (decision 0030).
         both = _both(base, region, ours=conflict.ours.text, theirs=conflict.theirs.text)
         if both is None:
             conflicts.append(conflict)

@@ -117,6 +117,7 @@ def scrubbed(env: Mapping[str, str], *, passed: Collection[str] = ()) -> Scrubbe
         passed: What the user's own settings list besides: names, or beginnings of names that end in `*`. Only a whole
             name lets a variable pass that is a secret, a loader of code or a way to another program.
     """
+    # An allowlist: no list of secrets' names is complete (decision 0062).
     kept = {name: value for name, value in env.items() if _passes(name, value, passed)}
     return Scrubbed(env=kept, removed=tuple(sorted(env.keys() - kept.keys())))
 

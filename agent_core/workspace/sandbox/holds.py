@@ -22,7 +22,7 @@ MountKind = Literal["writable", "read-only", "empty file", "empty folder"]
 
 MOST_PATH_BYTES: Final = 65_536
 """Of all places together: they are handed over as one argument, and the system takes no longer one than 128 KiB."""
-MOST_MOUNTS: Final = 512
+MOST_MOUNTS: Final = 512  # decision 0064
 """bubblewrap looks through all mounts for each one more: 64 cost it 13 ms, 256 some 120 ms, 1,000 a second and a half."""
 DATA_ONLY: Final = (
     *(name for name in RUNS_PROGRAMS if name != "info"),

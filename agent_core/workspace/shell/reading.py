@@ -40,7 +40,7 @@ def _doubt(text: str, commands: tuple[Argv, ...]) -> str | None:
     if len(commands) > MOST_COMMANDS:
         return f"it runs more than {MOST_COMMANDS} commands"
     try:
-        by_grammar = commands_by_grammar(text)
+        by_grammar = commands_by_grammar(text)  # decision 0017
     except (ImportError, OSError, RuntimeError, TypeError, ValueError):
         return "the grammar of bash (tree-sitter-bash) is missing or does not fit this installation"
     return (

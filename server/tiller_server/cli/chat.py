@@ -31,7 +31,7 @@ def add_parser(commands: Commands) -> None:
 
 def main(options: argparse.Namespace, environment: Environment) -> int:
     """Run the command; gives the exit code."""
-    hide()
+    hide(environment.variables)
 
     def work() -> int:
         _check_terminal(environment)

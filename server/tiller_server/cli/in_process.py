@@ -56,12 +56,13 @@ def serve(*, first_bytes: bytes = b"", tell: str | None = None) -> int:
 
 async def _serve(first_bytes: bytes, tell: str | None) -> int:
     reader, sink = await stdio_streams()
+    config = from_environment()
     # Beside the first answer: it costs some milliseconds, and no tool runs before that.
-    hiding = asyncio.get_running_loop().run_in_executor(None, hide)
+    hiding = asyncio.get_running_loop().run_in_executor(None, hide, config.env)
     looks = ShortLooks()
     try:
         async with (
-            Runtime(from_environment(), on_loaded=looks.begin) as runtime,
+            Runtime(config, on_loaded=looks.begin) as runtime,
             _beside(looks.keep_tidy(lambda: runtime.working() > 0)),
         ):
             app = App(runtime)

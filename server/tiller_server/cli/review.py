@@ -144,7 +144,7 @@ def main(options: argparse.Namespace, environment: Environment) -> int:
     from tiller_server.cli.review_run import run_review  # noqa: PLC0415 - it needs what no other command does
     from tiller_server.lsp.own_process import hide  # noqa: PLC0415 - as above
 
-    hide()
+    hide(environment.variables)
 
     def work() -> int:
         _check(options)

@@ -80,7 +80,7 @@ def add_parser(commands: Commands) -> None:
 
 def main(options: argparse.Namespace, environment: Environment) -> int:
     """Run the command; gives the exit code."""
-    hide()
+    hide(environment.variables)
 
     def work() -> int:
         _check_output(options.output)

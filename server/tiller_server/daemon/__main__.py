@@ -5,7 +5,7 @@ import sys
 
 if __name__ == "__main__":
     # Nothing of what is loaded now is ever garbage, and looking for some takes a tenth of the time until it serves.
-    gc.disable()
+    gc.disable()  # decision 0034
     from tiller_server.daemon.main import main
 
     sys.exit(main(sys.argv[1:]))

@@ -73,7 +73,7 @@ async def _run(config: ServerConfig) -> int:
     # Loads what waiting needs before clients can come: at the first pause it may find no descriptor left to be read.
     await lowlevel.checkpoint()
     loop = asyncio.get_running_loop()
-    hiding = loop.run_in_executor(None, hide)
+    hiding = loop.run_in_executor(None, hide, config.env)
     looks = ShortLooks()
     daemon = Daemon(config, on_loaded=looks.begin, on_leaving=_leave_in_time)
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -37,7 +37,7 @@ class Ownership:
             message = f"the lock {str(path)!r} cannot be opened ({error.strerror})"
             raise CannotServe(message) from error
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)  # decision 0024
         except OSError:
             os.close(fd)
             return None

@@ -65,9 +65,13 @@ def serve(env: Mapping[str, str], *, cwd: str, note: Callable[[str], None]) -> i
     stop = Stop()
 
     def settle() -> None:
-        from tiller_server.lsp.own_process import hide  # noqa: PLC0415 - costs as much as all the rest
+        from tiller_server.lsp import own_process  # noqa: PLC0415 - costs as much as all the rest
 
-        hide()
+        # Its log is not Python's, which costs too much here.
+        if own_process.allows_debugger(env):
+            note(own_process.ATTACHABLE)
+        else:
+            own_process.hide(env)
         stop.begin()
 
     means = Means(introduce=introduce, note=note, settle=settle, clock=time.monotonic)

@@ -83,7 +83,7 @@ def abilities_of(params: Mapping[str, Any], quirks: Quirks) -> Abilities:
         review=_review(_under(options, "edit").get("review"), _under(agent, "edit").get("review")),
         reads=_is_offered(_under(agent, "documents").get("read")),
         takes_versions=versions,
-        least_version=1 if quirks.zero_unchecked else 0,
+        least_version=1 if quirks.zero_unchecked else 0,  # decision 0033
         saves=_is_offered(_under(agent, "documents").get("save")),
         reloads=quirks.auto_reload,
         edits_together=by_lsp and versions and quirks.multi_doc_edit,

@@ -38,7 +38,7 @@ class ShortLooks:
         if not self._has_begun:
             self._has_begun = True
             gc.callbacks.append(self._looked)
-            gc.freeze()
+            gc.freeze()  # decision 0034
 
     def tidy(self) -> None:
         """Look at everything, if there was anything new to spare since; takes some tenths of a second. Blocks."""

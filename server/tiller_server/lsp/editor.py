@@ -133,7 +133,7 @@ class Editor:
             if now.revision == self.notes_of(now).ours_at:
                 if not self._quirks.late_undo_steps:
                     return
-                until = now.changed_at + timing.undo_step_s
+                until = now.changed_at + timing.undo_step_s  # decision 0033
             else:
                 until = min(now.changed_at + timing.pause_s, end)
             left = until - mirror.clock()

@@ -115,6 +115,7 @@ class Outbox:
                 messages wait and it takes nothing, or `MAX_WAITING_BYTES` of them wait.
             stall_limit_s: How long a client may take nothing while that much waits for it.
         """
+        # One queue for all lanes: a lane decides admission, never order (decision 0004).
         self._queue: deque[tuple[bytes, Lane]] = deque()
         self._stall = _Stall(on_overflow, stall_limit_s)
         self._bytes = 0

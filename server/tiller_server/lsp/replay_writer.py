@@ -13,7 +13,7 @@ from msgspec import Struct
 from agent_core.kernel.values import Value
 from tiller_server.lsp.replay_file import Line, Mark, ReplayFile
 
-RESERVED: Final = 20_000
+RESERVED: Final = 20_000  # decision 0026
 """How many numbers are marked as used ahead of their use: deltas take numbers, and are not written."""
 EARLY_EVENTS: Final = 512
 """How many events are kept while the session has no file yet: nothing was said in it."""

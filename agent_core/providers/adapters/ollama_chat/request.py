@@ -40,7 +40,7 @@ def request_body(request: ModelRequest, facts: ModelFacts) -> JsonObject:
         "messages": _messages(request.system, turns),
         "stream": True,
         # A conversation that does not fit must be told of: left alone, the server forgets its beginning.
-        "truncate": False,
+        "truncate": False,  # decision 0012
         "shift": False,
         "options": options,
     }

@@ -101,13 +101,14 @@ class WireModel(BaseModel):
 
 
 class Marker(WireModel):
-    """A capability: being there says yes, what is in it is for later versions."""
+    """Capability marker: its presence means that the capability is supported; fields in it are for later versions."""
 
 
 class SessionParams(WireModel):
-    """Params that name a session; left out, the session this connection has open is meant."""
+    """Parameters of a method that works on a session."""
 
     session: str | None = None
+    """Session id. Left out: the session of this connection, which is opened on demand."""
 
 
 def at_most(limit: int) -> BeforeValidator:

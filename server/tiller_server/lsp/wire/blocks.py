@@ -31,45 +31,50 @@ MAX_BLOCKS = 1000
 
 
 class Position(WireModel):
-    """A place in a document, counted as LSP counts, in the negotiated encoding."""
+    """Position in a document, in the negotiated position encoding."""
 
     line: Uint
+    """Line, from 0."""
     character: Uint
+    """Character in the line, from 0, in units of the position encoding."""
 
 
 class Range(WireModel):
-    """A stretch of a document, end exclusive."""
+    """Range of a document, end exclusive."""
 
     start: Position
     end: Position
 
 
 class Diagnostic(WireModel):
-    """LSP's diagnostic; what we do not know of it is passed on."""
+    """LSP diagnostic; fields that are not listed here are passed on unchanged."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
 
     range: Range
     message: str
     severity: Annotated[int, Field(ge=1, le=4)] | None = None
+    """1 error, 2 warning, 3 information, 4 hint."""
     code: int | str | None = None
     source: str | None = None
     data: Json = None
 
 
 class TextBlock(WireModel):
-    """Words."""
+    """Text."""
 
     type: Literal["text"] = "text"
     text: str
 
 
 class ImageBlock(WireModel):
-    """A picture, in base64 or by its address; one of the two."""
+    """Image, as base64 data or by URI: exactly one of `data` and `uri`."""
 
     type: Literal["image"] = "image"
     mime: str
+    """Media type, such as `image/png`."""
     data: str | None = None
+    """Base64."""
     uri: str | None = None
 
     @model_validator(mode="after")
@@ -80,18 +85,20 @@ class ImageBlock(WireModel):
 
 
 class ResourceBlock(WireModel):
-    """A file or a part of it, with or without its text."""
+    """File or range of a file, with or without its text."""
 
     type: Literal["resource"] = "resource"
     uri: str
     version: int | None = None
+    """Version of the document that `text` was taken from."""
     range: Range | None = None
     text: str | None = None
     sha256: str | None = None
+    """SHA-256 of the file's text, as hexadecimal digits."""
 
 
 class SelectionBlock(WireModel):
-    """What the user has selected."""
+    """Selection of the user in a document."""
 
     type: Literal["selection"] = "selection"
     uri: str
@@ -101,7 +108,7 @@ class SelectionBlock(WireModel):
 
 
 class DiagnosticsBlock(WireModel):
-    """Problems that the editor shows in a document."""
+    """Diagnostics of a document, as the editor shows them."""
 
     type: Literal["diagnostics"] = "diagnostics"
     uri: str
@@ -109,14 +116,14 @@ class DiagnosticsBlock(WireModel):
 
 
 class DiffBlock(WireModel):
-    """A change as a unified diff."""
+    """Change as a unified diff."""
 
     type: Literal["diff"] = "diff"
     patch: str
 
 
 class SkillBlock(WireModel):
-    """A call for a skill by name."""
+    """Call of a skill by name."""
 
     type: Literal["skill"] = "skill"
     name: str
@@ -124,7 +131,7 @@ class SkillBlock(WireModel):
 
 
 class VendorBlock(WireModel):
-    """A block of a vendor's own type; kept whole."""
+    """Block of a vendor's own type (`type` begins with `_`); kept whole."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
 

@@ -49,158 +49,218 @@ EventDetail = TypeAliasType("EventDetail", Literal["full", "normal", "status"] |
 
 
 class EventCaps(WireModel):
-    """How the client takes events."""
+    """Event capabilities of the client; not read, `agent/subscribe` says what is wanted."""
 
     channel: Literal["progress"] | Vendor | None = None
+    """Reserved; events are always sent as progress."""
     ack: Marker | None = None
+    """Reserved; `ack` of `agent/subscribe` counts."""
     detail: Many[EventDetail] | None = None
+    """Reserved; `detail` of `agent/subscribe` counts."""
 
 
 class PermissionCaps(WireModel):
-    """The client shows permission requests, with a note or without."""
+    """Permission capabilities of the client; its presence declares `agent/permission`."""
 
     note: Marker | None = None
+    """The client lets the user add a note; not read."""
 
 
 class QuestionCaps(WireModel):
-    """The client shows questions, as a form or one by one."""
+    """Question capabilities of the client; its presence declares `agent/question`."""
 
     form: Marker | None = None
+    """The client shows all lines of a form at once; not read."""
 
 
 class EditCaps(WireModel):
-    """The client applies edits by `agent/edit/apply`."""
+    """Edit capabilities of the client; its presence declares `agent/edit/apply`."""
 
     preconditions: Marker | None = None
+    """The client checks `pre` before it applies the edit; not read."""
     review: Many[Literal["inline", "preview"] | Vendor] | None = None
+    """Ways in which the client shows an edit for review."""
     per_document_result: Marker | None = None
+    """The result has an outcome for each document, so that one edit may change several."""
     save: Marker | None = None
+    """The client saves documents together with the edit (`save: "ifWasClean"`)."""
 
 
 class DocumentCaps(WireModel):
-    """The client saves, reads and knows unsaved documents."""
+    """Document capabilities of the client."""
 
     save: Marker | None = None
+    """The client answers `agent/documents/save`."""
     read: Marker | None = None
+    """The client answers `agent/documents/read`."""
     dirty: Marker | None = None
+    """The client reports unsaved documents; not read."""
 
 
 class VersionCaps(WireModel):
-    """The client shows problems; it knows which version they belong to."""
+    """Diagnostics capabilities of the client; its presence declares `agent/diagnostics`."""
 
     versions: Marker | None = None
+    """The client knows the document version of its diagnostics; not read."""
 
 
 class AgentClientCaps(WireModel):
-    """What the client can do; what is left out it cannot."""
+    """Capabilities of the client; what is left out is not supported."""
 
     v: Uint = 1
+    """Protocol level; 1."""
     events: EventCaps | None = None
+    """Reserved; not read."""
     permission: PermissionCaps | None = None
+    """The client answers `agent/permission`."""
     question: QuestionCaps | None = None
+    """The client answers `agent/question`."""
     edit: EditCaps | None = None
+    """The client answers `agent/edit/apply`."""
     documents: DocumentCaps | None = None
+    """Saving and reading of documents."""
     diagnostics: VersionCaps | None = None
+    """The client answers `agent/diagnostics`."""
     lsp_proxy: Marker | None = None
+    """The client answers `agent/lsp/request`, which this release does not send."""
     tools: Marker | None = None
+    """The client uses `agent/tools/register`, which this release does not serve."""
     diff_view: Marker | None = None
+    """The client takes `agent/changes/show`."""
     notice: Marker | None = None
+    """Reserved; not read."""
 
 
 class ClientName(WireModel):
-    """Who attaches, and as what."""
+    """Identity of a client."""
 
     name: str | None = None
+    """Name that other clients of the session see; left out: `clientInfo.name`."""
     version: str | None = None
+    """Version of the client."""
     role: ClientRole | None = None
+    """Left out: `editor`. An `observer` may not decide."""
 
 
 class SessionById(WireModel):
-    """A session to open by its id."""
+    """Session to open, by its id."""
 
     id: str
 
 
 class SessionOptions(WireModel):
-    """Which session to open, and whether it ends with the connection."""
+    """Session to open, and its lifetime."""
 
     open: Literal["latest", "new", "none"] | Vendor | SessionById | None = None
+    """Session that is opened when a request names none; `none`: only `agent/session/open` opens one. Left out: `latest`."""
     lifetime: Literal["connection", "daemon"] | Vendor | None = None
+    """`connection`: the session ends with the last connection to it."""
 
 
 class EditOptions(WireModel):
     """How edits are made."""
 
     open_clean: Literal["auto", "buffer", "disk"] | Vendor | None = None
+    """Where open documents without unsaved text are edited: `disk`, else in the editor."""
     closed: Literal["disk", "buffer"] | Vendor | None = None
-    """Where files that are not open are edited; `buffer`: they are opened first, new ones when they are made."""
+    """Where files that are not open are edited. `buffer`: they are opened first, new files after they are made."""
     review: Literal["none", "hints", "inline", "preview"] | Vendor | None = None
+    """`none`: changes are not shown; `hints`: as hints; `inline`, `preview`: as the client declares in `edit.review` of its capabilities."""
     save_barrier: Literal["auto", "ask", "off"] | Vendor | None = None
+    """Whether the user is asked to save before a program starts."""
 
 
 class PermissionOptions(WireModel):
-    """How permission is given; never looser than the user's own settings."""
+    """How permissions are decided; never looser than the user's own settings."""
 
     mode: Mode | None = None
+    """Permission mode; refused above the mode of the user's settings."""
     fallback: Literal["ask", "deny", "rules"] | Vendor | None = None
+    """`ask` asks the user; `deny` and `rules` refuse everything that no rule allows."""
     timeout_s: Number | None = None
+    """Seconds until an unanswered permission request counts as refused."""
 
 
 class PlainOptions(WireModel):
-    """What a client without any extension gets."""
+    """Features for clients without an extension."""
 
     lens: bool | None = None
+    """Code lenses."""
     actions: bool | None = None
+    """Code actions."""
     chat_file: str | None = None
+    """Path of the chat file; left out: `.tiller/chat.md`."""
     hints: bool | None = None
+    """Whether hints are shown, where `edit.review` is left out."""
 
 
 class UriPrefix(WireModel):
-    """How a URI of the client reads on the server's machine."""
+    """Prefix of URIs of the client, and the same prefix on the server's machine."""
 
     client: str
     server: str
 
 
 class AgentOptions(WireModel):
-    """`initializationOptions.agent`: everything a client may say when it starts."""
+    """Content of `initializationOptions.agent`."""
 
     client_id: str | None = None
+    """Stable id of the window; a window that reconnects with it gets its session again."""
     client: ClientName | None = None
+    """Identity of the client."""
     session: SessionOptions | None = None
+    """Session to open."""
     edit: EditOptions | None = None
+    """How edits are made."""
     permission: PermissionOptions | None = None
+    """How permissions are decided."""
     plain: PlainOptions | None = None
+    """Features for clients without an extension."""
     budgets: Budgets | None = None
+    """Budgets of each run; only tighter than those of the settings."""
     uri_map: Many[UriPrefix] | None = None
+    """Prefixes to exchange in URIs."""
     capabilities: AgentClientCaps | None = None
+    """Client capabilities, for clients that cannot set `capabilities.experimental`."""
 
 
 class ServerName(WireModel):
-    """Who serves."""
+    """Name and version of the server."""
 
     name: str
+    """`tiller`."""
     version: str
+    """Version of the server."""
 
 
 class ServerLimits(WireModel):
-    """How much the server takes: bytes of a frame, bytes of a prompt, prompts in the queue."""
+    """Limits of the server."""
 
     max_frame_bytes: Count
+    """Bytes of a frame."""
     max_prompt_bytes: Count
+    """Bytes of the content of a prompt."""
     queue: Count
+    """Prompts in the queue."""
 
 
 class AgentServerCaps(WireModel):
-    """`capabilities.experimental.agent`: what the server can do."""
+    """Content of `capabilities.experimental.agent` in the result of `initialize`."""
 
     v: Uint
+    """Protocol level."""
     protocol: str
+    """Protocol version."""
     server: ServerName
+    """Name and version of the server."""
     durable: Marker | None = None
+    """A daemon serves: runs outlive the connection."""
     methods: Many[str]
+    """Client to server methods that are served."""
     events: Many[str]
+    """Event types that can be sent."""
     limits: ServerLimits
+    """Limits."""
 
 
 def merge_capabilities(experimental: JsonObject | None, options: JsonObject | None) -> JsonObject:

@@ -58,13 +58,14 @@ AuthState = TypeAliasType("AuthState", Literal["ok", "missing", "pending", "expi
 
 
 class ModelListParams(SessionParams):
-    """Lists models."""
+    """List the models."""
 
     scope: Literal["all", "usable", "scoped"] | Vendor | None = None
+    """`usable` (default): models that can be asked; `scoped`: models to cycle through; `all`: every known model."""
 
 
 class ModelPrices(WireModel):
-    """Prices in US dollars for a million tokens."""
+    """Prices in US dollars per million tokens."""
 
     in_: Number
     out: Number
@@ -73,207 +74,247 @@ class ModelPrices(WireModel):
 
 
 class ModelEntry(WireModel):
-    """A model one can choose."""
+    """Model."""
 
     model: str
+    """`provider/id`."""
     name: str
     provider: str
     context_window: Count
+    """Tokens."""
     max_tokens: Count | None = None
+    """Most tokens of an answer."""
     prices: ModelPrices | None = None
+    """Left out: unknown."""
     thinking: Many[Thinking]
+    """Thinking levels of the model."""
     images: bool | None = None
+    """Whether the model is sent images."""
     auth: AuthState
+    """Whether the provider has a key."""
 
 
 class ModelListResult(WireModel):
-    """The models, and the one in force."""
+    """Models, and the model in force."""
 
     models: Many[ModelEntry]
+    """The models."""
     current: str | None
+    """Model in force as `provider/id`; null: none."""
 
 
 class ModelCycleParams(SessionParams):
-    """Takes the next or the previous model of the scoped ones."""
+    """Choose the next or previous of the scoped models."""
 
     direction: Literal[1, -1]
+    """1: next; -1: previous."""
 
 
 class ModelChoice(WireModel):
-    """The choice in force; null when there is only one."""
+    """Model in force."""
 
     model: str | None
+    """`provider/id`; null: there is no other model to cycle to."""
     thinking: Thinking
+    """Thinking level in force."""
 
 
 class ThinkingCycleParams(SessionParams):
-    """Takes the next thinking level that the model has."""
+    """Choose the next thinking level of the model in force."""
 
 
 class ThinkingCycleResult(WireModel):
-    """The level in force; null when the model does not think."""
+    """Thinking level in force."""
 
     level: Thinking | None
+    """Level in force; null: the model has no other level."""
 
 
 class CommandListParams(SessionParams):
-    """Lists what can be written after a slash."""
+    """List the slash commands."""
 
 
 class Command(WireModel):
-    """A command of an extension, a prompt template or a skill."""
+    """Command of an extension, prompt template or skill."""
 
     name: str
+    """Name without the slash; a skill is `skill:<name>`."""
     description: str | None = None
     source: Literal["extension", "prompt", "skill", "builtin"] | Vendor
     argument_hint: str | None = None
+    """Hint for the arguments."""
 
 
 class CommandListResult(WireModel):
-    """The commands."""
+    """Commands."""
 
     commands: Many[Command]
+    """The commands; of two with one name the first."""
 
 
 class CommandCompleteParams(SessionParams):
-    """Completes the argument of a command."""
+    """Complete the arguments of a slash command."""
 
     name: str
+    """Name of the command, without the slash."""
     prefix: str
+    """Arguments written so far."""
 
 
 class CommandCompletion(WireModel):
-    """One way to go on."""
+    """Completion."""
 
     value: str
+    """Text to insert."""
     label: str | None = None
+    """Text to show instead of `value`."""
     description: str | None = None
 
 
 class CommandCompleteResult(WireModel):
-    """The ways to go on."""
+    """Completions."""
 
     completions: Many[CommandCompletion]
+    """Empty: the command completes nothing, or there is no such command."""
 
 
 class ResourcesReloadParams(SessionParams):
-    """Reads context files, skills, templates and extensions again."""
+    """Read settings, extensions, skills, templates and context files again."""
 
 
 class LoadedResource(WireModel):
-    """Something that was read."""
+    """Resource that was read."""
 
     kind: Literal["context", "skill", "prompt", "extension", "systemPrompt", "settings"] | Vendor
     name: str
     uri: str | None = None
+    """Left out: it is no file."""
 
 
 class ResourceProblem(WireModel):
-    """Something that could not be read."""
+    """Resource that could not be read."""
 
     uri: str | None = None
     line: Count | None = None
+    """Line, from 1."""
     message: str
     level: Literal["warning", "error"] | Vendor
 
 
 class ResourcesReloadResult(WireModel):
-    """What was read, and what could not be."""
+    """Resources that were read, and problems."""
 
     loaded: Many[LoadedResource]
+    """Resources that were read."""
     problems: Many[ResourceProblem]
+    """Resources that could not be read."""
 
 
 class RegisteredTool(WireModel):
-    """A tool that the client brings."""
+    """Tool of the client."""
 
     name: Annotated[str, Field(min_length=1)]
     description: str
     input_schema: JsonObject
+    """JSON Schema of the arguments."""
     annotations: JsonObject | None = None
 
 
 class ToolsRegisterParams(SessionParams):
-    """Brings tools of the client."""
+    """Register tools of the client."""
 
     tools: Many[RegisteredTool]
+    """The tools."""
 
 
 class ToolsRegisterResult(WireModel):
-    """The names under which they are known."""
+    """Names of the registered tools."""
 
     registered: Many[str]
+    """Names under which the tools are known."""
 
 
 class AuthStatusParams(WireModel):
-    """Asks which providers are usable."""
+    """Return the providers and whether each has a key."""
 
     provider: str | None = None
+    """Only this provider; left out: all."""
 
 
 class AuthAccount(WireModel):
-    """A provider and whether it has a key; never the key."""
+    """Provider and whether it has a key; never the key."""
 
     provider: str
     state: AuthState
+    """`pending`: a login waits for its user."""
     name: str | None = None
+    """Name for people."""
     login: Literal["key", "browser", "code"] | Vendor | None = None
-    """What the user needs to get in: a key, a browser on the daemon's machine, or one anywhere and a code."""
+    """How the user signs in: a key, a browser on the daemon's machine, or a browser anywhere and a code."""
     source: str | None = None
     """Where the key comes from: the name of a variable, `keyring`, `auth.json`."""
 
 
 class AuthStatusResult(WireModel):
-    """The providers."""
+    """Providers."""
 
     providers: Many[AuthAccount]
+    """The providers."""
 
 
 class AuthLoginParams(WireModel):
-    """Begins to sign in."""
+    """Begin to sign in to a provider with a browser."""
 
     provider: str | None = None
+    """Provider id."""
 
 
 class AuthLoginResult(WireModel):
-    """What the user must do: open the address and enter the code."""
+    """Page that the user must open, and the code to enter there."""
 
     state: Literal["pending", "ok"] | Vendor
+    """`ok`: nothing is to be done."""
     url: str | None = None
+    """Page to open."""
     user_code: str | None = None
+    """Code to enter on the page, if it asks for one."""
     expires: Moment | None = None
+    """When the login is given up."""
 
 
 class AuthLogoutParams(WireModel):
-    """Forgets a key."""
+    """Delete the stored credentials of a provider."""
 
     provider: str | None = None
+    """Provider id."""
 
 
 class StatusParams(WireModel):
-    """Asks how the daemon is."""
+    """Return the state of the server."""
 
 
 class DaemonStatus(WireModel):
-    """The process that serves."""
+    """Process that serves."""
 
     pid: Count
     started_at: Moment
     durable: bool
-    """Whether it outlives the editor."""
+    """Whether it outlives the connection."""
 
 
 class SessionStatus(WireModel):
-    """A session that is loaded."""
+    """Loaded session."""
 
     session: str
     workspace: str
+    """Folder, as a URI."""
     state: SessionState
     clients: Count
+    """Attached connections."""
 
 
 class VersionTable(WireModel):
-    """What speaks here."""
+    """Versions."""
 
     server: str
     protocol: str
@@ -281,10 +322,15 @@ class VersionTable(WireModel):
 
 
 class StatusResult(WireModel):
-    """The daemon, its sessions, accounts, versions, and the editor quirks in force."""
+    """Process, loaded sessions, accounts, versions, and the editor quirks in force."""
 
     daemon: DaemonStatus
+    """The process that serves."""
     sessions: Many[SessionStatus]
+    """Loaded sessions."""
     auth: Many[AuthAccount]
+    """Providers."""
     versions: VersionTable
+    """Versions of server, protocol and Python."""
     quirks: Many[str]
+    """Quirks of the editor in force, as `name=true` or `name=false`."""

@@ -52,70 +52,89 @@ CheckpointScope = TypeAliasType(
 
 
 class Hunk(WireModel):
-    """One stretch of changed text, and what became of it."""
+    """Contiguous change of a file, and its review state."""
 
     id: str
     before: Range
+    """Where the hunk was in a text without the agent's hunks."""
     after: Range
+    """Where the hunk is now."""
     old_text: str
     new_text: str
+    """Text that stands there now."""
     state: Literal["pending", "accepted", "rejected", "userEdited", "orphaned"] | Vendor
+    """`userEdited` counts as accepted; of an `orphaned` hunk nothing is left in the text."""
     tool_call: str
+    """Tool call that made it."""
 
 
 class FileHashes(WireModel):
-    """SHA-256 of a file's text before and after; one is missing when the file was not there."""
+    """SHA-256 of a file's text before and after; one is left out when there was no file."""
 
     before: str | None = None
     after: str | None = None
 
 
 class FileChange(WireModel):
-    """What happened to one file."""
+    """Change of one file."""
 
     uri: str
     old_uri: str | None = None
+    """Name before a move."""
     op: Literal["add", "modify", "delete", "move"] | Vendor
     binary: bool | None = None
     sha256: FileHashes
     state: Literal["onDisk", "unsaved"] | Vendor
+    """`unsaved`: the change is in an editor and not on disk."""
     hunks: Many[Hunk]
 
 
 class ChangeSet(WireModel):
-    """Everything that changed since a checkpoint."""
+    """Changes since a checkpoint."""
 
     id: str
+    """Id for `agent/changes/resolve`: a run, a checkpoint or the session."""
     base: str
-    """The checkpoint."""
+    """Checkpoint before the first of these changes."""
     files: Many[FileChange]
+    """Files that changed."""
     patch: str | None = None
-    """The whole as a git patch, when that was asked for."""
+    """All changes as a git patch, with `format: "gitPatch"`."""
 
 
 class ChangeCounts(WireModel):
-    """A change set as numbers: files touched, lines added and taken away, hunks not looked at."""
+    """Size of a change set."""
 
     files: Count
+    """Files that changed."""
     additions: Count
+    """Lines added."""
     deletions: Count
+    """Lines removed."""
     unreviewed: Count
+    """Hunks without a decision."""
 
 
 class ChangesListParams(SessionParams):
-    """Asks what changed, in a run or since a checkpoint."""
+    """Return the changes of the session, of a run, or since a checkpoint."""
 
     run: str | None = None
+    """Only the changes of this run."""
     since: str | None = None
+    """Only the changes since this checkpoint."""
     format: Literal["hunks", "gitPatch"] | Vendor | None = None
+    """`hunks` (default) or `gitPatch`: a `patch` in place of hunks."""
 
 
 class Resolution(WireModel):
-    """A verdict on one hunk, file or change set."""
+    """Decision on one hunk, file or change set: exactly one of `hunk`, `file` and `changeSet`."""
 
     hunk: str | None = None
+    """Hunk id."""
     file: str | None = None
+    """File, as a URI."""
     change_set: str | None = None
+    """Id of a `ChangeSet`."""
     action: Literal["accept", "reject", "reviewed"] | Vendor
 
     @model_validator(mode="after")
@@ -126,143 +145,182 @@ class Resolution(WireModel):
 
 
 class ChangesResolveParams(SessionParams):
-    """Accepts or rejects changes; a note goes to the model."""
+    """Accept or reject changes."""
 
     items: Many[Resolution]
+    """Decisions, at most 1,000."""
     note: str | None = None
+    """Text for the model, at most 16,384 bytes."""
 
 
 class Resolved(WireModel):
-    """What became of one verdict."""
+    """Outcome of one decision."""
 
     id: str
+    """Hunk, file or change set of the decision."""
     status: Literal["done", "conflict", "gone"] | Vendor
+    """`conflict`: another decision or change of these lines came first; `gone`: there is no such hunk any more."""
 
 
 class ChangesResolveResult(WireModel):
-    """What became of each verdict."""
+    """Outcome of each decision."""
 
     results: Many[Resolved]
+    """Outcomes, in the order of `items`."""
     seq: Seq
+    """Last event of the session."""
 
 
 class ChangesShowParams(SessionParams):
-    """Asks the client to show a change set."""
+    """Show a change set to the user."""
 
     change_set: ChangeSet
+    """The changes."""
     focus: str | None = None
+    """File to show first, as a URI."""
 
 
 class EditLabel(WireModel):
-    """Whose edit it is, and how to call it in the undo list."""
+    """Origin of an edit, and its name in the undo list."""
 
     id: str
+    """Edit id, as in the `edit.*` events."""
     session: str
     run: str
     tool_call: str
     label: str
+    """Text for the undo menu."""
 
 
 class DocumentPrecondition(WireModel):
-    """What must hold of a document before the edit is applied."""
+    """Condition that a document must meet before the edit is applied."""
 
     uri: str
+    """The document."""
     version: int | None = None
+    """Version that it must have."""
     sha256: str | None = None
+    """SHA-256 that its text must have."""
     exists: bool | None = None
+    """Whether it must exist."""
 
 
 class EditRequest(WireModel):
-    """Asks the client to apply an edit, as one undo step per document."""
+    """Apply a workspace edit, as one undo step per document."""
 
     edit: EditLabel
+    """Origin and label of the edit."""
     workspace_edit: JsonObject
-    """LSP's `WorkspaceEdit`."""
+    """LSP `WorkspaceEdit`."""
     pre: Many[DocumentPrecondition]
+    """Conditions; an edit whose conditions do not hold is answered with `stale`."""
     save: Literal["never", "ifWasClean"] | Vendor
+    """`ifWasClean`: save documents that had no unsaved text before the edit."""
     review: Literal["none", "inline", "preview"] | Vendor
+    """How the client shows the edit."""
     undo: Literal["oneStep"] | Vendor
+    """One undo step per document."""
 
 
 class EditedDocument(WireModel):
-    """What became of one document of an edit."""
+    """Outcome of an edit in one document."""
 
     uri: str
     status: Literal["applied", "stale", "refused", "failed"] | Vendor
     version: int | None = None
+    """Version after the edit."""
     sha256: str | None = None
+    """SHA-256 of the text after the edit."""
     was_dirty: bool | None = None
+    """Whether it had unsaved text before the edit."""
     saved: bool | None = None
     why: str | None = None
+    """Reason, for `stale`, `refused` and `failed`."""
 
 
 class EditResult(WireModel):
-    """What became of an edit, document by document."""
+    """Outcome of an edit."""
 
     documents: Many[EditedDocument]
+    """Outcome of each document."""
     changed_by_user: bool | None = None
+    """Whether the user changed the edit before it was applied."""
 
 
 class Checkpoint(WireModel):
-    """A state of the files that can be gone back to."""
+    """State of the files that can be restored."""
 
     checkpoint: str
     run: str | None = None
-    """The run before whose first change it lies; left out: a restore or a rejection, which it takes back."""
+    """Run before whose first change it was made; left out: it was made before a restore or a rejection, and undoes it."""
     at: Moment
     files: Count
+    """Files that it holds."""
 
 
 class CheckpointListResult(WireModel):
-    """The checkpoints of a session, oldest first."""
+    """Checkpoints of a session."""
 
     checkpoints: Many[Checkpoint]
+    """Oldest first."""
 
 
 class CheckpointPreviewParams(SessionParams):
-    """Asks what restoring a checkpoint would do."""
+    """Return what restoring a checkpoint would do to each file."""
 
     checkpoint: str
+    """Checkpoint id."""
     scope: CheckpointScope
+    """Part that would be restored; `conversation` alone touches no file."""
 
 
 class PreviewedFile(WireModel):
-    """What restoring would do to one file."""
+    """Effect of a restore on one file."""
 
     uri: str
     status: Literal["same", "agentOnly", "userEdited", "missing"] | Vendor
+    """See the table of statuses."""
     diff: str | None = None
+    """Unified diff of what restoring does."""
     why: str | None = None
-    """Why it cannot be taken back at all; left out: it can."""
+    """Why it cannot be restored at all; left out: it can."""
 
 
 class CheckpointPreviewResult(WireModel):
-    """What restoring would do, file by file."""
+    """Preview of a restore."""
 
     files: Many[PreviewedFile]
+    """Files that changed since the checkpoint."""
 
 
 class CheckpointRestoreParams(SessionParams):
-    """Goes back to a checkpoint; files that the user edited since are never overwritten unasked."""
+    """Restore the files, the conversation, or both, to a checkpoint."""
 
     checkpoint: str
+    """Checkpoint id."""
     scope: CheckpointScope
+    """Part that is restored."""
     files: Many[str] | None = None
+    """Only these files, as URIs, and files that were moved to or from them; left out: all."""
     on_conflict: Literal["skip", "merge", "overwrite"] | Vendor = "skip"
+    """Handling of files that were changed by others too."""
 
 
 class SkippedFile(WireModel):
-    """A file that was left alone, and why."""
+    """File that was not restored."""
 
     uri: str
     why: str
 
 
 class CheckpointRestoreResult(WireModel):
-    """What was restored, and the checkpoint that undoes it."""
+    """Outcome of a restore."""
 
     restored: Many[str]
+    """Files that were restored, as URIs."""
     skipped: Many[SkippedFile]
+    """Files that were left as they are."""
     undo: str
+    """Checkpoint that undoes this restore."""
     editor_text: str | None = None
-    """The words of the run that was taken back, when the conversation was."""
+    """Prompt of the run that was taken back, when the conversation was restored."""

@@ -24,81 +24,99 @@ __all__ = [
 
 
 class SaveItem(WireModel):
-    """A document to save, if it still has that version."""
+    """Document to save, if it still has this version."""
 
     uri: str
     version: int | None = None
 
 
 class DocumentsSaveParams(WireModel):
-    """Asks the client to save documents."""
+    """Save documents."""
 
     items: Many[SaveItem]
+    """Documents to save."""
     reason: str
+    """Why, for people."""
 
 
 class SavedDocument(WireModel):
-    """Whether a document was saved."""
+    """Outcome of a save."""
 
     uri: str
     saved: bool
     version: int | None = None
     why: str | None = None
+    """Reason, when it was not saved."""
 
 
 class DocumentsSaveResult(WireModel):
-    """Whether each document was saved."""
+    """Outcome of each save."""
 
     results: Many[SavedDocument]
+    """Outcomes."""
 
 
 class DocumentsReadParams(WireModel):
-    """Asks the client for the text of a document."""
+    """Return the text of a document, as the editor has it."""
 
     uri: str
+    """The document."""
 
 
 class DocumentsReadResult(WireModel):
-    """The text as the editor has it."""
+    """Text of a document in the editor."""
 
     text: str
+    """The whole text."""
     version: int | None = None
+    """Document version."""
     dirty: bool
+    """Whether it has unsaved text."""
     language_id: str
+    """LSP language id."""
 
 
 class DiagnosticsParams(WireModel):
-    """Asks the client for the problems it shows, at least as new as the given versions."""
+    """Return the diagnostics that the editor shows."""
 
     uris: Many[str] | None = None
+    """Only these documents; left out: all that have diagnostics."""
     at_least: dict[str, int] | None = None
+    """Document versions, by URI, that the diagnostics must be made for."""
     timeout_ms: Count
+    """How long the client waits for them at most."""
 
 
 class DiagnosticsItem(WireModel):
-    """The problems of one document, and whether they are as new as was asked."""
+    """Diagnostics of one document."""
 
     uri: str
     version: int | None = None
     fresh: bool
+    """Whether they are at least as new as `atLeast` asks."""
     diagnostics: Many[Diagnostic]
 
 
 class DiagnosticsResult(WireModel):
-    """The problems, document by document."""
+    """Diagnostics of the documents."""
 
     items: Many[DiagnosticsItem]
+    """One entry per document."""
 
 
 class LspRequestParams(WireModel):
-    """Asks the client to pass a read-only request on to another language server."""
+    """Forward a read-only request to another language server of the editor."""
 
     server: str | None = None
+    """Name of the language server."""
     method: Annotated[str, Field(min_length=1)]
+    """Its method."""
     params: Json
+    """Its params."""
 
 
 class TrustParams(WireModel):
-    """Says which folders the user trusts."""
+    """Report which folders the user trusts."""
 
     items: Many[FolderTrust]
+    """Folders."""

@@ -58,64 +58,73 @@ ErrorKind = TypeAliasType(
 ERROR_KINDS: tuple[ErrorKind, ...] = get_args(ErrorKind.__value__)
 
 ERROR_MEANINGS: Mapping[ErrorKind, str] = {
-    "SessionNotFound": "No session has this id.",
-    "SessionBusy": "A run is going on and the request asked not to wait for it.",
-    "RunMismatch": "Another run is going on than `expectedRun` says, or other words wait than `ifSeq` or a `queueId` says.",
-    "RunNotActive": "Nothing is running that could be meant.",
-    "NotSteerable": "What runs now takes no steering.",
-    "QueueFull": "Too many prompts wait already, and nothing takes them while the queue is paused.",
+    "SessionNotFound": "No session has this id, or none is open.",
+    "SessionBusy": "A run, a compaction or a command is going on, or another process writes the session.",
+    "RunMismatch": "Another run is going on than `expectedRun` names, or the queue is not the one that `ifSeq` or a `queueId` names.",
+    "RunNotActive": "No run is going on, or the run left nothing undone.",
+    "NotSteerable": "The current activity takes no steering.",
+    "QueueFull": "Too many prompts wait, and the queue is paused, so that waiting does not help.",
     "Overloaded": "The server has too much to do; try again after `retryAfterMs`.",
     "StaleDocument": "The document changed since it was read.",
     "DocumentContention": "Two editors hold unsaved changes of the document.",
-    "EditRefused": "The editor did not take the edit.",
-    "EditUnverified": "Nobody can say whether the edit landed.",
-    "RootNotAllowed": "The path is outside the workspace folders.",
-    "WorkspaceUntrusted": "The folder is not trusted yet.",
-    "PermissionDenied": "The user or a rule said no.",
+    "EditRefused": "The editor did not apply the edit.",
+    "EditUnverified": "It is unknown whether the edit was applied.",
+    "RootNotAllowed": "The path is outside the workspace folders, or no folder is open.",
+    "WorkspaceUntrusted": "The folder is not trusted.",
+    "PermissionDenied": "The user, a rule, the settings or an extension refused.",
     "TooManyDenials": "The run ended because it was refused too often.",
     "CallsRepeated": "The run ended because the model repeated the same tool calls, with the same results or too often in a row.",
     "ModelError": "The model or its provider failed.",
-    "RateLimited": "The provider asks to wait longer than we do by ourselves.",
-    "ContextOverflow": "The conversation does not fit the model's window, also after compaction.",
-    "BudgetExceeded": "A budget of money, tokens, turns or time is used up.",
-    "AuthRequired": "No usable model or no key; the message says how to sign in.",
-    "CancelTimeout": "Something did not end in time; the run is fenced off.",
-    "ReplayGap": "The events asked for are no longer kept; take the snapshot.",
-    "CheckpointConflict": "Files changed since, so the checkpoint cannot simply be restored.",
-    "UnsupportedCapability": "The request needs something that this server, client or model does not have, as images for a model that takes text alone.",
+    "RateLimited": "The provider asks for a longer wait than the server does by itself.",
+    "ContextOverflow": "The conversation does not fit the model's context window, also after compaction.",
+    "BudgetExceeded": "A budget of money, tokens, turns or time is used up, or a budget of money cannot be applied because the model's price is unknown.",
+    "AuthRequired": "No usable model of that name, or no key; the message says how to sign in.",
+    "CancelTimeout": "Something did not end in time; the run can send nothing more.",
+    "ReplayGap": "The events asked for are no longer stored; take the snapshot.",
+    "CheckpointConflict": "Files changed since, and none could be restored.",
+    "UnsupportedCapability": "The request needs something that this server, client, model or session does not have: images for a text model, an unknown entry or checkpoint, a folder that is no repository.",
     "VersionMismatch": "Client and server speak different versions.",
-    "Internal": "A fault of the server; its log has the details.",
+    "Internal": "Fault of the server, of its files or of a configuration file; the log has the details.",
 }
 
 
 class KilledProcess(WireModel):
-    """A process of a tool."""
+    """Process of a tool."""
 
     pid: Count
     cmd: str
+    """Its command line."""
 
 
 class ErrorData(WireModel):
-    """The `data` of an error answer."""
+    """The `data` of an error response."""
 
     kind: ErrorKind
     retryable: bool
+    """Whether the same request may succeed later."""
     retry_after_ms: Count | None = None
+    """How long to wait before the same request."""
     session: str | None = None
     run: str | None = None
     expected: Json = None
+    """What the request expected."""
     actual: Json = None
+    """What there is instead."""
     documents: Many[str] | None = None
+    """Documents concerned, as URIs."""
     provider: str | None = None
     http_status: Uint | None = None
+    """Status of the provider's answer."""
     hint: str | None = None
+    """What to do next."""
     happened: str | None = None
-    """The message without advice that is for the model."""
+    """The message without its advice for the model."""
     survivors: Many[KilledProcess] | None = None
     """Processes that a cancel could not end."""
 
 
 class RunError(ErrorData):
-    """An error inside a run: what the answer of a request would say, with its sentence."""
+    """Error inside a run."""
 
     message: str
+    """One sentence."""

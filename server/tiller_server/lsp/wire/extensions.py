@@ -19,11 +19,11 @@ __all__ = [
 
 
 class ExtensionListParams(SessionParams):
-    """Lists what extensions offer besides commands."""
+    """List the keys, flags and message views of extensions."""
 
 
 class ExtensionKey(WireModel):
-    """A key that a client may bind; `agent/extension/press` does what it stands for."""
+    """Key that a client may bind."""
 
     key: str
     extension: str
@@ -31,54 +31,61 @@ class ExtensionKey(WireModel):
 
 
 class ExtensionFlag(WireModel):
-    """A switch of the user's settings, with what counts now."""
+    """Flag of an extension, which the user sets in `extensionFlags`."""
 
     name: str
     extension: str
     description: str | None = None
     kind: Literal["boolean", "string"] | Vendor
     value: bool | str | None = None
+    """Value in force; left out: none."""
 
 
 class ExtensionRenderer(WireModel):
-    """A type of messages for which `agent/extension/render` gives a view."""
+    """Message type that `agent/extension/render` has a view for."""
 
     custom_type: str
     extension: str
 
 
 class ExtensionListResult(WireModel):
-    """What they offer."""
+    """Keys, flags and message views of extensions."""
 
     keys: Many[ExtensionKey]
+    """Keys for `agent/extension/press`."""
     flags: Many[ExtensionFlag]
+    """Flags, with the values in force."""
     renderers: Many[ExtensionRenderer]
+    """Message types for `agent/extension/render`."""
 
 
 class ExtensionPressParams(SessionParams):
-    """Does what a key of an extension stands for."""
+    """Run the action of an extension's key."""
 
     key: str
+    """Key, as `agent/extension/list` names it."""
 
 
 class ExtensionPressResult(WireModel):
-    """It has begun."""
+    """The action has begun."""
 
 
 class ExtensionRenderParams(SessionParams):
-    """Gives the view that an extension has for one of its messages."""
+    """Return the view of an extension's message."""
 
     entry: str
+    """Entry id of the message."""
 
 
 class ExtensionRenderResult(WireModel):
-    """The view; null: the message is shown as any other."""
+    """View of a message."""
 
     view: JsonObject | None
+    """The view; null: the message is shown as any other."""
 
 
 class StandingView(WireModel):
-    """What an extension shows, as the last event of its kind and key said it."""
+    """View of an extension, as the last event of its kind and key set it."""
 
     type: Literal["ui.status", "ui.widget", "ui.title"]
     extension: str

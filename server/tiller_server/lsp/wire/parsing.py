@@ -70,7 +70,7 @@ def parse(
             },
         ) from error
     if method is not None:
-        _refuse_unknown(made, given, method=method)
+        _refuse_unknown(made, given, method=method)  # decision 0068
     return made
 
 

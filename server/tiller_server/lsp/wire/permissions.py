@@ -53,26 +53,32 @@ Answer = bool | str | Many[str]
 
 
 class Rule(WireModel):
-    """A standing answer of the user."""
+    """Permission rule: a stored decision of the user."""
 
     id: str
     tool: str
     argv_prefix: Many[str] | None = None
+    """First words of the commands that it covers."""
     path: str | None = None
+    """Path or glob that it covers."""
     host: str | None = None
+    """Host that it covers."""
     mcp: str | None = None
+    """MCP tool that it covers."""
     verdict: Verdict
     scope: Literal["run", "session", "project", "user"] | Vendor
+    """How long and where it holds."""
     match: Many[str]
     """Examples that the rule must cover, checked when it is added."""
     not_match: Many[str]
-    """Examples that it must not cover."""
+    """Examples that the rule must not cover."""
 
 
 class RuleDraft(WireModel):
-    """A rule to add (tool, verdict), or the id of one to remove."""
+    """Rule to add (`tool` and `verdict` are required), or the `id` of a rule to remove."""
 
     id: str | None = None
+    """Left out when a rule is added: made from its content."""
     tool: str | None = None
     argv_prefix: Many[str] | None = None
     path: str | None = None
@@ -80,47 +86,61 @@ class RuleDraft(WireModel):
     mcp: str | None = None
     verdict: Verdict | None = None
     scope: Literal["run", "session", "project", "user"] | Vendor | None = None
+    """Left out: `session`."""
     match: Many[str] | None = None
     not_match: Many[str] | None = None
 
 
 class ParsedCommand(WireModel):
-    """One command of a shell line, as far as it could be read."""
+    """One command of a shell line, as far as it can be parsed."""
 
     argv: Many[str]
     key: str | None = None
+    """Name under which rules know the command."""
     reads: Many[str] | None = None
+    """Files that it reads."""
     writes: Many[str] | None = None
+    """Files that it writes."""
     network: bool | None = None
+    """Whether it uses the network."""
 
 
 class CommandSubject(WireModel):
-    """A command that wants to run."""
+    """Command to run."""
 
     type: Literal["command"] = "command"
     argv: Many[str] | None = None
+    """Words of the command, when the line is a single command."""
     command: str
+    """The shell line."""
     cwd: str
+    """Working directory, as a URI."""
     plain: bool
+    """Whether the line could be parsed completely."""
     sandbox: Sandbox
+    """Containment in force for it."""
     parsed: Many[ParsedCommand]
     needs: Many[str] | None = None
-    """What containment would deny and the model asks for: `network`, `sockets`, `gitConfig`."""
+    """Access that the command asks for beyond its containment: `network`, `sockets`, `gitConfig`."""
 
 
 class ChangeSubject(WireModel):
-    """An edit that wants to be made."""
+    """Edit to make."""
 
     type: Literal["edit"] = "edit"
     change_set: str
+    """Change set of the edit."""
     uri: str | None = None
+    """File."""
     tool: str | None = None
+    """Tool that edits."""
     input: Json = None
+    """Its arguments."""
     sandbox: Sandbox | None = None
 
 
 class TargetSubject(WireModel):
-    """Anything else with a target: a file to delete, an address to fetch, a tool of another server."""
+    """Another target: a file to delete, an address to fetch, a tool of an MCP server."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
 
@@ -128,43 +148,50 @@ class TargetSubject(WireModel):
     uri: str | None = None
     tool: str | None = None
     input: Json = None
+    """Arguments of the tool."""
     sandbox: Sandbox | None = None
 
 
 class TrustSubject(WireModel):
-    """A folder that wants to configure the agent and to be changed."""
+    """Folder whose content would configure the agent."""
 
     type: Literal["trust"] = "trust"
     folder: str
+    """Folder, as a URI."""
     added: Many[str]
-    """What came since the user trusted it, by path relative to it; all three are empty when they said nothing of it yet."""
+    """Paths, relative to the folder, that were added since the folder was trusted; this list, `removed` and `changed` are empty when there was no decision yet."""
     removed: Many[str]
+    """Paths that were removed since."""
     changed: Many[str]
+    """Paths that were changed since."""
     difference: str
-    """How texts differ from those that were trusted, as a unified diff."""
+    """Difference to the texts that were trusted, as a unified diff."""
 
 
 class ServerSubject(WireModel):
-    """A server of the Model Context Protocol whose tools want to be used."""
+    """MCP server whose tools are to be used."""
 
     type: Literal["server"] = "server"
     server: str
+    """Name of the server."""
     way: str
-    """How it is reached, and what holds it in."""
+    """How it is reached, and how it is contained."""
     source: str
-    """The file that names it, as a URI."""
+    """File that names it, as a URI."""
     added: Many[str]
-    """Tools that nobody approved yet."""
+    """Tools without an approval."""
     removed: Many[str]
+    """Tools that the server no longer has."""
     changed: Many[str]
+    """Tools whose description changed."""
     unasked: Many[str]
-    """Tools that would run without a question each time, since the server marks them as read-only."""
+    """Tools that would run without a question each time, because the server marks them as read-only."""
     difference: str
-    """All that the server says of new tools, and how it differs for those that have changed."""
+    """Full description of new tools, and the difference of changed ones."""
 
 
 class VendorSubject(WireModel):
-    """A subject of a vendor's own type; kept whole."""
+    """Subject of a vendor's own type (`type` begins with `_`); kept whole."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
 
@@ -203,7 +230,7 @@ PermissionSubject = TypeAliasType("PermissionSubject", _AnySubject)
 
 
 class PermissionOption(WireModel):
-    """One way to answer."""
+    """Option of a permission request."""
 
     id: str
     kind: (
@@ -220,53 +247,76 @@ class PermissionOption(WireModel):
     )
     label: str
     rule: Rule | None = None
+    """Rule that this option would create."""
 
 
 class PermissionRequest(WireModel):
-    """Asks the user whether something may be done."""
+    """Ask the user whether a tool call may go on."""
 
     request: str
+    """Request id, for `agent/permission/respond`."""
     session: str
+    """Session id."""
     run: str
+    """Run that waits."""
     item: str
+    """Item of the tool call."""
     title: str
+    """Title of the dialog."""
     description: str | None = None
+    """Why the user is asked."""
     risk: Literal["low", "medium", "high"] | Vendor
+    """Risk of the action."""
     since: Moment
+    """When it was asked."""
     expires: Moment | None = None
+    """When silence counts as a refusal."""
     subject: PermissionSubject
+    """Subject of the decision."""
     options: Many[PermissionOption]
+    """Possible answers."""
     default: str
+    """Id of the option that counts when there is no answer."""
 
 
 class PermissionAnswer(WireModel):
-    """The option that the user took; null instead of this denies once."""
+    """Option that the user chose; null in place of this object refuses once."""
 
     option: str
+    """Id of an option."""
     note: str | None = None
+    """Text of the user for the model."""
 
 
 class PermissionRespondParams(WireModel):
-    """Answers a permission request; the first answer wins."""
+    """Answer a permission request; the first answer wins."""
 
     request: str
+    """Request id."""
     option: str
+    """Id of an option."""
     note: str | None = None
+    """Text of the user for the model."""
     scope: str | None = None
+    """Extent of an allowance (`once`, `run`, `session`, `project`, `user`): the `allow` option of that extent is taken."""
 
 
 class AnsweredResult(WireModel):
-    """Whether the answer came in time, and who was faster."""
+    """Whether the answer counts."""
 
     status: Literal["recorded", "alreadyResolved", "expired"] | Vendor
+    """`alreadyResolved`: another answer was first; `expired`: the request no longer waits or is unknown."""
     by: str | None = None
+    """Client that answered."""
 
 
 class PermissionRulesParams(WireModel):
-    """Lists, adds or removes standing answers."""
+    """List, add or remove permission rules."""
 
     op: Literal["list", "add", "remove"] | Vendor
+    """Operation."""
     rule: RuleDraft | None = None
+    """Required for `add` and `remove`."""
 
     @model_validator(mode="after")
     def _rule_fits(self) -> "PermissionRulesParams":
@@ -279,13 +329,14 @@ class PermissionRulesParams(WireModel):
 
 
 class PermissionRulesResult(WireModel):
-    """The rules in force afterwards."""
+    """Rules in force afterwards."""
 
     rules: Many[Rule]
+    """All rules in force."""
 
 
 class QuestionOption(WireModel):
-    """One thing to choose."""
+    """Option of a choice."""
 
     id: str
     label: str
@@ -293,33 +344,44 @@ class QuestionOption(WireModel):
 
 
 class QuestionLine(WireModel):
-    """One question of a form."""
+    """One line of a form."""
 
     id: str
     text: str
     kind: Literal["choice", "text", "confirm"] | Vendor
+    """Decides the type of the answer: an option id or a list of them, a string, a boolean."""
     options: Many[QuestionOption] | None = None
+    """Options of a `choice`."""
     default: Json = None
+    """Answer that counts when the user gives none."""
 
 
 class Question(WireModel):
-    """Asks the user what is meant."""
+    """Ask the user a form of questions."""
 
     request: str
+    """Request id, for `agent/question/respond`."""
     session: str
+    """Session id."""
     run: str
+    """Run that asks."""
     questions: Many[QuestionLine]
+    """Lines of the form."""
     blocking: bool
+    """Whether the run waits for the answer."""
     since: Moment | None = None
+    """When it was asked."""
     expires: Moment | None = None
-    """When silence becomes the answer."""
+    """When the defaults count."""
 
 
 class QuestionAnswer(WireModel):
-    """The answers by question id, or the word that there are none."""
+    """Answers by line id, or `cancelled: true`: exactly one of both."""
 
     answers: Annotated[dict[str, Answer], at_most(MAX_ANSWERS)] | None = None
+    """Answer of each line, by its id; a line that is left out takes its default."""
     cancelled: bool | None = None
+    """True: the user declined."""
 
     @model_validator(mode="after")
     def _one_of_both(self) -> "QuestionAnswer":
@@ -329,13 +391,15 @@ class QuestionAnswer(WireModel):
 
 
 class QuestionRespondParams(QuestionAnswer):
-    """Answers a question; the first answer wins."""
+    """Answer a question; the first answer wins."""
 
     request: str
+    """Request id."""
 
 
 class FolderTrust(WireModel):
     """Whether the user trusts a folder."""
 
     folder: str
+    """Folder, as a URI."""
     trusted: bool

@@ -71,7 +71,7 @@ __all__ = [
 
 
 class RunStarted(RunEvent):
-    """First of a run."""
+    """First event of a run."""
 
     type: Literal["run.started"] = "run.started"
     message_id: str | None = None
@@ -79,7 +79,7 @@ class RunStarted(RunEvent):
 
 
 class RunEnded(RunEvent):
-    """Last of a run, exactly once."""
+    """Last event of a run, exactly once."""
 
     type: Literal["run.ended"] = "run.ended"
     status: RunStatus
@@ -88,19 +88,19 @@ class RunEnded(RunEvent):
     changes: ChangeCounts | ChangeSet
     error: RunError | None = None
     cause: Literal["daemonRestart"] | Vendor | None = None
-    """Why it was interrupted."""
+    """Why the run was interrupted."""
     resumable: bool | None = None
-    """Whether `agent/run/retry` goes on with it."""
+    """Whether `agent/run/retry` continues it."""
     duration_ms: Uint | None = None
     """From its first event, permissions and retries included; left out, as the counts, when its process died."""
     turns: Uint | None = None
-    """Answers of the model, those that failed included."""
+    """Answers of the model, failed ones included."""
     tool_calls: Uint | None = None
-    """Calls that have a result, those that were not run included."""
+    """Calls that have a result, those that did not run included."""
 
 
 class TurnStarted(TurnEvent):
-    """One model response with its tool calls begins."""
+    """A model response with its tool calls begins."""
 
     type: Literal["turn.started"] = "turn.started"
     index: Uint
@@ -118,7 +118,7 @@ class TurnEnded(TurnEvent):
 
 
 class MessageStarted(MessageEvent):
-    """Somebody begins to speak."""
+    """A message begins."""
 
     type: Literal["message.started"] = "message.started"
     role: MessageRole
@@ -126,20 +126,20 @@ class MessageStarted(MessageEvent):
 
 
 class MessageDelta(RangedItemEvent):
-    """More words of a message."""
+    """More text of a message."""
 
     type: Literal["message.delta"] = "message.delta"
     text: str
 
 
 class MessageEnded(MessageEvent):
-    """A message as a whole; the user's own words are messages too."""
+    """Complete message; prompts of the user are messages too."""
 
     type: Literal["message.ended"] = "message.ended"
     role: MessageRole
     content: Many[Block]
     custom_type: str | None = None
-    """Whose words they are, with the role `custom`."""
+    """Type of a message with the role `custom`."""
     from_: Seq | None = None
     delivery: MessageDelivery | None = None
     message_id: str | None = None
@@ -147,30 +147,31 @@ class MessageEnded(MessageEvent):
     usage: SpentUsage | None = None
     stop_reason: StopReason | None = None
     entry: str | None = None
+    """Its entry in the session."""
 
 
 class ThoughtStarted(ItemEvent):
-    """The model begins to think aloud."""
+    """A thought of the model begins."""
 
     type: Literal["thought.started"] = "thought.started"
 
 
 class ThoughtDelta(RangedItemEvent):
-    """More of a thought."""
+    """More text of a thought."""
 
     type: Literal["thought.delta"] = "thought.delta"
     text: str
 
 
 class ThoughtEnded(RangedItemEvent):
-    """A thought as a whole, when the answer that it is part of is in the session."""
+    """Complete thought, when the answer that contains it is stored."""
 
     type: Literal["thought.ended"] = "thought.ended"
     text: str
 
 
 class ToolStarted(ItemEvent):
-    """The model asks for a tool; its arguments may still be on their way."""
+    """The model calls a tool; the arguments may still be incomplete."""
 
     type: Literal["tool.started"] = "tool.started"
     call: str
@@ -180,14 +181,14 @@ class ToolStarted(ItemEvent):
 
 
 class ToolInputDelta(RangedItemEvent):
-    """More raw argument text."""
+    """More raw text of the arguments."""
 
     type: Literal["tool.input.delta"] = "tool.input.delta"
     text: str
 
 
 class ToolRunning(ItemEvent):
-    """The call passed every check and runs now."""
+    """The call passed every check and runs."""
 
     type: Literal["tool.running"] = "tool.running"
     title: str | None = None
@@ -204,7 +205,7 @@ class ToolOutputDelta(RangedItemEvent):
 
 
 class ToolEnded(RangedItemEvent):
-    """A tool call has its result, also when it was skipped or blocked and never ran."""
+    """Result of a tool call, also of one that was skipped or blocked and never ran."""
 
     type: Literal["tool.ended"] = "tool.ended"
     call: str
@@ -217,7 +218,7 @@ class ToolEnded(RangedItemEvent):
 
 
 class EditEvent(SessionEvent):
-    """What became of an edit."""
+    """Outcome of an edit."""
 
     edit: str
     call: str | None = None
@@ -231,13 +232,13 @@ class EditProposed(EditEvent):
 
 
 class EditApplied(EditEvent):
-    """An edit landed and was verified."""
+    """An edit was applied and verified."""
 
     type: Literal["edit.applied"] = "edit.applied"
 
 
 class EditConflict(EditEvent):
-    """An edit did not land: the text had changed, or nobody can say what happened."""
+    """An edit was not applied because the text had changed, or its outcome is unknown."""
 
     type: Literal["edit.conflict"] = "edit.conflict"
 
@@ -255,13 +256,13 @@ class EditUndone(EditEvent):
 
 
 class EditSaved(EditEvent):
-    """An edit that lay unsaved in the editor is on disk now."""
+    """An edit that was unsaved in the editor is on disk."""
 
     type: Literal["edit.saved"] = "edit.saved"
 
 
 class ChangesUpdated(SessionEvent):
-    """What of all that the session changed waits for the user's word."""
+    """Size of all changes of the session that wait for a decision."""
 
     type: Literal["changes.updated"] = "changes.updated"
     files: Count
@@ -271,14 +272,14 @@ class ChangesUpdated(SessionEvent):
 
 
 class PlanStep(WireModel):
-    """One step of a plan."""
+    """Step of a plan."""
 
     text: str
     status: Literal["pending", "active", "done"] | Vendor
 
 
 class PlanUpdated(SessionEvent):
-    """The plan as a whole."""
+    """Complete plan."""
 
     type: Literal["plan.updated"] = "plan.updated"
     plan: Many[PlanStep]
@@ -292,7 +293,7 @@ class CompactionStarted(SessionEvent):
 
 
 class CompactionEnded(SessionEvent):
-    """Compaction is over, one way or another."""
+    """Compaction ended, with or without success."""
 
     type: Literal["compaction.ended"] = "compaction.ended"
     reason: CompactionReason
@@ -305,7 +306,7 @@ class CompactionEnded(SessionEvent):
 
 
 class RetryStarted(RunEvent):
-    """A model call failed in a way that may pass; it is tried again after the delay."""
+    """A model call failed with an error that may pass; it is repeated after the delay."""
 
     type: Literal["retry.started"] = "retry.started"
     attempt: Uint
@@ -315,7 +316,7 @@ class RetryStarted(RunEvent):
 
 
 class RetryEnded(RunEvent):
-    """Trying again worked or was given up."""
+    """The repeated call succeeded, or the retries were given up."""
 
     type: Literal["retry.ended"] = "retry.ended"
     success: bool
@@ -324,7 +325,7 @@ class RetryEnded(RunEvent):
 
 
 class SubagentStarted(RunEvent):
-    """Another agent works for this one."""
+    """Another agent works for this run."""
 
     type: Literal["subagent.started"] = "subagent.started"
     subagent: str
@@ -333,7 +334,7 @@ class SubagentStarted(RunEvent):
 
 
 class SubagentEnded(RunEvent):
-    """The other agent is done."""
+    """The other agent ended."""
 
     type: Literal["subagent.ended"] = "subagent.ended"
     subagent: str

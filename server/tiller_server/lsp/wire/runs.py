@@ -19,7 +19,7 @@ from tiller_server.lsp.wire.base import (
 from tiller_server.lsp.wire.blocks import Block, Content, Diagnostic, Range
 from tiller_server.lsp.wire.changes import ChangeSet
 from tiller_server.lsp.wire.errors import KilledProcess, RunError, RunStatus
-from tiller_server.lsp.wire.session import QueueItem, Usage
+from tiller_server.lsp.wire.session import Cost, QueueItem, Usage
 
 __all__ = [
     "BashParams",
@@ -48,91 +48,126 @@ IfIdle = TypeAliasType("IfIdle", Literal["start", "hold", "reject"] | Vendor)
 
 
 class EditorFocus(WireModel):
-    """Where the user is in the focused document."""
+    """Focused document of the editor."""
 
     uri: str
     version: int
     selections: Many[Range]
+    """Selections, the primary one first."""
     visible: Many[Range]
+    """Visible ranges."""
     mode: Literal["normal", "insert"] | Vendor | None = None
+    """`insert`: the user types, and edits of this document wait."""
 
 
 class EditorContext(WireModel):
-    """What the editor shows: sent along with a prompt, or by itself whenever it changes."""
+    """Report the state of the editor: focused document, open and unsaved documents."""
 
     focus: EditorFocus | None = None
+    """Focused document."""
     open: Many[str]
+    """Open documents, as URIs."""
     dirty: Many[str] | None = None
+    """Documents with unsaved text, as URIs."""
 
 
 class PromptParams(SessionParams):
-    """Says something to the agent; acknowledged at once, or held for the run with `wait`."""
+    """Send a prompt; acknowledged at once, or with `wait` answered at the end of the run."""
 
     message_id: Annotated[str, Field(min_length=1)] | None = None
-    """Minted by the client; the same id twice is the same prompt. The server mints one when it is left out."""
+    """Idempotency key of the client; left out: the server makes one."""
     content: Content
+    """Content, 1 to 1,000 blocks. A string is read as one text block."""
     context: EditorContext | None = None
+    """State of the editor for this prompt, in place of the last `agent/editorContext`; one that names nothing sends none."""
     delivery: Literal["auto", "steer", "followUp", "reject"] | Vendor | None = None
+    """`auto` (default), `steer`, `followUp` or `reject`; see the table."""
     if_idle: IfIdle | None = None
+    """Behaviour when no run is going on: `start` (default), `hold` or `reject`."""
     expected_run: str | None = None
+    """Refuse the prompt if another run, or none, is going on."""
     wait: bool | None = None
+    """Answer with the `RunResult` when the run has ended."""
     work_done_token: Token | None = None
+    """With `wait`: token for work-done progress."""
     partial_result_token: Token | None = None
+    """With `wait`: token for frames with the events of this run."""
 
 
 class SteerParams(SessionParams):
-    """Says something to a run that is going on; the same as a prompt with `delivery: "steer"`."""
+    """Send a prompt to the run that is going on; the same as `agent/prompt` with `delivery: "steer"`."""
 
     message_id: Annotated[str, Field(min_length=1)] | None = None
+    """Idempotency key of the client; left out: the server makes one."""
     content: Content
+    """Content, 1 to 1,000 blocks. A string is read as one text block."""
     expected_run: str | None = None
+    """Refuse the prompt if another run, or none, is going on."""
     if_idle: IfIdle | None = None
+    """Behaviour when no run is going on: `start` (default), `hold` or `reject`."""
 
 
 class FollowUpParams(SessionParams):
-    """Says something for when the run is done; the same as a prompt with `delivery: "followUp"`."""
+    """Queue a prompt until the run would end; the same as `agent/prompt` with `delivery: "followUp"`."""
 
     message_id: Annotated[str, Field(min_length=1)] | None = None
+    """Idempotency key of the client; left out: the server makes one."""
     content: Content
+    """Content, 1 to 1,000 blocks. A string is read as one text block."""
 
 
 class PromptAccepted(WireModel):
-    """The words are stored; what happens with them."""
+    """Acknowledgement of a prompt, which is stored."""
 
     accepted: Literal["started", "steered", "queued", "held", "duplicate", "handled"] | Vendor
+    """How the prompt is handled; the section of `agent/prompt` lists the values."""
     run: str | None = None
+    """Run that it began or joined."""
     queue_id: str | None = None
+    """Id in the queue, for `agent/queue/update`."""
     message_id: str | None = None
+    """The `messageId` of the request, or the one that the server made."""
     seq: Seq
+    """Last event of the session when the prompt was stored."""
 
 
 class Finding(WireModel):
-    """Something a review found."""
+    """Finding of a review."""
 
     uri: str
     diagnostic: Diagnostic
 
 
 class RunResult(WireModel):
-    """How a run ended."""
+    """End of a run."""
 
     run: str
+    """Run id."""
     status: RunStatus
+    """How it ended."""
     message: str | None = None
-    """The last words of the agent."""
+    """Last message of the model."""
     usage: Usage
+    """Usage of the run."""
+    cost: Cost | None = None
+    """Cost of the run, when the price of the model is known; the same as `usage.cost`."""
     changes: ChangeSet
+    """Changes of the run."""
     findings: Many[Finding] | None = None
+    """Findings, of `agent/review` alone."""
     error: RunError | None = None
+    """Error, when the run failed."""
 
 
 class QueueOp(WireModel):
-    """One change to the queue."""
+    """Operation on the queue."""
 
     op: Literal["remove", "replace", "move", "sendNow", "steer"] | Vendor
     queue_id: str
     content: Content | None = None
+    """New content, for `replace`."""
     index: Uint | None = None
+    """New place, for `move`, from 0, among prompts of the same delivery."""
 
     @model_validator(mode="after")
     def _has_what_it_needs(self) -> "QueueOp":
@@ -144,28 +179,36 @@ class QueueOp(WireModel):
 
 
 class QueueUpdateParams(SessionParams):
-    """Edits the queue; refused when it changed after `ifSeq`."""
+    """Change waiting prompts: all operations or none."""
 
     ops: Many[QueueOp]
+    """Operations, in order."""
     if_seq: Seq | None = None
+    """Refuse when a `queue.changed` has a higher `seq`."""
 
 
 class QueueUpdateResult(WireModel):
     """The queue afterwards."""
 
     queue: Many[QueueItem]
+    """Waiting prompts."""
     seq: Seq | None = None
-    """The event that told it, for the next `ifSeq`."""
+    """The `queue.changed` event of this change, for the next `ifSeq`."""
 
 
 class RunCancelParams(SessionParams):
-    """Stops a run, one tool call of it, or everything in the session."""
+    """Cancel a run, one tool call of it, or everything in the session."""
 
     run: str | None = None
+    """Cancel only this run; a later run is not touched."""
     scope: Literal["run", "item", "session"] | Vendor | None = None
+    """`run` (default); `item`: one tool call; `session`: also compaction, retry waits and the user's command."""
     item: str | None = None
+    """Item of the tool call, required with `scope: "item"`."""
     queue: Literal["keep", "return", "drop"] | Vendor | None = None
+    """Waiting prompts: `keep` (default) keeps and pauses them, `return` gives them back in `returned`, `drop` deletes them."""
     grace_ms: Count | None = None
+    """Time between the request to end and the kill of a process."""
 
     @model_validator(mode="after")
     def _names_its_item(self) -> "RunCancelParams":
@@ -175,62 +218,83 @@ class RunCancelParams(SessionParams):
 
 
 class RunCancelResult(WireModel):
-    """What was stopped, what would not stop, and queued words that go back to the composer."""
+    """Outcome of a cancel."""
 
     status: Literal["cancelled", "alreadyEnded"] | Vendor
+    """`alreadyEnded`: there was nothing to cancel."""
     seq: Seq
+    """Last event of what was cancelled."""
     killed: Many[KilledProcess]
+    """Processes that were ended."""
     survivors: Many[KilledProcess]
+    """Processes that could not be ended."""
     returned: Many[Many[Block]]
+    """Content of each waiting prompt, with `queue: "return"`."""
 
 
 class RunRetryParams(SessionParams):
-    """Goes on with a run that failed or was interrupted, without repeating the user's words."""
+    """Continue a run that failed or was interrupted, without a new prompt."""
 
     run: str
+    """Newest run of the branch."""
 
 
 class CompactParams(SessionParams):
-    """Summarises what was said so that it takes less room; ends a run that is going on."""
+    """Summarise the older part of the conversation; cancels a run that is going on."""
 
     instructions: str | None = None
+    """Instructions for the summary."""
     keep_recent_tokens: Count | None = None
+    """How much of the newest part stays as it is; left out: as in the settings."""
 
 
 class CompactResult(WireModel):
-    """The compaction that has begun, or null and why there is nothing to do."""
+    """Compaction that has begun, or why there is none."""
 
     compaction: str | None
+    """Id of the compaction; null: there is nothing to compact."""
     seq: Seq | None = None
+    """Last event of the session when it began."""
     why: str | None = None
+    """Why there is nothing to compact."""
     cancelled_run: str | None = None
-    """The run that was cancelled first."""
+    """Run that was cancelled first."""
 
 
 class BashParams(SessionParams):
-    """Runs a command for the user; the model sees it unless it is excluded."""
+    """Run a shell command of the user in the workspace."""
 
     command: Annotated[str, Field(min_length=1)]
+    """Shell line."""
     exclude_from_context: bool | None = None
+    """True: the model does not see it."""
     partial_result_token: Token | None = None
+    """Token for frames with its `bash.*` events."""
 
 
 class BashResult(WireModel):
-    """What the command printed; the file with everything when that was cut."""
+    """Output of a command."""
 
     output: str
+    """End of the output."""
     exit_code: int | None
+    """Null: it was cancelled, ended for time, or killed by a signal."""
     cancelled: bool
+    """Whether it was cancelled."""
     truncated: bool
+    """Whether `output` is not all of it."""
     full_output: str | None = None
+    """File with the whole output, when `output` is cut."""
 
 
 class ReviewParams(SessionParams):
-    """Reviews changes; the findings are published as diagnostics too."""
+    """Review uncommitted changes, or the changes since a commit."""
 
     base: str | None = None
-    """A commit; without it what is not committed is looked at."""
+    """Commit; left out: uncommitted changes are reviewed."""
     paths: Many[str] | None = None
-    """Files, folders or globs, from the workspace's root; without it all."""
+    """Files, folders or globs, relative to the workspace; left out: all."""
     instructions: str | None = None
+    """Instructions for the review."""
     work_done_token: Token | None = None
+    """Token for work-done progress."""

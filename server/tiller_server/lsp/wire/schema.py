@@ -1,11 +1,14 @@
 """Writes what is generated from the vocabulary: `schema.json`, and the tables of PROTOCOL.md.
 
-Run `python -m tiller_server.lsp.wire.schema` after every change to a shape; `--check` only says whether that is due.
+Run `python -m tiller_server.lsp.wire.schema` after every change to a shape; `--check` only tells whether that is due.
 """
 
+import ast
+import inspect
 import json
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -96,7 +99,7 @@ def _models(root: type[WireModel]) -> Iterator[tuple[str, type[WireModel]]]:
 
 
 def _definition(schema: JsonObject, model: type[WireModel] | None) -> JsonObject:
-    """Say of a shape what senders do: leave out instead of null, always name the type."""
+    """Describe a shape as senders write it: a field is left out instead of null, and the type is always named."""
     tidy = _tidy(schema)
     properties = tidy.get("properties")
     if model is None or not isinstance(properties, dict):
@@ -107,6 +110,10 @@ def _definition(schema: JsonObject, model: type[WireModel] | None) -> JsonObject
             properties[wire_name(name)] = _without_default(
                 given, nullable=CLEARABLE in field.metadata
             )
+    for name, text in _field_docs(model).items():
+        described = properties[wire_name(name)]
+        if isinstance(described, dict):
+            properties[wire_name(name)] = {**described, "description": text}
     constant = [
         name for name, each in properties.items() if isinstance(each, dict) and "const" in each
     ]
@@ -114,6 +121,38 @@ def _definition(schema: JsonObject, model: type[WireModel] | None) -> JsonObject
     if constant and isinstance(required, list):
         tidy["required"] = [*constant, *(name for name in required if name not in constant)]
     return tidy
+
+
+def _field_docs(model: type[WireModel]) -> Mapping[str, str]:
+    """Return the docstrings of the fields of a model, those of its bases included.
+
+    They are read here and not by pydantic (`use_attribute_docstrings`), which would parse the sources at every start.
+    """
+    docs: dict[str, str] = {}
+    for base in reversed(model.__mro__):
+        if issubclass(base, WireModel):
+            docs.update(_docs_in(inspect.getfile(base)).get(base.__name__, {}))
+    return docs
+
+
+@cache
+def _docs_in(file: str) -> Mapping[str, Mapping[str, str]]:
+    """Return the docstrings of fields in a source file, by class and field."""
+    tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+    found: dict[str, dict[str, str]] = {}
+    for shape in tree.body:
+        if not isinstance(shape, ast.ClassDef):
+            continue
+        for field, after in zip(shape.body, shape.body[1:], strict=False):
+            match field, after:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(text))),
+                ):
+                    found.setdefault(shape.name, {})[name] = inspect.cleandoc(text)
+                case _:
+                    pass
+    return found
 
 
 def _without_default(schema: JsonObject, *, nullable: bool) -> JsonObject:

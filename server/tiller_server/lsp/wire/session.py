@@ -92,79 +92,92 @@ ToolStatus = TypeAliasType(
 
 
 class Budgets(WireModel):
-    """What a run may use up; what is left out has no limit."""
+    """Budgets of a run; what is left out has no limit."""
 
     usd: Number | None = None
+    """US dollars."""
     tokens: Count | None = None
+    """Tokens."""
     turns: Count | None = None
+    """Answers of the model."""
     minutes: Number | None = None
+    """Minutes."""
 
 
 class SessionConfig(WireModel):
-    """The choices in force."""
+    """Configuration in force."""
 
     model: str | None
-    """`provider/id`, or null when none is usable."""
+    """`provider/id`; null: no model is usable."""
     thinking: Thinking
     mode: Mode
     auto_compact: bool
     steering: QueueMode
+    """Whether waiting steering prompts are delivered together or one by one."""
     follow_up: QueueMode
+    """Whether waiting follow-up prompts are delivered together or one by one."""
     budgets: Budgets | None = None
     tools: Many[str]
+    """Names of the active tools."""
     offer_branch_summary: bool
-    """Whether to ask, before `agent/session/navigate` leaves a branch, if it shall be summed up (`branchSummary.skipPrompt`)."""
+    """Whether a client should ask, before `agent/session/navigate` leaves a branch, if the branch is to be summarised (`branchSummary.skipPrompt`)."""
 
 
 class ConfigChange(WireModel):
-    """The choices to change; what is left out stays."""
+    """Change of the configuration; what is left out stays."""
 
     model: Annotated[str, Field(min_length=1)] | None = None
+    """`provider/id`."""
     thinking: Thinking | None = None
     mode: Mode | None = None
     auto_compact: bool | None = None
     steering: QueueMode | None = None
     follow_up: QueueMode | None = None
     budgets: Annotated[Budgets | None, CLEARABLE] = None
+    """Only tighter than those of the settings; null: those of the settings."""
     tools: str | Many[str] | None = None
-    """A preset, or names; `+name` and `-name` change the set in force."""
+    """Preset, or names; `+name` and `-name` change the set in force."""
 
 
 class ContextUse(WireModel):
-    """How full the model's window is; null right after a compaction, until the next answer."""
+    """Fill of the context window."""
 
     used: Count | None
+    """Tokens; null from a compaction to the next answer."""
     size: Count
+    """Tokens of the window."""
     percent: Number | None = None
 
 
 class TokenUse(WireModel):
-    """Tokens by kind; reasoning is a part of out."""
+    """Tokens by kind."""
 
     in_: Count
     out: Count
     cache_read: Count
     cache_write: Count
     reasoning: Count
+    """Part of `out`."""
 
 
 class Cost(WireModel):
-    """Money spent; estimated when the prices come from our own table."""
+    """Money spent."""
 
     amount: Number
     currency: str
     estimated: bool
+    """Whether it is computed from the server's own price table."""
 
 
 class BudgetUse(WireModel):
-    """How much of a budget is gone."""
+    """Used part of a budget."""
 
     used: Number
     limit: Number
 
 
 class SpentUsage(WireModel):
-    """What one message, turn or run used."""
+    """Usage of one message, turn or run."""
 
     context: ContextUse | None = None
     tokens: TokenUse
@@ -173,13 +186,13 @@ class SpentUsage(WireModel):
 
 
 class Usage(SpentUsage):
-    """What the session used so far, and how full its window is."""
+    """Usage of the session or of a run, with the fill of the context window."""
 
     context: ContextUse  # pyright: ignore[reportIncompatibleVariableOverride, reportGeneralTypeIssues] - frozen, so narrowing is sound
 
 
 class DocumentOutcome(WireModel):
-    """What became of one document of an edit."""
+    """Outcome of an edit in one document."""
 
     uri: str
     status: (
@@ -189,7 +202,7 @@ class DocumentOutcome(WireModel):
         | Vendor
     )
     saved: bool | None = None
-    """Whether the disk holds it; else it lies unsaved in the editor."""
+    """Whether the text is on disk; else it is unsaved in the editor."""
     version: int | None = None
     sha256: str | None = None
     hunks: Many[str] | None = None
@@ -197,38 +210,47 @@ class DocumentOutcome(WireModel):
 
 
 class _ItemBase(WireModel):
-    """What every item has: its id, and where it belongs."""
+    """Fields of every item."""
 
     item: str
+    """Item id."""
     run: str | None = None
     turn: str | None = None
     at: Moment | None = None
 
 
 class MessageItem(_ItemBase):
-    """Something that was said."""
+    """Message."""
 
     kind: Literal["message"] = "message"
     role: MessageRole
+    """`custom`: a message of an extension."""
     content: Many[Block]
+    custom_type: str | None = None
+    """Type of a message with the role `custom`."""
     model: str | None = None
     usage: SpentUsage | None = None
     stop_reason: StopReason | None = None
     delivery: MessageDelivery | None = None
+    message_id: str | None = None
+    """Idempotency key of a prompt."""
+    entry: str | None = None
+    """Its entry in the session."""
 
 
 class ThoughtItem(_ItemBase):
-    """What the model thought aloud."""
+    """Thought of the model."""
 
     kind: Literal["thought"] = "thought"
     text: str
 
 
 class ToolItem(_ItemBase):
-    """A tool call; without a status it has not ended."""
+    """Tool call; without `status` it has not ended."""
 
     kind: Literal["tool"] = "tool"
     call: str
+    """Id of the call, as the model gave it."""
     name: str
     title: str | None = None
     input: Json = None
@@ -239,7 +261,7 @@ class ToolItem(_ItemBase):
 
 
 class EditItem(_ItemBase):
-    """An edit and what became of it."""
+    """Edit and its outcome."""
 
     kind: Literal["edit"] = "edit"
     edit: str
@@ -248,7 +270,7 @@ class EditItem(_ItemBase):
 
 
 class SummaryItem(_ItemBase):
-    """What stands for everything that was compacted away."""
+    """Summary in place of what was compacted, or of a branch that was left."""
 
     kind: Literal["summary"] = "summary"
     summary: str | None = None
@@ -258,12 +280,12 @@ class SummaryItem(_ItemBase):
 
 
 class EndItem(_ItemBase):
-    """The end of a run that was not completed."""
+    """End of a run that was not completed."""
 
     kind: Literal["end"] = "end"
     status: RunStatus
     resumable: bool
-    """Whether `agent/run/retry` goes on with it."""
+    """Whether `agent/run/retry` continues it."""
 
 
 _AnyItem = Annotated[
@@ -280,7 +302,7 @@ Item = TypeAliasType("Item", _AnyItem)
 
 
 class QueueItem(WireModel):
-    """Words that wait for their turn."""
+    """Waiting prompt."""
 
     queue_id: str
     delivery: MessageDelivery
@@ -289,7 +311,7 @@ class QueueItem(WireModel):
 
 
 class Root(WireModel):
-    """A folder of the workspace."""
+    """Folder of the workspace."""
 
     uri: str
     name: str
@@ -298,14 +320,14 @@ class Root(WireModel):
 
 
 class Attendant(WireModel):
-    """A client that is attached to the session."""
+    """Attached client."""
 
     role: ClientRole
     name: str
 
 
 class RunView(WireModel):
-    """The run that is going on, with what it brought so far."""
+    """Run that is going on, with its items so far."""
 
     id: str
     started_at: Moment
@@ -313,13 +335,13 @@ class RunView(WireModel):
 
 
 class CompactionActivity(WireModel):
-    """A compaction that is going on."""
+    """Compaction that is going on."""
 
     reason: CompactionReason
 
 
 class RetryActivity(WireModel):
-    """A wait before the next try."""
+    """Wait before the next attempt of a model call."""
 
     attempt: Uint
     max_attempts: Uint
@@ -327,70 +349,98 @@ class RetryActivity(WireModel):
 
 
 class BashActivity(WireModel):
-    """A command that the user runs by `agent/bash`."""
+    """Command of `agent/bash` that is running."""
 
     command: str
 
 
 class Activity(WireModel):
-    """What goes on; all left out means nothing does."""
+    """Activities of the session; all left out: none."""
 
     run: str | None = None
+    """Run that is going on."""
     compaction: CompactionActivity | None = None
     retry: RetryActivity | None = None
     bash: BashActivity | None = None
 
 
 class CheckpointCount(WireModel):
-    """How many checkpoints there are, and the last one's id."""
+    """Number of checkpoints, and the latest id."""
 
     count: Count
     latest: str | None = None
 
 
 class History(WireModel):
-    """Where reading backwards starts: a cursor for `agent/session/read`; null when nothing came before."""
+    """Start of reading backwards."""
 
     cursor: str | None
+    """Cursor for `before` of `agent/session/read`; null: there is no older item."""
 
 
 class Snapshot(WireModel):
-    """A session as it stands after the event `seq`."""
+    """Session as it stands after the event `seq`."""
 
     session: str
+    """Session id."""
     epoch: str
+    """Epoch of the event numbers."""
     seq: Seq
+    """Last event that the snapshot includes."""
     state: SessionState
+    """State."""
     activity: Activity | None = None
+    """Activities of the session."""
     title: str | None = None
+    """Title."""
     run: RunView | None = None
+    """Run that is going on."""
     queue: Many[QueueItem]
+    """Waiting prompts."""
     paused: bool | None = None
     """The queue waits for the next prompt or `sendNow`; left out: it does not."""
     pending: Many[PermissionRequest | Question]
+    """Permission requests and questions without an answer."""
     sandbox: Sandbox | None = None
-    """How far commands are held in."""
+    """Containment of commands in force."""
     config: SessionConfig
+    """Configuration in force."""
     usage: Usage
+    """Usage of the session."""
     roots: Many[Root]
+    """Folders of the workspace."""
     trust: Many[FolderTrust]
+    """Which folders the user trusts."""
     changes: ChangeCounts
+    """Size of all changes of the session."""
     views: Many[StandingView] | None = None
-    """What extensions show until something else comes."""
+    """Views of extensions in force."""
     checkpoints: CheckpointCount
+    """Checkpoints."""
     clients: Many[Attendant]
+    """Attached clients."""
     history: History
+    """Where to read what was said before the run of the snapshot."""
 
 
 class SessionInfo(WireModel):
-    """A session in a list."""
+    """Stored session."""
 
     session: str
+    """Session id."""
     title: str | None = None
+    """Title."""
     workspace: str
+    """Folder, as a URI."""
     created: Moment
+    """Time of its creation."""
     modified: Moment
+    """Time of its last entry."""
     messages: Count
+    """Number of messages."""
     model: str | None = None
+    """Last model, as `provider/id`."""
     parent: str | None = None
+    """Session that it was forked from: the path of its file."""
     preview: str
+    """Beginning of the first prompt."""

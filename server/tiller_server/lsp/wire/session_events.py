@@ -46,82 +46,84 @@ __all__ = [
 
 
 class SessionStateChanged(SessionEvent):
-    """The session is idle, runs, compacts or waits."""
+    """State of the session."""
 
     type: Literal["session.state"] = "session.state"
     state: SessionState
 
 
 class SessionConfigChanged(SessionEvent):
-    """The choices in force."""
+    """Configuration in force."""
 
     type: Literal["session.config"] = "session.config"
     config: SessionConfig
 
 
 class SessionRootsChanged(EventBase):
-    """The folders of the workspace."""
+    """Folders of the workspace."""
 
     type: Literal["session.roots"] = "session.roots"
     roots: Many[Root]
 
 
 class SessionUsageChanged(SessionEvent):
-    """Tokens, money or how full the window is."""
+    """Usage of the session."""
 
     type: Literal["session.usage"] = "session.usage"
     usage: Usage
 
 
 class SessionTitleChanged(EventBase):
-    """The title; null takes it away."""
+    """Title; null removes it."""
 
     type: Literal["session.title"] = "session.title"
     title: str | None
 
 
 class SessionClientsChanged(EventBase):
-    """The clients that are attached."""
+    """Attached clients."""
 
     type: Literal["session.clients"] = "session.clients"
     clients: Many[Attendant]
 
 
 class SessionTrustChanged(EventBase):
-    """The folders that the user trusts."""
+    """Which folders the user trusts."""
 
     type: Literal["session.trust"] = "session.trust"
     items: Many[FolderTrust]
 
 
 class QueueChanged(SessionEvent):
-    """Words were queued, delivered, returned or dropped. Images that the model is not sent pause the queue, with a `notice`."""
+    """Prompts were queued, delivered, returned or dropped. Images that the model is not sent pause the queue, with a `notice`."""
 
     type: Literal["queue.changed"] = "queue.changed"
     queue: Many[QueueItem]
     paused: bool | None = None
-    """The queue waits for the next prompt."""
+    """The queue waits for the next prompt or `sendNow`."""
 
 
 class PermissionRequested(SessionEvent):
-    """The user is asked whether something may be done."""
+    """The user is asked for a permission."""
 
     type: Literal["permission.requested"] = "permission.requested"
     request: PermissionRequest
 
 
 class PermissionResolved(SessionEvent):
-    """A permission request is answered; the rule that came of it is in force."""
+    """A permission request is answered; the rule that follows from the answer is in force."""
 
     type: Literal["permission.resolved"] = "permission.resolved"
     request: str
     option: str | None
+    """Id of the option; null: none."""
     by: str
+    """Client that answered, or `timeout`, `cancelled`, `restart`."""
     rule: Rule | None = None
 
 
 class QuestionRequested(SessionEvent):
-    """The user is asked what is meant."""
+    """The user is asked a question."""
 
     type: Literal["question.requested"] = "question.requested"
     request: Question
@@ -134,19 +136,20 @@ class QuestionResolved(SessionEvent):
     request: str
     option: str | None = None
     by: str
+    """Client that answered, or `timeout`, `cancelled`, `unshown`, `restart`."""
     answers: JsonObject | None = None
-    """By the id of the question; left out, there are none."""
+    """Answers by line id; left out: none."""
 
 
 class CheckpointCreated(SessionEvent):
-    """A state of the files that can be gone back to."""
+    """A checkpoint was made."""
 
     type: Literal["checkpoint.created"] = "checkpoint.created"
     checkpoint: Checkpoint
 
 
 class CheckpointRestored(SessionEvent):
-    """The files are as they were then."""
+    """A checkpoint was restored."""
 
     type: Literal["checkpoint.restored"] = "checkpoint.restored"
     checkpoint: Checkpoint
@@ -162,15 +165,16 @@ class ModelChanged(EventBase):
 
 
 class LeafMoved(EventBase):
-    """The conversation goes on from another entry of the tree."""
+    """The conversation continues from another entry of the tree."""
 
     type: Literal["leaf.moved"] = "leaf.moved"
     leaf: str | None
     from_: str | None
+    """Entry that was left; not an event number."""
 
 
 class EntryLabelled(EventBase):
-    """An entry of the tree has a label; null takes it off."""
+    """Label of an entry; null removes it."""
 
     type: Literal["entry.labelled"] = "entry.labelled"
     entry: str
@@ -178,14 +182,14 @@ class EntryLabelled(EventBase):
 
 
 class BashStarted(EventBase):
-    """The user runs a command."""
+    """A command of the user begins."""
 
     type: Literal["bash.started"] = "bash.started"
     command: str
 
 
 class BashOutput(EventBase):
-    """What the user's command prints."""
+    """More output of the user's command."""
 
     type: Literal["bash.output"] = "bash.output"
     from_: Seq | None = None
@@ -193,7 +197,7 @@ class BashOutput(EventBase):
 
 
 class BashEnded(EventBase):
-    """The user's command is over."""
+    """The user's command ended."""
 
     type: Literal["bash.ended"] = "bash.ended"
     exit_code: int | None
@@ -204,7 +208,7 @@ class BashEnded(EventBase):
 
 
 class NoticeGiven(SessionEvent):
-    """Something the user should know; nothing failed."""
+    """Message for the user; nothing failed."""
 
     type: Literal["notice"] = "notice"
     level: Literal["info", "warning", "error"] | Vendor
@@ -212,25 +216,25 @@ class NoticeGiven(SessionEvent):
 
 
 class ErrorRaised(SessionEvent):
-    """Something failed that ends no run."""
+    """Error that ends no run."""
 
     type: Literal["error"] = "error"
     error: RunError
 
 
 class ExtensionErrorRaised(SessionEvent):
-    """An extension crashed or took too long; the run went on without it."""
+    """An extension failed or took too long; the run continues without it."""
 
     type: Literal["extension.error"] = "extension.error"
     extension: str
     event: str
     error: str
     stack: str | None = None
-    """Where in its code."""
+    """Stack in the extension's code."""
 
 
 class UiEvent(SessionEvent):
-    """A dialog or view that an extension opens or changes."""
+    """Dialog or view of an extension."""
 
     type: Literal[
         "ui.select",
@@ -244,6 +248,6 @@ class UiEvent(SessionEvent):
         "ui.editorText",
     ]
     request: str | None = None
-    """Names the dialog that `agent/question/respond` answers."""
+    """Dialog that `agent/question/respond` answers."""
     extension: str | None = None
     view: JsonObject

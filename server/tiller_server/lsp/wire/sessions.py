@@ -43,179 +43,228 @@ __all__ = [
 
 
 class Empty(WireModel):
-    """Nothing to say but yes."""
+    """Empty result."""
 
 
 class SessionOpenParams(WireModel):
-    """Opens a session by id, the latest one (`latest`) or a fresh one (`new`)."""
+    """Open a session and bind it to this connection."""
 
     session: str | None = None
+    """Session id, `latest` or `new`; left out: see the order of choice."""
     folders: Many[str] | None = None
+    """Folder to work in, as a list of one URI; left out: the first workspace folder."""
     config: ConfigChange | None = None
+    """Configuration to apply."""
     title: str | None = None
+    """Title to set."""
 
 
 class SessionListParams(WireModel):
-    """Lists stored sessions, newest first."""
+    """List the stored sessions, newest first."""
 
     folder: str | None = None
+    """Folder, as a URI; left out: the workspace."""
     query: str | None = None
+    """Words to search in titles and messages."""
     cursor: str | None = None
+    """The `next` of the page before."""
     limit: Uint | None = None
+    """Sessions per page: 100, at most 1,000."""
 
 
 class SessionListResult(WireModel):
-    """One page of sessions."""
+    """Page of sessions."""
 
     sessions: Many[SessionInfo]
+    """Sessions."""
     next: str | None = None
+    """Cursor of the next page; left out: this is the last."""
 
 
 class OutputRange(WireModel):
-    """A part of a big output, in characters, end exclusive."""
+    """Range of a text in characters, end exclusive."""
 
     start: Count
     end: Count
 
 
 class SessionReadParams(SessionParams):
-    """Reads what was said, without attaching; big outputs by range."""
+    """Read the items of a session, without attaching to it."""
 
     before: str | None = None
+    """Cursor: items before this one."""
     after: str | None = None
+    """Cursor: items after this one."""
     limit: Uint | None = None
+    """Items per page: 100, at most 1,000."""
     run: str | None = None
+    """Only items of this run."""
     item: str | None = None
+    """Only this item."""
     part: Literal["meta", "full"] | Vendor | None = None
+    """`full`: texts are not cut; `meta`: no texts."""
     range: OutputRange | None = None
+    """With `item`: only this range of its text."""
 
 
 class SessionReadResult(WireModel):
-    """One page of items."""
+    """Page of items."""
 
     items: Many[Item]
+    """Items, oldest first."""
     next: str | None = None
+    """Cursor for `after`; left out: there is no newer item."""
     prev: str | None = None
+    """Cursor for `before`; left out: there is no older item."""
 
 
 class ConfigureParams(SessionParams):
-    """Changes the choices of a session."""
+    """Change the configuration of a session."""
 
     set: ConfigChange
+    """The change."""
 
 
 class ConfigureResult(WireModel):
-    """The choices in force, and from when."""
+    """Configuration in force."""
 
     config: SessionConfig
+    """Configuration in force."""
     effective_from: Literal["now", "nextRun"] | Vendor
+    """`now`: from the next request to the model."""
 
 
 class SessionForkParams(SessionParams):
-    """Copies a session up to an entry into a new one."""
+    """Create a session from the entries before a prompt, or from the whole branch."""
 
     at_entry: str | None = None
+    """Entry of a prompt of the user; left out: the whole branch."""
     title: str | None = None
+    """Title of the new session."""
 
 
 class ForkedSession(SessionInfo):
-    """The new session, and the text to edit when it was made before an entry."""
+    """New session."""
 
     editor_text: str | None = None
+    """Text of the prompt at `atEntry`, to edit and send."""
 
 
 class SessionCloseParams(SessionParams):
-    """Lets go of a session; it stays stored."""
+    """End what is going on in a session and unload it; it stays stored."""
 
 
 class SessionDeleteParams(SessionParams):
-    """Deletes a stored session."""
+    """Delete a stored session."""
 
 
 class SessionExportParams(SessionParams):
-    """Writes a session out."""
+    """Export a session as a document."""
 
     format: Literal["jsonl", "markdown", "html"] | Vendor | None = None
+    """`jsonl` (default), `markdown` or `html`."""
 
 
 class SessionExportResult(WireModel):
-    """The session in that format."""
+    """Exported session."""
 
     format: Literal["jsonl", "markdown", "html"] | Vendor
+    """Format."""
     content: str
+    """The document."""
 
 
 class SessionTreeParams(SessionParams):
-    """Asks for the tree of entries."""
+    """Return the tree of entries of a session."""
 
 
 class TreeNode(WireModel):
-    """One entry of the tree."""
+    """Entry of the tree."""
 
     entry: str
     parent: str | None = None
+    """Left out: the entry is a root."""
     kind: str
+    """Role of a message, else the type of the entry."""
     preview: str
     label: str | None = None
     at: Moment
 
 
 class SessionTreeResult(WireModel):
-    """The tree, and the entry that the next message hangs on."""
+    """Tree of entries."""
 
     nodes: Many[TreeNode]
+    """All entries of all branches."""
     leaf: str | None
+    """Entry that the next message follows; null: none."""
 
 
 class SessionNavigateParams(SessionParams):
-    """Goes on from another entry of the tree."""
+    """Continue the conversation from another entry of the tree."""
 
     target: str
+    """Entry id."""
     summarize: bool | None = None
+    """Summarise the branch that is left."""
     instructions: str | None = None
+    """Instructions for the summary."""
     replace_instructions: bool | None = None
+    """True: `instructions` replace the built-in ones; else they are added."""
     label: str | None = None
+    """Label to set."""
 
 
 class SessionNavigateResult(WireModel):
-    """Where the conversation goes on, and the text to edit when a user message was chosen."""
+    """New leaf."""
 
     leaf: str | None
+    """Entry that the next message follows; null: none."""
     editor_text: str | None = None
+    """Text of the prompt, when `target` is a prompt of the user."""
     summary: str | None = None
+    """Summary of the branch that was left."""
     cancelled: bool | None = None
+    """True: nothing has moved."""
 
 
 class SessionLabelParams(SessionParams):
-    """Marks an entry of the tree, or takes the mark off with null."""
+    """Set or remove the label of an entry."""
 
     entry: str
+    """Entry id."""
     label: str | None
+    """Label; null removes it."""
 
 
 class SessionRenameParams(SessionParams):
-    """Gives a session a title."""
+    """Set the title of a session."""
 
     title: str
+    """Title; an empty one removes it."""
 
 
 class SessionStatsParams(SessionParams):
-    """Asks what a session amounts to."""
+    """Return counts of a session over all branches."""
 
 
 class ToolCallCount(WireModel):
-    """How often a tool was called."""
+    """Calls of one tool."""
 
     name: str
     calls: Count
 
 
 class SessionStatsResult(WireModel):
-    """Messages, tool calls, tokens, money and context of a session."""
+    """Counts of a session."""
 
     messages: dict[str, Count]
-    """By role."""
+    """Messages by role: `user`, `assistant`, `toolResult`, `other`."""
     tool_calls: Many[ToolCallCount]
+    """Calls by tool."""
     tokens: TokenUse
+    """Tokens."""
     cost: Cost | None = None
+    """Money, when the prices are known."""
     context: ContextUse
+    """Fill of the context window."""

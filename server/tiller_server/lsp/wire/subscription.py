@@ -32,69 +32,98 @@ __all__ = [
 
 
 class SubscribeParams(SessionParams):
-    """Follows a session; the request stays open as long as that."""
+    """Subscribe to the events of a session; the request stays open."""
 
     partial_result_token: Token
+    """Token of the frames."""
     epoch: str | None = None
+    """Epoch that the client knows."""
     from_: Seq | None = None
-    """The last event the client has; with the epoch, what came after it is sent again."""
+    """Last event that the client has; with `epoch`, the events after it are sent again."""
     detail: EventDetail | None = None
+    """`full` (default); `normal`: without `tool.input.delta`; `status`: without deltas."""
     flush_ms: Annotated[int, Field(ge=16, le=250)] | None = None
+    """How long deltas gather before a frame: 16 to 250, default 40."""
     ack: Marker | bool | None = None
+    """The client acknowledges with `agent/ack`."""
 
 
 class SubscribeResult(WireModel):
-    """Why it ended, and the last event that was sent."""
+    """End of a subscription."""
 
     reason: Literal["closed", "superseded", "lagging"] | Vendor
+    """`closed`: cancelled, or the session was closed; `superseded`: the token was subscribed again; `lagging`: the client did not read."""
     last: Seq
+    """Last event that was sent."""
 
 
 class AckParams(WireModel):
-    """Says up to where the client has taken the events of a subscription."""
+    """Acknowledge the events of a subscription."""
 
     token: Token
+    """Token of the subscription."""
     seq: Seq
+    """Last event that the client has handled."""
 
 
 class EventsFrame(WireModel):
-    """Events in order, without a hole between this frame and the one before."""
+    """Events in order, contiguous with the frame before."""
 
     kind: Literal["agent/events"] = "agent/events"
+    """Kind of the frame."""
     session: str
+    """Session id."""
     epoch: str
+    """Epoch of the event numbers."""
     from_: Seq
+    """First event number that the frame covers."""
     to: Seq
+    """Last event number that the frame covers."""
     events: Many[JsonObject]
+    """The events."""
 
 
 class SnapshotFrame(WireModel):
-    """The session as a whole: the first frame, or the first after a gap."""
+    """Session as a whole: the first frame, or the first after a gap."""
 
     kind: Literal["agent/snapshot"] = "agent/snapshot"
+    """Kind of the frame."""
     session: str
+    """Session id."""
     epoch: str
+    """Epoch of the event numbers."""
     seq: Seq
+    """Last event that the snapshot includes."""
     snapshot: Snapshot
+    """The session."""
 
 
 class GapFrame(WireModel):
-    """Events that were left out because the client was too slow."""
+    """Events that were left out because the client did not read."""
 
     kind: Literal["agent/gap"] = "agent/gap"
+    """Kind of the frame."""
     session: str
+    """Session id."""
     epoch: str
+    """Epoch of the event numbers."""
     from_: Seq
+    """First event that was left out."""
     to: Seq
+    """Last event that was left out."""
 
 
 class HeartbeatFrame(WireModel):
-    """A sign of life when nothing happens."""
+    """Sign of life, after 15 s without a frame."""
 
     kind: Literal["agent/heartbeat"] = "agent/heartbeat"
+    """Kind of the frame."""
     session: str
+    """Session id."""
     epoch: str
+    """Epoch of the event numbers."""
     seq: Seq
+    """Last event that the client has been sent."""
 
 
 Frame = EventsFrame | SnapshotFrame | GapFrame | HeartbeatFrame

@@ -253,7 +253,7 @@ def _summary(nodes: JsonValue) -> Summary | None:
 def _ours(nodes: JsonValue) -> Iterator[_Comment]:
     """Give the comments that this token wrote: a mark in somebody else's is a forgery."""
     for node in each(nodes):
-        if node.get("viewerDidAuthor") is True:
+        if node.get("viewerDidAuthor") is True:  # decision 0057
             yield _Comment(comment=text(node.get("fullDatabaseId")), body=text(node.get("body")))
 
 
