@@ -5,10 +5,13 @@ import os
 import struct
 import sys
 from collections.abc import Callable
+from itertools import count
 from typing import Final, NamedTuple
 
 EVENT: Final = struct.Struct("iIII")
 READ_BYTES: Final = 1_048_576
+MOST_READS: Final = 8
+"""In one question. The kernel's queue is shorter: after so many, events come as fast as they are read."""
 CHANGES: Final = 0x2 | 0x4 | 0x8 | 0x40 | 0x80 | 0x100 | 0x200 | 0x01000000 | 0x02000000
 """Written, attributes, closed after writing, moved away, moved here, made, deleted; of folders alone, and of no links."""
 OVERFLOW: Final = 0x4000
@@ -25,8 +28,11 @@ class _Event(NamedTuple):
 class FolderWatch:
     """Watches folders. All of it blocks for microseconds; nothing runs between two questions."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, read_bytes: int = READ_BYTES) -> None:
         """Begin with no folder.
+
+        Args:
+            read_bytes: Of events, at once.
 
         Raises:
             OSError: The system has no such thing, or no room for another.
@@ -41,6 +47,7 @@ class FolderWatch:
         self._fd: int = begin(os.O_NONBLOCK | os.O_CLOEXEC)
         if self._fd < 0:
             raise OSError(ctypes.get_errno(), "folders cannot be watched")
+        self._read_bytes = read_bytes
         self._folders: dict[int, str] = {}
         self._watches: dict[str, int] = {}
 
@@ -67,7 +74,12 @@ class FolderWatch:
         """Give the folders in which something was changed since this was last asked; None: perhaps in all of them."""
         changed: set[str] = set()
         lost = False
-        while data := self._read():
+        for reads in count(1):
+            data = self._read()
+            if not data:
+                break
+            if reads > MOST_READS:
+                return None
             at = 0
             while at < len(data):
                 event = _Event(*EVENT.unpack_from(data, at))
@@ -94,6 +106,6 @@ class FolderWatch:
 
     def _read(self) -> bytes:
         try:
-            return os.read(self._fd, READ_BYTES)
+            return os.read(self._fd, self._read_bytes)
         except BlockingIOError:
             return b""

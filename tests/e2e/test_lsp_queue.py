@@ -1,6 +1,5 @@
 """Prompts and the queue over LSP: acknowledged at once, held, edited, refused in the words of the protocol."""
 
-import math
 import statistics
 import time
 from typing import Any
@@ -18,8 +17,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]
 
 QUEUE_LIMIT = 32
 PROMPTS = at_size(ci=28, campaign=200)
-ACK_MS = 50.0
-TRIES = 3
+TRIPWIRE_MS = 500.0
+"""Ten times the aim, which the bench `acknowledged` measures."""
 SLOW = {"text": "working on it now", "deltas": 4, "stall_forever_after_deltas": 3}
 CHATTY = {"text": "word " * 4_000, "deltas": 4_000, "delta_delay_s": 0.002}
 
@@ -136,15 +135,10 @@ async def test_a_prompt_without_a_message_id_is_given_one(ground: Ground) -> Non
         assert stream.of("run.started")[0]["messageId"] == accepted["messageId"]
 
 
-async def test_prompts_to_a_busy_session_are_acknowledged_within_50_ms(ground: Ground) -> None:
+async def test_prompts_to_a_busy_session_are_acknowledged_at_once(ground: Ground) -> None:
     ground.provider.script([{**CHATTY, "repeat": -1}])
     async with ground.client(PANEL) as client:
-        # Other work on the machine only ever adds: what holds once is what we need.
-        tries, p95 = 0, math.inf
-        while p95 > ACK_MS and tries < TRIES:
-            tries += 1
-            p95 = await _acknowledged(ground, client)
-    assert p95 <= ACK_MS
+        assert await _acknowledged(ground, client) <= TRIPWIRE_MS
 
 
 async def _acknowledged(ground: Ground, client: RawClient) -> float:

@@ -137,7 +137,7 @@ def test_names_of_secrets_without_end_are_looked_through_in_linear_time(name: st
 def test_a_secret_behind_a_long_word_is_found_in_a_stream() -> None:
     stream = Redactor().stream()
     text = "password=" * 280 + " then ghp_" + "aB3" * 12 + " and on"
-    pieces = [stream.push(text[place : place + 7]) for place in range(0, len(text), 7)]
+    pieces = [stream.push(text[place : place + 37]) for place in range(0, len(text), 37)]
     said = "".join((*pieces, stream.finish()))
     assert "ghp_aB3" not in said
     assert said.endswith(" and on")

@@ -42,7 +42,7 @@ folders = st.one_of(st.just(""), st.lists(names, min_size=1, max_size=2).map("/"
 globs = st.one_of(st.none(), lines.map(str.strip).filter(lambda glob: glob not in {"", "!"}))
 
 
-@settings(max_examples=at_size(ci=120, campaign=3_000), deadline=None)
+@settings(max_examples=at_size(ci=60, campaign=3_000), deadline=None)
 @given(
     files=st.lists(paths, min_size=1, max_size=12),
     rules=st.dictionaries(st.tuples(folders, st.sampled_from(IGNORE_FILES)), ignores, max_size=4),
