@@ -50,9 +50,7 @@ def long_texts(value: object) -> Iterator[str]:
                 yield from long_texts(one)
         case Struct():
             for name in _worded(type(value)):
-                yield from long_texts(
-                    cast("object", getattr(value, name))
-                )  # a field of a dataclass
+                yield from long_texts(cast("object", getattr(value, name)))
         case _:
             return
 
@@ -78,7 +76,7 @@ def _redacted(value: object, cleaner: Cleaner) -> object:
 def _redacted_fields(value: Struct, cleaner: Cleaner) -> object:
     changed: dict[str, object] = {}
     for name in _worded(type(value)):
-        before = cast("object", getattr(value, name))  # a field of a dataclass
+        before = cast("object", getattr(value, name))
         after = _redacted(before, cleaner)
         if after is not before and after != before:
             changed[name] = after
@@ -91,7 +89,7 @@ def _redacted_fields(value: Struct, cleaner: Cleaner) -> object:
 
 @cache
 def _worded(kind: type[Struct]) -> tuple[str, ...]:
-    """Name the fields of a dataclass that may hold words."""
+    """Name the fields of a struct that may hold words."""
     return tuple(name for name in kind.__struct_fields__ if name not in NAMES)
 
 
