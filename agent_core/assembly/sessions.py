@@ -90,11 +90,8 @@ async def open_session(request: SessionRequest) -> AsyncGenerator[AgentSession, 
         except BaseException:
             await opened.log.close()
             raise
-        try:
-            async with build_session(replace(ingredients, pool=pool)) as session:
-                yield session
-        finally:
-            await models.local.aclose()
+        async with build_session(replace(ingredients, pool=pool)) as session:
+            yield session
     finally:
         extending.close()
         with anyio.move_on_after(2, shield=True):

@@ -45,7 +45,7 @@ NO_MODEL = (
     "server on this machine (Ollama, LM Studio, llama.cpp, vLLM; tiller models use)"
 )
 SUGGESTIONS = 3
-NEVER_BY_CHANCE = ("embedded", "local")
+NEVER_BY_CHANCE = ("embedded",)
 """Providers that are used only when they are named."""
 
 

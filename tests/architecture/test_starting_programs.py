@@ -16,7 +16,6 @@ OF = frozenset({"subprocess", "anyio", "asyncio", "os", "pty"})
 
 # Path → what it starts, in a few words.
 STARTING: Mapping[str, str] = {
-    "agent_core/providers/adapters/local/server.py": "the server of a local model",
     "agent_core/providers/setting_values.py": "a command of the user's own settings that gives a key",
     "agent_core/workspace/adapters/process_launch.py": "what tools start",
     "agent_core/workspace/sandbox/landlock.py": "our launcher, to try it",

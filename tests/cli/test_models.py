@@ -87,8 +87,7 @@ def test_the_list_has_what_can_be_used_and_marks_the_default(
     rows = [line.split() for line in said.out.splitlines()[1:]]
     assert ["*", "lab/m", "32k", "1/2.5", "models.json"] in rows
     providers = {row[0].split("/")[0] for row in rows if row[0] != "*"}
-    # The extra `local` may be installed.
-    assert providers - {"local"} == {"cerebras", "embedded"}
+    assert providers == {"cerebras", "embedded"}
     assert "more need a key: tiller models list --all" in said.err
     assert run(tmp_path, "list", all=True) == 0
     everything = capsys.readouterr()
