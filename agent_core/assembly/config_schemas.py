@@ -107,12 +107,12 @@ def schemas() -> Mapping[str, JsonObject]:
 
 
 def shipped(name: str) -> str:
-    """Give the text of the one that was installed. Blocking."""
+    """Return the text of the one that was installed. Blocking."""
     return _file(name).read_text("utf-8")
 
 
 def stale() -> Mapping[Path, str]:
-    """Say which of the files that are shipped are not what they should be, and what they should hold. Blocking."""
+    """Return which of the files that are shipped are not what they should be, and what they should hold. Blocking."""
     wanted = {_file(name): _text(schema) for name, schema in schemas().items()}
     return {
         path: text

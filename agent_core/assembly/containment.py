@@ -101,7 +101,7 @@ def _own_environment(env: Mapping[str, str]) -> tuple[Path, ...]:
 
 
 def _containing(prober: Prober) -> Containing:
-    """Say what the machine can do; when that cannot be found out, nothing counts as contained."""
+    """Return what the machine can do; when that cannot be found out, nothing counts as contained."""
     try:
         return prober.containing()
     except Exception as error:
@@ -118,7 +118,7 @@ async def contain_elsewhere(root: Path, added: AddedRoots, **told: object) -> Sa
 
 
 def notice_of(sandbox: Sandbox, *, setting: Literal["auto", "off"]) -> tuple[str, ...]:
-    """Say that commands are not contained, when the user did not choose that; nothing otherwise."""
+    """Report that commands are not contained, when the user did not choose that; nothing otherwise."""
     why = sandbox.containing.why_not_full
     if setting == "off" or why is None or why == ELSEWHERE.why_not_full:
         return ()

@@ -41,7 +41,7 @@ class FollowingRoots:
         return JUST_CHANGED if made is None else made.containing
 
     def prepare(self) -> None:
-        """Take note that the folders may have changed. Blocking."""
+        """Record that the folders may have changed. Blocking."""
         _ = self._now()
 
     def wrap(
@@ -52,7 +52,7 @@ class FollowingRoots:
         env: Mapping[str, str],
         needs: frozenset[Needs],
     ) -> Launch:
-        """Say how to start a process. Blocking.
+        """Return how to start a process. Blocking.
 
         Raises:
             OSError: Among these folders it cannot be contained, and it was judged among others, where it could be.

@@ -43,7 +43,7 @@ class Ground(Value, frozen=True, kw_only=True):
     """Context files and rules that could not be used as they are, a sentence each."""
 
     def expected(self, path: Path) -> str | None:
-        """Give the SHA-256 of what a file of the workspace must hold to be used; None: anything."""
+        """Return the SHA-256 of what a file of the workspace must hold to be used; None: anything."""
         return None if self.trust is None else self.trust.content(path)
 
 
@@ -95,7 +95,7 @@ def _layers(request: SessionRequest, paths: AppPaths) -> tuple[Layer, ...]:
 async def _settings(
     layers: Sequence[Layer], project: Layer, *, is_trusted: bool
 ) -> tuple[Settings, PermissionMode]:
-    """Give the settings in force, and the most that the user's own settings allow.
+    """Return the settings in force, and the most that the user's own settings allow.
 
     Raises:
         ConfigError: They hold what no session may begin with.
@@ -122,7 +122,7 @@ async def _standing(
     *,
     is_trusted: bool,
 ) -> tuple[Standing, tuple[str, ...]]:
-    """Give what holds for permission checks, with the rules that are kept, and what is wrong with those."""
+    """Return what holds for permission checks, with the rules that are kept, and what is wrong with those."""
     standing = Standing(
         mode=permission.mode,
         fallback=permission.fallback,
@@ -141,7 +141,7 @@ async def _standing(
 
 
 def home_of(env: Mapping[str, str]) -> Path:
-    """Give the home folder that an environment names."""
+    """Return the home folder that an environment names."""
     home = env.get("HOME")
     return Path(home) if home else Path("/")
 

@@ -264,5 +264,5 @@ def _whole(sections: Sections) -> SystemPrompt:
 
 
 def _without_keys(env: Mapping[str, str], models: ModelSet) -> Mapping[str, str]:
-    """Give the environment of processes: a command that a model chose has no use for our keys."""
+    """Return the environment of processes: a command that a model chose has no use for our keys."""
     return EnvironmentWithout(env, hidden=lambda: models.secret_variables)

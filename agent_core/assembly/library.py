@@ -107,7 +107,7 @@ class SessionLibrary:
         limit: int = LIMIT,
         cursor: str | None = None,
     ) -> Page:
-        """Give sessions, newest first; with a query those that hold its words, best first.
+        """Return sessions, newest first; with a query those that hold its words, best first.
 
         Args:
             cwd: Only those of this folder.
@@ -208,7 +208,7 @@ class SessionLibrary:
             await to_thread.run_sync(remove, outputs_of(self._blobs, session))
 
     async def export(self, session: SessionId, how: ExportFormat) -> bytes:
-        """Give a session as a document: the lines of its file, Markdown of its present branch, or HTML of all of it.
+        """Return a session as a document: the lines of its file, Markdown of its present branch, or HTML of all of it.
 
         Raises:
             SessionNotFound: There is no such session.
@@ -219,7 +219,7 @@ class SessionLibrary:
         return await to_thread.run_sync(_document, stored, how, self._redactor)
 
     async def patch(self, session: SessionId) -> str:
-        """Give what a session changed as a patch for git; empty when it changed nothing.
+        """Return what a session changed as a patch for git; empty when it changed nothing.
 
         Raises:
             SessionNotFound: There is no such session.
@@ -265,7 +265,7 @@ class SessionLibrary:
             await self._index.close()
 
     async def _check_readable(self, session: SessionId) -> None:
-        """Tell a session that cannot be read from one that is not there: lists leave out both."""
+        """Report a session that cannot be read from one that is not there: lists leave out both."""
         with suppress(SessionNotFound):
             _ = await self._store.read(session)
 
@@ -343,7 +343,7 @@ def _document(stored: Stored, how: ExportFormat, redactor: Redactor) -> bytes:
 
 
 def _first_words(stored: Stored) -> str | None:
-    """Give what the user said first: what people know a session by that has no title."""
+    """Return what the user said first: what people know a session by that has no title."""
     said = (
         preview_of(entry)
         for entry in stored.entries
@@ -353,7 +353,7 @@ def _first_words(stored: Stored) -> str | None:
 
 
 def _lines(stored: Stored) -> bytes:
-    """Give the file's own whole lines, or, of a session in memory, what they would be."""
+    """Return the file's own whole lines, or, of a session in memory, what they would be."""
     if stored.location is None:
         lines = [encode_header(stored.header), *map(encode_entry, stored.entries)]
         return b"\n".join([*lines, b""])

@@ -71,7 +71,7 @@ class LiveResources:
         return tuple(str(problem) for problem in (await self.look()).problems)
 
     async def written_out(self, said: Slashed) -> str | None:
-        """Give the words that a name stands for; None when it stands for none."""
+        """Return the words that a name stands for; None when it stands for none."""
         name, arguments = said.name, said.arguments
         is_skill = name.startswith(PREFIX)
         if is_skill and not self._values().enable_skill_commands:

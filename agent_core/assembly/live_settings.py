@@ -160,7 +160,7 @@ class FollowedSettings(Value, frozen=True, kw_only=True):
                 await self.follow_models()
 
     def _folders(self) -> tuple[Path, ...]:
-        """Give the folders of the files, or those above where there is none. Blocking."""
+        """Return the folders of the files, or those above where there is none. Blocking."""
         above = (file.parent for file in self.live.files.values())
         return tuple(folder if folder.is_dir() else folder.parent for folder in above)
 

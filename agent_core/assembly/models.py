@@ -100,7 +100,7 @@ async def load_models(
 
 
 def _embedded() -> ProviderFacts:
-    """Give the provider that is no network service: it needs no key, and is used only when named."""
+    """Return the provider that is no network service: it needs no key, and is used only when named."""
     return ProviderFacts(
         id=EMBEDDED_FACTS.provider,
         name=EMBEDDED_FACTS.name,

@@ -18,18 +18,18 @@ class DiskNews(Value, frozen=True):
     voice: Voice
 
     def failed(self, error: StorageError, /) -> None:
-        """Tell that something is only in memory."""
+        """Report that something is only in memory."""
         view = self.voice.picture.run
         _ = self.voice.say(ErrorRaised(run=view.run if view else None, error=failure_of(error)))
 
     def works_again(self, entries: int, /) -> None:
-        """Tell that what waited is in the file."""
+        """Report that what waited is in the file."""
         text = f"saved again: the session's file holds all of the {entries} entries that had waited for the disk"
         _ = self.voice.say(Notice(level="info", text=text))
 
 
 def report_to(voice: Voice) -> Callable[[HookFailure], None]:
-    """Tell that a hook failed; where exactly stands in the log."""
+    """Report that a hook failed; where exactly stands in the log."""
 
     def tell(failure: HookFailure) -> None:
         log.error("hook %r failed at %s", failure.owner, failure.point, exc_info=failure.exception)

@@ -17,7 +17,7 @@ from agent_core.session.parts import SessionOptions
 
 
 def session_options(values: SettingsValues, *, scratch: Path) -> SessionOptions:
-    """Give the options of a session.
+    """Return the options of a session.
 
     Args:
         values: The settings in force.
@@ -55,7 +55,7 @@ def session_options(values: SettingsValues, *, scratch: Path) -> SessionOptions:
 
 
 def allowance(budgets: BudgetSettings) -> Allowance:
-    """Give what each run may use up."""
+    """Return what each run may use up."""
     most = Budgets(
         usd=budgets.usd, tokens=budgets.tokens, turns=budgets.turns, minutes=budgets.minutes
     )

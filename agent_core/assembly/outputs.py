@@ -11,7 +11,7 @@ from agent_core.storage.adapters.paths import can_name_a_file
 
 
 def outputs_of(outputs: Path, session: SessionId) -> Path:
-    """Give the folder of a session's outputs, or of what else is kept in a folder per session; it may not exist.
+    """Return the folder of a session's outputs, or of what else is kept in a folder per session; it may not exist.
 
     Args:
         outputs: The folder of all sessions' outputs.

@@ -54,7 +54,7 @@ def server_ground(
     env: Mapping[str, str],
     options: SessionOptions,
 ) -> Around | None:
-    """Give what the servers of a session are built from; None where the workspace is not on this machine.
+    """Return what the servers of a session are built from; None where the workspace is not on this machine.
 
     Args:
         request: Which session.
@@ -182,7 +182,7 @@ class _Reaching(Value, frozen=True, kw_only=True):
         return replace(way, argv=(program, *way.argv[1:])), env
 
     def held(self, server: Server) -> str:
-        """Say how a server is held in."""
+        """Return how a server is held in."""
         way = server.way
         if isinstance(way, Http):
             return ELSEWHERE

@@ -120,7 +120,7 @@ async def _contained(request: SessionRequest, ground: Ground, opened: Opened) ->
 
 
 async def latest_session(paths: AppPaths, root: Path, *, clock: Clock) -> SessionId | None:
-    """Give the stored session of a folder in which something was said last.
+    """Return the stored session of a folder in which something was said last.
 
     Args:
         paths: Where sessions are kept.

@@ -61,7 +61,7 @@ def choose_tools(
 
 
 def _is_wanted(words: Sequence[str], name: str) -> bool:
-    """Tell whether a choice of tools means one that was not there yet: by its name, or as one of no preset."""
+    """Return whether a choice of tools means one that was not there yet: by its name, or as one of no preset."""
     if f"-{name}" in words:
         return False
     starts_from_default = bool(words) and words[0][:1] in {"+", "-"}

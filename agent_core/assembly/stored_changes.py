@@ -15,7 +15,7 @@ HELD_CHARS = 4_194_304
 
 
 async def stored_patch(stored: Stored, blobs: Path) -> str:
-    """Give a patch for git of what the agent changed and was not rejected, as each file was after its last edit.
+    """Return a patch for git of what the agent changed and was not rejected, as each file was after its last edit.
 
     Args:
         stored: The session, whole.

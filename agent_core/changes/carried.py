@@ -34,12 +34,12 @@ class Going(Value, frozen=True, kw_only=True):
 
 
 def words_of(text: str) -> frozenset[str]:
-    """Give the words of a text, however they are written."""
+    """Return the words of a text, however they are written."""
     return frozenset(found[0].casefold() for found in _WORDS.finditer(text))
 
 
 def carriers(going: Iterable[Going], staying: Iterable[Staying]) -> Iterator[tuple[int, str]]:
-    """Give those that must stay too, with the reason; what stays for that reason may make others stay."""
+    """Return those that must stay too, with the reason; what stays for that reason may make others stay."""
     left, anchors = list(going), list(staying)
     while anchors:
         anchor = anchors.pop()

@@ -30,7 +30,7 @@ class Extent(Value, frozen=True, kw_only=True):
     """Only those of this run."""
 
     def has(self, run: RunId | None, index: int) -> bool:
-        """Tell whether a change belongs to it."""
+        """Return whether a change belongs to it."""
         return index >= self.first and (self.run is None or run == self.run)
 
 

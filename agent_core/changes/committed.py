@@ -30,7 +30,7 @@ async def committed(
     processes: Processes,
     env: Mapping[str, str],
 ) -> frozenset[Path]:
-    """Give those files that the newest commit has just so; none without git, or when it says nothing in time.
+    """Return those files that the newest commit has just so; none without git, or when it says nothing in time.
 
     Args:
         files: Absolute paths, each with what gives its bytes.

@@ -16,7 +16,7 @@ class Contents(Protocol):
         ...
 
     async def get(self, key: str) -> bytes | None:
-        """Give what is kept; None: nothing is, or it is damaged."""
+        """Return what is kept; None: nothing is, or it is damaged."""
         ...
 
     async def settle(self, keys: Collection[str]) -> None:

@@ -40,11 +40,11 @@ class Lookout(Protocol):
         ...
 
     async def before(self) -> None:
-        """Take note of what is there, and of what it holds as far as that is cheap. Fails never."""
+        """Record what is there, and of what it holds as far as that is cheap. Fails never."""
         ...
 
     async def after(self) -> Effects:
-        """Give what is different since `before`. Fails never."""
+        """Return what is different since `before`. Fails never."""
         ...
 
     def close(self) -> None:

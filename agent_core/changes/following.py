@@ -199,7 +199,7 @@ class Following(Struct, kw_only=True):
         ]
 
     def at(self, text: str | None, *, is_there: bool) -> FileNow:
-        """Give the file as it is while it holds another text; nothing of that is remembered.
+        """Return the file as it is while it holds another text; nothing of that is remembered.
 
         Args:
             text: What it holds; None: no text.
@@ -274,7 +274,7 @@ class Following(Struct, kw_only=True):
 
 
 def accepted(now: FileNow, hunks: Iterable[str], *, whole: bool) -> FileNow:
-    """Give a file with some of its hunks accepted."""
+    """Return a file with some of its hunks accepted."""
     is_whole = whole and now.whole == "pending"
     return replace(
         now,
@@ -284,7 +284,7 @@ def accepted(now: FileNow, hunks: Iterable[str], *, whole: bool) -> FileNow:
 
 
 def virtual_base(now: FileNow) -> str | None:
-    """Give the text without all hunks that stand: what would be there had the agent done nothing."""
+    """Return the text without all hunks that stand: what would be there had the agent done nothing."""
     if now.text is None:
         return None
     standing: list[Hunk] = []

@@ -98,7 +98,7 @@ def edited_by_user(hunks: Hunks, before: str, after: str) -> Hunks:
 
 
 def taken_back(text: str, hunks: Hunks, ids: Collection[str]) -> tuple[str, Hunks]:
-    """Give the text without some pending hunks, and what all hunks are then."""
+    """Return the text without some pending hunks, and what all hunks are then."""
     left = list(hunks)
     for at in range(len(left) - 1, -1, -1):
         hunk = left[at]
@@ -113,7 +113,7 @@ def taken_back(text: str, hunks: Hunks, ids: Collection[str]) -> tuple[str, Hunk
 
 
 def settled(hunks: Hunks, ids: Collection[str]) -> Hunks:
-    """Give the hunks with some of those that wait accepted."""
+    """Return the hunks with some of those that wait accepted."""
     return tuple(
         replace(hunk, state="accepted") if hunk.id in ids and hunk.is_pending else hunk
         for hunk in hunks
@@ -121,7 +121,7 @@ def settled(hunks: Hunks, ids: Collection[str]) -> Hunks:
 
 
 def orphaned(hunks: Hunks) -> Hunks:
-    """Give the hunks of a text that is not there any more."""
+    """Return the hunks of a text that is not there any more."""
     return tuple(
         replace(hunk, start=0, end=0, state="orphaned" if hunk.is_pending else hunk.state)
         for hunk in hunks
@@ -188,7 +188,7 @@ def _regions(edits: _Edits, hunks: Sequence[Hunk]) -> Iterator[_Region]:
 
 
 def _joins(place: _Place, end: int, members: Sequence[_Place]) -> bool:
-    """Tell whether the next place belongs to a stretch that ends at `end`: at its very end only a hunk without text."""
+    """Return whether the next place belongs to a stretch that ends at `end`: at its very end only a hunk without text."""
     if place.start < end:
         return True
     if place.is_hunk and place.start < place.end:
@@ -256,7 +256,7 @@ def _met(hunk: Hunk, edits: _Edits, after: str) -> Hunk:
 
 
 def _undeletes(splice: Splice, hunk: Hunk) -> bool:
-    """Tell whether an edit changes the place of a deletion: from both sides, or by bringing back what was there."""
+    """Return whether an edit changes the place of a deletion: from both sides, or by bringing back what was there."""
     return splice.start < hunk.start < splice.end or hunk.old in splice.new_text
 
 
@@ -272,7 +272,7 @@ def _moved(hunk: Hunk, by: int) -> Hunk:
 
 
 def _fitting(old: str, text: str, end: int) -> str:
-    """Give a last line its end when it is not the last any more."""
+    """Return a last line with its end when it is not the last any more."""
     if not old or old.endswith(("\n", "\r")) or end >= len(text):
         return old
     return f"{old}\r\n" if "\r\n" in text else f"{old}\n"

@@ -31,11 +31,11 @@ class ChangeLog:
         return len(self._all)
 
     def at(self, n: int) -> Change:
-        """Give the one behind the first `n`."""
+        """Return the one behind the first `n`."""
         return self._all[n]
 
     def of(self, path: Path) -> Sequence[Change]:
-        """Give those of the file at a path, moves to it and away from it included, oldest first."""
+        """Return those of the file at a path, moves to it and away from it included, oldest first."""
         return tuple(self._paths.get(path, ()))
 
     def doer_of(self, edit: str) -> Doer:
@@ -44,5 +44,5 @@ class ChangeLog:
         return "tool" if found is None else found.by
 
     def since(self, n: int) -> Sequence[Change]:
-        """Give those behind the first `n`."""
+        """Return those behind the first `n`."""
         return tuple(self._all[max(0, n) :])

@@ -74,7 +74,7 @@ async def file_patch(file: FileNow, *, root: Path, contents: Contents) -> FilePa
 
 
 def git_patch(patches: Iterable[FilePatch | LeftOut]) -> str:
-    """Give the patch of several files; what cannot be in it is named above, where git does not look."""
+    """Return the patch of several files; what cannot be in it is named above, where git does not look."""
     left_out: list[str] = []
     parts: list[str] = []
     for one in patches:
@@ -156,7 +156,7 @@ def _mode(one: FilePatch) -> str:
 
 
 def _ended(name: str) -> str:
-    """Say where a name with a space ends, as git does."""
+    """Return where a name with a space ends, as git does."""
     return f"{name}\t" if " " in name and not name.startswith('"') else name
 
 

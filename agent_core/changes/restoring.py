@@ -34,7 +34,7 @@ class Group(Value, frozen=True, kw_only=True):
 
 
 def changed_paths(changes: Iterable[Change]) -> tuple[Path, ...]:
-    """Give every path that changes are about, in their order."""
+    """Return every path that changes are about, in their order."""
     paths: dict[Path, None] = {}
     for change in changes:
         paths.update(dict.fromkeys(_paths_of(change)))
@@ -42,7 +42,7 @@ def changed_paths(changes: Iterable[Change]) -> tuple[Path, ...]:
 
 
 def plan(changes: Sequence[Change], now: Now) -> tuple[Group, ...]:
-    """Say what restoring means for every file that was changed, in the order of the first changes.
+    """Return what restoring means for every file that was changed, in the order of the first changes.
 
     Args:
         changes: All since the checkpoint, oldest first.
@@ -182,12 +182,12 @@ def _together(changes: Sequence[Change]) -> Iterable[Sequence[Change]]:
 
 
 def before_all(changes: Sequence[Change]) -> dict[Path, FileVersion | None]:
-    """Give what was there before the first change of each path."""
+    """Return what was there before the first change of each path."""
     return _folded(reversed(changes), begins_of)
 
 
 def after_all(changes: Sequence[Change]) -> dict[Path, FileVersion | None]:
-    """Give what was there after the last one."""
+    """Return what was there after the last one."""
     return _folded(changes, ends_of)
 
 
@@ -201,14 +201,14 @@ def _folded(
 
 
 def begins_of(change: Change) -> dict[Path, FileVersion | None]:
-    """Give what the change found, by path."""
+    """Return what the change found, by path."""
     if change.source is None:
         return {change.path: change.before}
     return {change.path: None, change.source: change.before}
 
 
 def ends_of(change: Change) -> dict[Path, FileVersion | None]:
-    """Give what the change left, by path."""
+    """Return what the change left, by path."""
     if change.source is None:
         return {change.path: change.after}
     return {change.source: None, change.path: change.after}

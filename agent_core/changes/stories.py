@@ -54,7 +54,7 @@ class Stories:
         return tuple(self._all)
 
     def of(self, path: Path) -> Story | None:
-        """Give that of the file at a path."""
+        """Return that of the file at a path."""
         return self._by_path.get(path)
 
     def load(self, told: Iterable[Told]) -> None:

@@ -26,7 +26,7 @@ class Against(Value, frozen=True):
 
 
 async def merged_goals(group: Group, now: Now, text_of: TextOf) -> Mapping[Path, Goal] | Against:
-    """Say what the files are to hold so that this session's changes are gone and all others are still there.
+    """Return what the files are to hold so that this session's changes are gone and all others are still there.
 
     Goes back over the changes, newest first. Where somebody changed the file in between, the way back over a change is
     merged into what is there.

@@ -11,7 +11,7 @@ NOWHERE = "/dev/null"
 
 
 def unified(name: str, before: str | None, after: str | None) -> str:
-    """Give the diff of a file; empty when nothing differs.
+    """Return the diff of a file; empty when nothing differs.
 
     Args:
         name: Of the file, relative, with slashes.
@@ -28,7 +28,7 @@ def unified(name: str, before: str | None, after: str | None) -> str:
 
 
 def text_rows(old: str, new: str) -> Iterator[str]:
-    """Give the rows of a unified diff, without its head."""
+    """Return the rows of a unified diff, without its head."""
     before, after = _lines(old), _lines(new)
     for group in _groups(line_hunks(before, after)):
         first, last = group[0], group[-1]

@@ -14,14 +14,14 @@ MOST_BYTES = 10_485_760
 
 
 def same_version(one: FileVersion | None, other: FileVersion | None) -> bool:
-    """Tell whether a file held the same; a buffer's hash and a disk's differ where the encoding is not UTF-8."""
+    """Return whether a file held the same; a buffer's hash and a disk's differ where the encoding is not UTF-8."""
     if one is None or other is None:
         return one is other
     return one.sha256 == other.sha256 or (one.content is not None and one.content == other.content)
 
 
 def text_of(version: FileVersion, data: bytes) -> str | None:
-    """Give the text of a version from its bytes, without a byte order mark; None: it is none."""
+    """Return the text of a version from its bytes, without a byte order mark; None: it is none."""
     if not version.is_text:
         return None
     if version.bom:

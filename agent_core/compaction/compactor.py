@@ -54,7 +54,7 @@ class NoPatience:
     """Never tries again."""
 
     async def again(self, error: ProviderError, /, *, tries: int) -> bool:
-        """Give up."""
+        """Return up."""
         _ = error, tries
         return False
 
@@ -262,7 +262,7 @@ def _announced(
 
 
 def _answer_tokens(facts: ModelFacts) -> int | None:
-    """Say how long the answer may be; None: as long as the model can."""
+    """Return how long the answer may be; None: as long as the model can."""
     most = facts.context_window // LARGEST_SHARE
     # A server with a small window refuses a request whose input and output limit do not fit together.
     return most if 0 < most < facts.max_tokens else None
@@ -276,7 +276,7 @@ def _room(facts: ModelFacts, *, around: int) -> int | None:
 
 
 def _fault(answer: AssistantMessage) -> str | None:
-    """Say why an answer cannot be relied on as a summary; None: it can."""
+    """Return why an answer cannot be relied on as a summary; None: it can."""
     if answer.tool_calls:
         return "the model called a tool instead of writing the summary"
     match answer.stop_reason:

@@ -69,7 +69,7 @@ def estimate_messages(messages: Iterable[Message]) -> int:
 
 
 def context_tokens(path: Sequence[AnyEntry], *, overhead: int = 0) -> int:
-    """Say how full the context is: what the provider counted last, and an estimate of what came after.
+    """Return how full the context is: what the provider counted last, and an estimate of what came after.
 
     A count from before a compaction or context edit says nothing of the context now, so without a
     newer one everything is estimated.

@@ -17,7 +17,7 @@ class TouchedFiles(Value, frozen=True, kw_only=True):
     modified: tuple[str, ...] = ()
 
     def details(self) -> JsonObject:
-        """Give the form that compaction entries carry."""
+        """Return the form that compaction entries carry."""
         return {"readFiles": list(self.read), "modifiedFiles": list(self.modified)}
 
 

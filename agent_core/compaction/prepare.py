@@ -71,7 +71,7 @@ def prepare(
 
 
 def _ends_with(path: Sequence[AnyEntry], compaction: CompactionEntry) -> bool:
-    """Tell whether nothing that the model sees has followed the compaction."""
+    """Return whether nothing that the model sees has followed the compaction."""
     place = next(place for place, entry in enumerate(path) if entry is compaction)
     return not any(one.message is not None for one in project(path[place + 1 :]))
 

@@ -37,7 +37,7 @@ class CompactionSettings(Value, frozen=True, kw_only=True):
     """By full name, `provider/id`."""
 
     def of_model(self, ref: str | None) -> "CompactionSettings":
-        """Give the figures that hold for a model; None: there is none."""
+        """Return the figures that hold for a model; None: there is none."""
         own = None if ref is None else self.by_model.get(ref)
         if own is None:
             return self
@@ -65,7 +65,7 @@ class CompactionSettings(Value, frozen=True, kw_only=True):
 
 
 def should_compact(tokens: int, *, context_window: int, settings: CompactionSettings) -> bool:
-    """Tell whether the context is so full that it must be compacted before more is asked.
+    """Return whether the context is so full that it must be compacted before more is asked.
 
     Never for a model whose context window is unknown (0), nor when it was switched off.
     """

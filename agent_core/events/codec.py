@@ -136,7 +136,7 @@ KEPT_NULL = frozenset({"details", "model", "title", "leaf", "from", "label", "ex
 
 
 def encode(stamped: Stamped) -> dict[str, JsonValue]:
-    """Give an event as the JSON object that everybody sees."""
+    """Return an event as the JSON object that everybody sees."""
     event = stamped.event
     out: dict[str, JsonValue] = {"seq": stamped.seq}
     if stamped.first != stamped.seq:
@@ -156,7 +156,7 @@ def camel(name: str) -> str:
 
 
 def usage(report: UsageReport) -> dict[str, JsonValue]:
-    """Give tokens, context fill and money in the form of the wire."""
+    """Return tokens, context fill and money in the form of the wire."""
     tokens = report.tokens
     out: dict[str, JsonValue] = {
         "context": {"used": report.context_used, "size": report.context_size},
@@ -175,21 +175,21 @@ def usage(report: UsageReport) -> dict[str, JsonValue]:
 
 
 def cost(tokens: Usage) -> JsonValue:
-    """Give money in the form of the wire; None when the price is unknown."""
+    """Return money in the form of the wire; None when the price is unknown."""
     if tokens.cost is None:
         return None
     return {"amount": round(tokens.cost.total, 6), "currency": CURRENCY, "estimated": True}
 
 
 def block(part: Text | Image) -> dict[str, JsonValue]:
-    """Give a piece of content as a block."""
+    """Return a piece of content as a block."""
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
     return {"type": "image", "mime": part.mime, "data": part.data}
 
 
 def queue_item(item: QueueItem) -> dict[str, JsonValue]:
-    """Give waiting words in the form of the wire."""
+    """Return waiting words in the form of the wire."""
     return {
         "queueId": item.queue_id,
         "delivery": item.delivery,
@@ -199,7 +199,7 @@ def queue_item(item: QueueItem) -> dict[str, JsonValue]:
 
 
 def checkpoint(one: CheckpointShown) -> dict[str, JsonValue]:
-    """Give a checkpoint in the form of the wire."""
+    """Return a checkpoint in the form of the wire."""
     out: dict[str, JsonValue] = {"checkpoint": one.checkpoint}
     if one.run is not None:
         out["run"] = one.run
@@ -207,7 +207,7 @@ def checkpoint(one: CheckpointShown) -> dict[str, JsonValue]:
 
 
 def permission(request: PermissionRequest | Question) -> dict[str, JsonValue]:
-    """Give a question to a person in the form of the wire, with paths as paths."""
+    """Return a question to a person in the form of the wire, with paths as paths."""
     out: dict[str, JsonValue] = {}
     _put_fields(out, request)
     times = {"sinceMs": "since", "expiresMs": "expires"}

@@ -98,7 +98,7 @@ class Reader:
         return len(self._pending)
 
     def take_now(self, *, to: int | None = None) -> tuple[Stamped, ...]:
-        """Give all there are without waiting.
+        """Return all there are without waiting.
 
         Args:
             to: The number of the last event to give; what follows it stays. None: all.

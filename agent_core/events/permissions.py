@@ -139,7 +139,7 @@ class PermissionRequest(Value, frozen=True, kw_only=True):
     """The option that silence takes; never one that allows."""
 
     def option(self, option: str) -> PermissionOption | None:
-        """Give the option of that id."""
+        """Return the option of that id."""
         return next((one for one in self.options if one.id == option), None)
 
 

@@ -21,7 +21,7 @@ StreamKey: TypeAlias = tuple[type, str]
 
 
 def stream_of(event: Delta) -> StreamKey:
-    """Say which stream a piece belongs to."""
+    """Return which stream a piece belongs to."""
     # The user's own commands run one at a time: what they print has no item.
     return type(event), "" if isinstance(event, BashOutput) else event.item
 

@@ -207,7 +207,7 @@ def _point(event: AnyInput | str) -> Point:
 
 
 def _run(handler: AnyHandler, point: Point) -> AnyHandler:
-    """Give a handler of the same colour that takes both arguments and says where it is."""
+    """Return a handler of the same colour that takes both arguments and says where it is."""
     takes_both = _takes_context(handler)
     where = f"a hook of {point.name}"
     if inspect.iscoroutinefunction(handler):

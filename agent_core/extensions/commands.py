@@ -23,7 +23,7 @@ class Offering(Protocol):
         ...
 
     def footing(self, extension: str) -> Footing:
-        """Give what an extension stands on."""
+        """Return what an extension stands on."""
         ...
 
 
@@ -45,7 +45,7 @@ class ExtensionCommands(Value, frozen=True):
         ]
 
     async def complete(self, name: str, prefix: str) -> Sequence[Completion]:
-        """Say how the arguments of a command may go on; nothing for one that cannot say."""
+        """Return how the arguments of a command may go on; nothing for one that cannot say."""
         command = self._host.offers.commands.get(name)
         if command is None or command.complete is None:
             return ()

@@ -71,7 +71,7 @@ class Looking:
         return self._session.info.entries
 
     async def branch(self) -> tuple[WholeEntry, ...]:
-        """Give the entries of the branch with all bodies: to build up again what an extension knows."""
+        """Return the entries of the branch with all bodies: to build up again what an extension knows."""
         return await self._session.programs.whole()
 
     @property
@@ -123,7 +123,7 @@ class Context(Looking):
         return self._services.is_attended()
 
     async def system_prompt(self) -> str:
-        """Give the words that the next run begins with."""
+        """Return the words that the next run begins with."""
         return await self._services.system_prompt()
 
     def abort(self) -> None:

@@ -209,7 +209,7 @@ class _Looking:
         return self._places.project_expected if origin == "project" else lambda _: None
 
     def _is_left_out(self, path: Path) -> bool:
-        """Tell whether the user's settings leave it out; the last entry that speaks of it counts."""
+        """Return whether the user's settings leave it out; the last entry that speaks of it counts."""
         left_out = False
         for entry in self._places.settings:
             sign, rest = entry[:1], entry[1:]
@@ -234,6 +234,6 @@ def _fits(path: Path, glob: str) -> bool:
 
 
 def _is_at(path: Path, named: Path, written: str) -> bool:
-    """Tell whether a path, or the folder that it stands for, is what was named."""
+    """Return whether a path, or the folder that it stands for, is what was named."""
     of_package = path.name == ENTRY and named == path.parent
     return path == named or of_package or written.rpartition("/")[2] == str(path)

@@ -88,7 +88,7 @@ class ExtensionHost:
         return frozenset(path.parent for path in paths if path is not None)
 
     def footing(self, extension: str) -> Footing:
-        """Give what an extension stands on.
+        """Return what an extension stands on.
 
         Raises:
             ExtensionBroken: It is not there any more.

@@ -43,7 +43,7 @@ class Life:
 
 @contextmanager
 def inside(what: str) -> Generator[None]:
-    """Say that a hook or tool of an extension is being run, by whose end a run is held up."""
+    """Report that a hook or tool of an extension is being run, by whose end a run is held up."""
     token = _INSIDE.set(what)
     try:
         yield

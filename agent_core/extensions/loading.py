@@ -104,7 +104,7 @@ async def _error_of(steps: Coroutine[object, None, None], call: HookCall) -> Bas
 
 
 def _factory(found: Found, module: str) -> Factory:
-    """Give the function that registers; blocking."""
+    """Return the function that registers; blocking."""
     match found.entry:
         case Path() as path:
             loaded: object = import_apart(path, name=module, expected=found.expected)
@@ -133,7 +133,7 @@ def _broken(found: Found, error: BaseException, limit_s: float) -> ExtensionBrok
 
 
 def _line(error: BaseException, found: Found) -> str:
-    """Say where in its own code it went wrong."""
+    """Return where in its own code it went wrong."""
     if isinstance(error, SyntaxError) or found.path is None:
         return ""
     folder = str(found.path.parent)

@@ -17,7 +17,7 @@ OWN_API = "openai-completions"
 
 
 def brought_by(providers: Iterable[Provider]) -> tuple[Brought, tuple[Problem, ...]]:
-    """Give it, and what was wrong: a provider that is wrong is left out and the others stay."""
+    """Return it, and what was wrong: a provider that is wrong is left out and the others stay."""
     shapes: dict[str, ProviderShape] = {}
     problems: list[Problem] = []
     known = tuple(providers)

@@ -61,7 +61,7 @@ def forget(name: str) -> None:
 
 
 def read_pinned(path: Path, expected: Expected) -> bytes:
-    """Give the bytes of a file that is what it must be; blocking.
+    """Return the bytes of a file that is what it must be; blocking.
 
     Raises:
         ExtensionBroken: It is something else, or too large to be source code.
@@ -141,7 +141,7 @@ class _Loader(importlib.abc.Loader):
 
 
 def _printed(module: str) -> Callable[..., None]:
-    """Give the `print` of an extension: standard output may be a wire, so it goes to the log."""
+    """Return the `print` of an extension: standard output may be a wire, so it goes to the log."""
 
     def log_it(*values: object, sep: str | None = " ", **others: object) -> None:
         file = others.get("file")

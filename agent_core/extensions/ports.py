@@ -156,7 +156,7 @@ class Known(Protocol):
         ...
 
     def context_usage(self) -> Fill:
-        """Say how full the model's context is."""
+        """Return how full the model's context is."""
         ...
 
 
@@ -174,7 +174,7 @@ class Programs(Protocol):
         ...
 
     async def whole(self) -> tuple[WholeEntry, ...]:
-        """Give the current branch, with all bodies."""
+        """Return the current branch, with all bodies."""
         ...
 
     async def keep(self, custom_type: str, data: JsonValue = None) -> EntryId:

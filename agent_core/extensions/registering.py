@@ -89,7 +89,7 @@ class Registering(Acting):
         return take
 
     def message_renderer(self, custom_type: str) -> Callable[[Draw], Draw]:
-        """Say how this extension's messages of a type are shown: as a view that each client draws in its own way."""
+        """Return how this extension's messages of a type are shown: as a view that each client draws in its own way."""
 
         def take(render: Draw) -> Draw:
             self._footing.life.check()

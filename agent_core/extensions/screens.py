@@ -21,7 +21,7 @@ class SessionScreen(Value, frozen=True):
         return await self.footing.session.questions.ask([line], timeout_s=timeout_s)
 
     def shows(self, what: Shown) -> bool:
-        """Tell whether some client shows such a thing."""
+        """Return whether some client shows such a thing."""
         return self.footing.services.shows(what)
 
     def show(self, event: UiEvent) -> None:

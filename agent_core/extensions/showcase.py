@@ -30,7 +30,7 @@ class Showcase(Value, frozen=True):
     _threads: Threads = msgspec.field(default_factory=Threads)
 
     def offered(self) -> Offered:
-        """Give what they offer now."""
+        """Return what they offer now."""
         offers = self._host.offers
         return Offered(
             keys=tuple(
@@ -49,7 +49,7 @@ class Showcase(Value, frozen=True):
         await ExtensionCommands(self._host).press(key)
 
     async def rendered(self, message: CustomMessage) -> JsonObject | None:
-        """Give a message as a view.
+        """Return a message as a view.
 
         Raises:
             ExtensionBroken: The renderer gave something that is no view, or nothing in its time.

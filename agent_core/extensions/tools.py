@@ -34,7 +34,7 @@ class ExtensionTool(Value, frozen=True, kw_only=True):
     context: Callable[[ToolContext], ToolCallContext]
 
     def title(self, arguments: JsonObject) -> str:
-        """Say in a few words what a call does."""
+        """Describe in a few words what a call does."""
         return self.titled(arguments)
 
     def check(self, arguments: JsonObject) -> JsonObject:

@@ -70,7 +70,7 @@ class Screen(Protocol):
         ...
 
     def shows(self, what: Shown) -> bool:
-        """Tell whether some client shows such a thing."""
+        """Return whether some client shows such a thing."""
         ...
 
     def show(self, event: UiEvent) -> None:
@@ -92,7 +92,7 @@ class Ui:
         """What this context gave to be shown and no client shows; it was told all the same, to whoever listens."""
 
     def shows(self, what: Shown) -> bool:
-        """Tell whether some client shows such a thing now."""
+        """Return whether some client shows such a thing now."""
         return self._screen.shows(what)
 
     async def select(
@@ -152,7 +152,7 @@ class Ui:
         self._show(UiStatus(extension=self._extension, view={"key": key, "text": text}))
 
     def working(self, text: str | None = None) -> None:
-        """Say what is being waited for while a model works; None: what the client says by itself."""
+        """Report what is being waited for while a model works; None: what the client says by itself."""
         self.status(WORKING, text)
 
     def widget(
@@ -214,7 +214,7 @@ class Ui:
         self._screen.show(event)
 
     def _said(self, title: str, more: str = "") -> str:
-        """Give the words of a question with the name of who asks: nobody can pass for Tiller itself."""
+        """Return the words of a question with the name of who asks: nobody can pass for Tiller itself."""
         if not title.strip():
             message = f"extension {self._extension!r} asks an empty question; say what is wanted"
             raise UsageError(message)

@@ -45,7 +45,7 @@ View: TypeAlias = TextView | ListView | TableView
 
 
 def view_json(view: View | str) -> JsonObject:
-    """Give a view as JSON; plain words are a view as well."""
+    """Return a view as JSON; plain words are a view as well."""
     match view:
         case str():
             return {"kind": "text", "text": view, "style": "plain"}

@@ -25,12 +25,12 @@ class HookCall:
 
     @property
     def is_over(self) -> bool:
-        """Tell whether the answer is there, or is not waited for any more."""
+        """Return whether the answer is there, or is not waited for any more."""
         return self._is_over
 
     @property
     def why_over(self) -> str:
-        """Say what it means that its time is over."""
+        """Return what it means that its time is over."""
         return f"no answer within {self.limit_s:g} s"
 
     @contextmanager

@@ -31,7 +31,7 @@ class HookFailure(Value, frozen=True, kw_only=True):
 
 
 def standing(steps: Coroutine[object, None, object]) -> str | None:
-    """Say where a coroutine waits, from the outside in, without our own part; None: nobody can tell."""
+    """Return where a coroutine waits, from the outside in, without our own part; None: nobody can tell."""
     lines: list[traceback.FrameSummary] = []
     inner: object = steps
     while iscoroutine(inner):

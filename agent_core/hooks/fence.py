@@ -110,7 +110,7 @@ async def apart(work: Coroutine[object, None, None], *, stop: Callable[[], None]
 
 
 async def within_limit(steps: Coroutine[object, None, T], call: HookCall) -> T:
-    """Give what a coroutine gives, within the time of a call; to be used in a task of its own.
+    """Return what a coroutine gives, within the time of a call; to be used in a task of its own.
 
     Raises:
         OutOfTime: Its time was over.

@@ -21,7 +21,7 @@ class Input(Value, Generic[OutCo], frozen=True):
     """What hooks at one point are given; `Out` is the closed union of what they may answer."""
 
     def own(self) -> Self:
-        """Give a value that the hooks of one point may do with as they like, once for all of them."""
+        """Return a value that the hooks of one point may do with as they like, once for all of them."""
         return self
 
     def fresh(self) -> Self:
@@ -29,7 +29,7 @@ class Input(Value, Generic[OutCo], frozen=True):
         return self
 
     def refusal(self, owner: str) -> OutCo | None:
-        """Give the answer that the failure of an owner's hook counts as; None: as if it had not been asked."""
+        """Return the answer that the failure of an owner's hook counts as; None: as if it had not been asked."""
         del owner
         return None
 
@@ -42,7 +42,7 @@ class Hooks(Protocol):
         ...
 
     def listens(self, point: "type[Input[Outcome]]", /) -> bool:
-        """Tell whether anybody is asked at a point, for what costs something to prepare."""
+        """Return whether anybody is asked at a point, for what costs something to prepare."""
         ...
 
 
@@ -88,6 +88,6 @@ class Chains(Outcome, Generic[In], frozen=True):
     composition: ClassVar[tuple[Composition, ...]] = ("chain",)
 
     def applied(self, value: In) -> In:
-        """Give what later hooks see."""
+        """Return what later hooks see."""
         del value
         raise NotImplementedError

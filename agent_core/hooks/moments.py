@@ -41,7 +41,7 @@ class RunOver(Input[GoOn], frozen=True, kw_only=True):
 
     @override
     def own(self) -> "RunOver":
-        """Give messages whose arguments and details are copies."""
+        """Return messages whose arguments and details are copies."""
         return replace(self, messages=own_messages(self.messages))
 
 
@@ -76,7 +76,7 @@ class TurnOver(Input[GoOn], frozen=True, kw_only=True):
 
     @override
     def own(self) -> "TurnOver":
-        """Give messages whose arguments and details are copies."""
+        """Return messages whose arguments and details are copies."""
         return replace(
             self,
             message=own_message(self.message),
@@ -110,7 +110,7 @@ class MessageOver(Input["MessageOutcome"], frozen=True, kw_only=True):
 
     @override
     def own(self) -> "MessageOver":
-        """Give a message whose arguments and details are copies."""
+        """Return a message whose arguments and details are copies."""
         return replace(self, message=own_message(self.message))
 
 
@@ -121,14 +121,14 @@ class AnswerReplaced(Chains[MessageOver], frozen=True, kw_only=True):
 
     @override
     def applied(self, value: MessageOver) -> MessageOver:
-        """Give what later hooks see."""
+        """Return what later hooks see."""
         message = value.message
         if not isinstance(message, AssistantMessage):
             return value
         return replace(value, message=replace(message, content=self.content_of(message)))
 
     def content_of(self, message: AssistantMessage) -> tuple[AssistantContent, ...]:
-        """Give the content of an answer with these words, where its first words stood."""
+        """Return the content of an answer with these words, where its first words stood."""
         words: tuple[AssistantContent, ...] = (Text(text=self.text),) if self.text else ()
         at = next((n for n, part in enumerate(message.content) if isinstance(part, Text)), None)
         if at is None:
@@ -152,7 +152,7 @@ class ToolBegun(Input[GoOn], frozen=True, kw_only=True):
 
     @override
     def own(self) -> "ToolBegun":
-        """Give a copy of the arguments."""
+        """Return a copy of the arguments."""
         return replace(self, arguments=copied_object(self.arguments))
 
 
@@ -177,7 +177,7 @@ class ToolOver(Input[GoOn], frozen=True, kw_only=True):
 
     @override
     def own(self) -> "ToolOver":
-        """Give a copy of the details."""
+        """Return a copy of the details."""
         return replace(self, details=copied(self.details))
 
 

@@ -27,7 +27,7 @@ class InputReplaced(Chains[InputTyped], frozen=True, kw_only=True):
 
     @override
     def applied(self, value: InputTyped) -> InputTyped:
-        """Give what later hooks see."""
+        """Return what later hooks see."""
         return replace(value, content=self.content)
 
 
@@ -56,7 +56,7 @@ class RunPrepared(Chains[RunPreparing], frozen=True, kw_only=True):
 
     @override
     def applied(self, value: RunPreparing) -> RunPreparing:
-        """Give what later hooks see."""
+        """Return what later hooks see."""
         return value if self.system is None else replace(value, system=self.system)
 
 
@@ -70,7 +70,7 @@ class ContextBuilt(Input["ContextOutcome"], frozen=True, kw_only=True):
 
     @override
     def own(self) -> "ContextBuilt":
-        """Give messages whose arguments are copies."""
+        """Return messages whose arguments are copies."""
         return ContextBuilt(messages=own_messages(self.messages))
 
 
@@ -81,7 +81,7 @@ class ContextReplaced(Chains[ContextBuilt], frozen=True, kw_only=True):
 
     @override
     def applied(self, value: ContextBuilt) -> ContextBuilt:
-        """Give what later hooks see."""
+        """Return what later hooks see."""
         return replace(value, messages=self.messages)
 
 
@@ -96,7 +96,7 @@ class RequestBuilt(Input["RequestOutcome"], frozen=True, kw_only=True):
 
     @override
     def own(self) -> "RequestBuilt":
-        """Give messages whose arguments are copies."""
+        """Return messages whose arguments are copies."""
         return RequestBuilt(system=self.system, messages=own_messages(self.messages))
 
 
@@ -108,7 +108,7 @@ class RequestReplaced(Chains[RequestBuilt], frozen=True, kw_only=True):
 
     @override
     def applied(self, value: RequestBuilt) -> RequestBuilt:
-        """Give what later hooks see."""
+        """Return what later hooks see."""
         return RequestBuilt(
             system=value.system if self.system is None else self.system,
             messages=value.messages if self.messages is None else self.messages,
@@ -127,12 +127,12 @@ class ToolCalled(Input["ToolCallOutcome"], frozen=True, kw_only=True):
 
     @override
     def fresh(self) -> "ToolCalled":
-        """Give a copy of the arguments: what one hook does to them, a later check must not take for the truth."""
+        """Return a copy of the arguments: what one hook does to them, a later check must not take for the truth."""
         return ToolCalled(call=self.call, tool=self.tool, arguments=copied_object(self.arguments))
 
     @override
     def refusal(self, owner: str) -> "ToolBlocked":
-        """Give the no that a failed check means."""
+        """Return the no that a failed check means."""
         return ToolBlocked(
             reason=f"{self.tool} was not run: the check {owner!r} failed, and a check that fails means no."
         )
@@ -151,7 +151,7 @@ class ArgumentsReplaced(Chains[ToolCalled], frozen=True, kw_only=True):
 
     @override
     def applied(self, value: ToolCalled) -> ToolCalled:
-        """Give what later hooks see."""
+        """Return what later hooks see."""
         return replace(value, arguments=self.arguments)
 
 
@@ -170,7 +170,7 @@ class ToolReturned(Input["ToolResultOutcome"], frozen=True, kw_only=True):
 
     @override
     def fresh(self) -> "ToolReturned":
-        """Give copies of the arguments and the details."""
+        """Return copies of the arguments and the details."""
         return ToolReturned(
             call=self.call,
             tool=self.tool,
@@ -190,7 +190,7 @@ class ResultReplaced(Chains[ToolReturned], frozen=True, kw_only=True):
 
     @override
     def applied(self, value: ToolReturned) -> ToolReturned:
-        """Give what later hooks see."""
+        """Return what later hooks see."""
         return replace(
             value,
             content=value.content if self.content is None else self.content,
@@ -211,7 +211,7 @@ class CommandTyped(Input["CommandOutcome"], frozen=True, kw_only=True):
 
     @override
     def refusal(self, owner: str) -> "CommandBlocked":
-        """Give the no that a failed check means."""
+        """Return the no that a failed check means."""
         return CommandBlocked(
             reason=f"the command was not run: the check {owner!r} failed, and a check that fails means no."
         )
@@ -249,7 +249,7 @@ class PayloadBuilt(Input["PayloadOutcome"], frozen=True, kw_only=True):
 
     @override
     def own(self) -> "PayloadBuilt":
-        """Give a copy of the body."""
+        """Return a copy of the body."""
         return replace(self, payload=copied_object(self.payload))
 
 
@@ -260,7 +260,7 @@ class PayloadReplaced(Chains[PayloadBuilt], frozen=True, kw_only=True):
 
     @override
     def applied(self, value: PayloadBuilt) -> PayloadBuilt:
-        """Give what later hooks see."""
+        """Return what later hooks see."""
         return replace(value, payload=self.payload)
 
 
@@ -284,7 +284,7 @@ class HeadersChanged(Chains[HeadersBuilt], frozen=True, kw_only=True):
 
     @override
     def applied(self, value: HeadersBuilt) -> HeadersBuilt:
-        """Give what later hooks see."""
+        """Return what later hooks see."""
         merged = {**value.headers, **self.headers}
         return replace(
             value, headers={name: text for name, text in merged.items() if text is not None}

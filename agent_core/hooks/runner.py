@@ -36,7 +36,7 @@ class HookLimits(Value, frozen=True, kw_only=True):
     """By the name of the point."""
 
     def of(self, point: Point) -> float:
-        """Give the limit at a point."""
+        """Return the limit at a point."""
         usual_s = self.long_s if point.limit == "long" else self.short_s
         return self.by_point.get(point.name, usual_s)
 
@@ -45,11 +45,11 @@ class NoHooks:
     """Nobody is asked."""
 
     async def ask(self, value: Input[Out], /) -> Out:
-        """Give `GoOn`."""
+        """Return `GoOn`."""
         return _go_on(value)
 
     def listens(self, point: type[Input[Outcome]], /) -> bool:
-        """Tell that nobody is."""
+        """Report that nobody is."""
         del point
         return False
 
@@ -70,7 +70,7 @@ class HookRunner:
         self._threads = Threads()
 
     def listens(self, point: type[Input[Outcome]], /) -> bool:
-        """Tell whether anybody is asked at a point, for what costs something to prepare."""
+        """Return whether anybody is asked at a point, for what costs something to prepare."""
         return bool(self._table.at(point))
 
     async def ask(self, value: Input[Out], /) -> Out:
@@ -140,7 +140,7 @@ class _Asking:
 
     @property
     def is_open(self) -> bool:
-        """Tell whether there are hooks to ask."""
+        """Return whether there are hooks to ask."""
         return bool(self.left)
 
     async def go_on(self) -> None:
@@ -234,7 +234,7 @@ class _Asking:
 
 
 async def _awaited(given: object) -> object:
-    """Give what something comes to that may have to be awaited."""
+    """Return what something comes to that may have to be awaited."""
     if not isawaitable(given):
         return given
     value: object = await given  # pyright: ignore[reportAny] - foreign

@@ -110,7 +110,7 @@ class Compacting(Input["CompactionOutcome"], frozen=True, kw_only=True):
 
     @override
     def own(self) -> "Compacting":
-        """Give messages whose arguments and details are copies."""
+        """Return messages whose arguments and details are copies."""
         return replace(self, messages=own_messages(self.messages))
 
 
@@ -162,7 +162,7 @@ class TreeNavigating(Input["NavigationOutcome"], frozen=True, kw_only=True):
 
     @override
     def own(self) -> "TreeNavigating":
-        """Give messages whose arguments and details are copies."""
+        """Return messages whose arguments and details are copies."""
         return replace(self, messages=own_messages(self.messages))
 
 

@@ -13,7 +13,7 @@ DEEPEST = 200
 
 
 def fault(outcome: object, point: Point) -> str | None:
-    """Say what is wrong with an answer; None: it is sound."""
+    """Return what is wrong with an answer; None: it is sound."""
     if not isinstance(outcome, point.outcomes):
         return f"gave {outcome!r:.200}, which is no outcome of {point.name}"
     for field in fields(outcome):

@@ -15,7 +15,7 @@ Out = TypeVar("Out", bound=Outcome)
 
 
 def the_call(call: HookCall) -> object:
-    """Give hooks the bare call as their context."""
+    """Return hooks the bare call as their context."""
     return call
 
 
@@ -31,7 +31,7 @@ class Hook(Value, Generic[In, Out], frozen=True):
 
     @property
     def is_async(self) -> bool:
-        """Tell whether calling the function takes no time."""
+        """Return whether calling the function takes no time."""
         return iscoroutinefunction(self.run) or iscoroutinefunction(
             getattr(self.run, "__call__", None)  # noqa: B004 - an object whose call is `async`
         )
@@ -77,5 +77,5 @@ class HookTable:
             self._hooks[at] = tuple(one for one in there if id(one.hook) not in gone)
 
     def at(self, point: type[Input[Outcome]]) -> tuple[Entered, ...]:
-        """Give the functions at a point, in order."""
+        """Return the functions at a point, in order."""
         return self._hooks.get(point, ())

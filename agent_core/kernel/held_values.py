@@ -16,7 +16,7 @@ KIND = "secret"
 
 
 def holdable(values: Iterable[str]) -> tuple[str, ...]:
-    """Give what is looked for of some values: each once, without what is too short."""
+    """Return what is looked for of some values: each once, without what is too short."""
     kept = dict.fromkeys(one.strip()[:LONGEST_CHARS] for one in values)
     return tuple(one for one in kept if len(one) >= SHORTEST_CHARS)
 
@@ -43,7 +43,7 @@ class HeldValues:
             yield from self._wrapped(text)
 
     def begins_at(self, text: str) -> int:
-        """Say where the end of a text may be the beginning of a value; the text's length: nowhere."""
+        """Return where the end of a text may be the beginning of a value; the text's length: nowhere."""
         # Lines of base64 are short: with its breaks a value is less than twice as long.
         first = max(0, len(text) - 2 * self._longest)
         tail = text[first:]
@@ -90,7 +90,7 @@ def _small_hex(quoted: str) -> str:
 
 
 def _base64_forms(value: str) -> Iterator[str]:
-    """Give what stands in base64 whatever goes before and follows: the signs that come of the value alone."""
+    """Return what stands in base64 whatever goes before and follows: the signs that come of the value alone."""
     data = value.encode("utf-8", "replace")
     # Behind no, one or two other bytes: the first sign that has no bit of theirs.
     for before, first in enumerate((0, 2, 3)):
@@ -112,12 +112,12 @@ def _on_one_line(text: str) -> str:
 
 
 def _places(text: str) -> Sequence[int]:
-    """Say where each sign of the text on one line stood."""
+    """Return where each sign of the text on one line stood."""
     return [place for place, sign in enumerate(text) if sign not in "\r\n"]
 
 
 def _unfinished(text: str, needles: Iterable[str]) -> int:
-    """Say where the longest end of a text begins that one of the needles begins with."""
+    """Return where the longest end of a text begins that one of the needles begins with."""
     nearest = len(text)
     for needle in needles:
         place = max(0, len(text) - len(needle) + 1)

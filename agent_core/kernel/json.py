@@ -94,12 +94,12 @@ def decode_partial(text: bytes | str) -> JsonValue:
 
 
 def is_object(value: JsonValue) -> TypeGuard[JsonObject]:
-    """Tell whether a JSON value is an object."""
+    """Return whether a JSON value is an object."""
     return isinstance(value, Mapping)
 
 
 def as_object(value: JsonValue) -> JsonObject:
-    """Give an object as it is and anything else as an empty one."""
+    """Return an object as it is and anything else as an empty one."""
     return value if isinstance(value, Mapping) else {}
 
 

@@ -56,11 +56,11 @@ class Cleaner(Protocol):
     """Gives texts and JSON without secrets; never raises."""
 
     def text(self, text: str) -> str:
-        """Give a text without secrets."""
+        """Return a text without secrets."""
         ...
 
     def json(self, value: JsonValue) -> JsonValue:
-        """Give JSON without secrets."""
+        """Return JSON without secrets."""
         ...
 
 
@@ -99,11 +99,11 @@ class Redactor:
         self.hold(*(value for name, value in environment.items() if names_a_value(name, value)))
 
     def text(self, text: str) -> str:
-        """Give a text without secrets."""
+        """Return a text without secrets."""
         return self._clean(text) if len(text) < _LONG_CHARS else self._remembered(text)
 
     def held(self, text: str) -> str:
-        """Give a text without the values that the program holds; what only looks like a secret stays."""
+        """Return a text without the values that the program holds; what only looks like a secret stays."""
         held = self._held
         try:
             return cut_out(text, joined(held.spans(text)))
@@ -111,7 +111,7 @@ class Redactor:
             return WITHHELD
 
     def json(self, value: JsonValue) -> JsonValue:
-        """Give JSON without secrets; what stands under a secret's name is judged by that too."""
+        """Return JSON without secrets; what stands under a secret's name is judged by that too."""
         match value:
             case str():
                 return self.text(value)
@@ -198,7 +198,7 @@ class RedactedStream:
             return WITHHELD
 
     def finish(self) -> str:
-        """Give what was kept back; another text can begin then."""
+        """Return what was kept back; another text can begin then."""
         if self._failed:
             return ""
         try:
@@ -209,7 +209,7 @@ class RedactedStream:
 
 
 def names_a_value(name: str, value: str) -> bool:
-    """Tell whether a variable of the environment holds a secret, and no path to one or word about one.
+    """Return whether a variable of the environment holds a secret, and no path to one or word about one.
 
     `SECRET_BACKEND=kubernetes` holds none: whoever took that word for one would take it out of every text.
     """
@@ -225,11 +225,11 @@ class HeldOnly:
         self._redactor = redactor
 
     def text(self, text: str) -> str:
-        """Give a text without the values that are held."""
+        """Return a text without the values that are held."""
         return self._redactor.held(text)
 
     def json(self, value: JsonValue) -> JsonValue:
-        """Give JSON without the values that are held."""
+        """Return JSON without the values that are held."""
         match value:
             case str():
                 return self.text(value)

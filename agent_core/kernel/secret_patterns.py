@@ -104,7 +104,7 @@ def _spans(text: str) -> Iterator[Span]:
 
 
 def _standing_in(text: str, small: str) -> Iterator[tuple[Shape, str]]:
-    """Give the starts that stand in a text: a stream asks at every few signs, and most texts have next to none.
+    """Return the starts that stand in a text: a stream asks at every few signs, and most texts have next to none.
 
     In the order of the table: where two kinds fit the same, the first one gives the name.
     """
@@ -145,7 +145,7 @@ def _shaped(shape: Shape, start: str, text: str, hay: str) -> Iterator[Span]:
 
 
 def _judged(shape: Shape, found: re.Match[str] | None) -> tuple[int, int] | None:
-    """Say where the secret lies in what was found, if it is one."""
+    """Return where the secret lies in what was found, if it is one."""
     if found is None:
         return None
     groups = found.re.groupindex
@@ -185,7 +185,7 @@ def _to_its_end(text: str, span: tuple[int, int]) -> tuple[int, int]:
 
 
 def _folded(text: str) -> str:
-    """Give the text in small letters, of the same length."""
+    """Return the text in small letters, of the same length."""
     small = text.lower()
     return (
         small
@@ -208,7 +208,7 @@ def _private_keys(text: str) -> Iterator[Span]:
 
 
 def _key_stop(text: str, begin: int) -> int:
-    """Say how far what stands behind a key's first line is part of it."""
+    """Return how far what stands behind a key's first line is part of it."""
     body = _compiled(_KEY_BODY).match(text, begin, begin + LONGEST_CHARS)
     return begin if body is None else body.end()
 
@@ -241,7 +241,7 @@ _QUOTED_CHARS: Final = 1_024
 
 
 def secret_begins_at(text: str) -> int:
-    """Say where the end of a text may be the beginning of a secret; the text's length: nowhere."""
+    """Return where the end of a text may be the beginning of a secret; the text's length: nowhere."""
     tail = text[-LONGEST_CHARS:]
     nearest = min(_open_key(tail), _open_word(tail))
     plain = unescaped_beginning(tail)
@@ -295,7 +295,7 @@ def _open_word(text: str) -> int:
 
 
 def _asked_behind(text: str, begin: int, nearest: int) -> Iterator[int]:
-    """Give where the last word follows what a secret follows."""
+    """Return where the last word follows what a secret follows."""
     before = max(0, begin - _BEFORE_CHARS)
     tail = text[before:].lower()
     if not any(hint in tail for hint in _HINTS):
@@ -308,7 +308,7 @@ def _asked_behind(text: str, begin: int, nearest: int) -> Iterator[int]:
 
 @cache
 def _beginnings() -> frozenset[str]:
-    """Give everything that a start begins with."""
+    """Return everything that a start begins with."""
     return frozenset(start[:size] for start in STARTS for size in range(1, len(start) + 1))
 
 

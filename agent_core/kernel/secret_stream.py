@@ -24,7 +24,7 @@ class Finder(Protocol):
         ...
 
     def begins_at(self, text: str, /) -> int:
-        """Say where the end of a text may be the beginning of a secret; the text's length: nowhere."""
+        """Return where the end of a text may be the beginning of a secret; the text's length: nowhere."""
         ...
 
 
@@ -56,7 +56,7 @@ class SecretStream:
         return self._leave(known, cut, spans)
 
     def finish(self) -> str:
-        """Give what was kept back; another text can begin then."""
+        """Return what was kept back; another text can begin then."""
         known = self._left + self._kept
         text = self._leave(known, len(known), joined(self._finder.spans(known)))
         self._left = ""
@@ -64,7 +64,7 @@ class SecretStream:
         return text
 
     def _leave(self, known: str, cut: int, spans: list[Span]) -> str:
-        """Give what stands between what has left and the cut, without what lies in spans."""
+        """Return what stands between what has left and the cut, without what lies in spans."""
         first = len(self._left)
         text = cut_out(known[:cut], [span for span in spans if first < span[1] <= cut], first=first)
         self._left = known[max(0, cut - CONTEXT_CHARS) : cut]
@@ -102,7 +102,7 @@ def joined(spans: Iterable[Span]) -> list[Span]:
 
 
 def cut_out(text: str, spans: Iterable[Span], *, first: int = 0) -> str:
-    """Give a text from `first` on with a mark in the place of each span; spans are in order and apart."""
+    """Return a text from `first` on with a mark in the place of each span; spans are in order and apart."""
     pieces: list[str] = []
     place = first
     for begin, end, kind in spans:
@@ -113,7 +113,7 @@ def cut_out(text: str, spans: Iterable[Span], *, first: int = 0) -> str:
 
 
 def mark(kind: str) -> str:
-    """Give what stands in the place of a secret."""
+    """Return what stands in the place of a secret."""
     return f"[redacted:{kind}]"
 
 

@@ -35,7 +35,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def looks_secret(value: str) -> bool:
-    """Tell whether what was given to a secret's name is the secret itself, and no word, reference or code."""
+    """Return whether what was given to a secret's name is the secret itself, and no word, reference or code."""
     if len(value) < _FEWEST or is_placeholder(value) or _compiled(_CODE).search(value):
         return False
     return _is_no_name(value)
@@ -67,7 +67,7 @@ def _is_no_name(value: str) -> bool:
 
 
 def is_drawn(value: str) -> bool:
-    """Tell whether a value was drawn at random: letters and digits change places as in no word or name."""
+    """Return whether a value was drawn at random: letters and digits change places as in no word or name."""
     if is_placeholder(value):
         return False
     changes = len(
@@ -77,13 +77,13 @@ def is_drawn(value: str) -> bool:
 
 
 def _often(value: str) -> bool:
-    """Tell whether capitals follow small letters oftener than in a name that is several words."""
+    """Return whether capitals follow small letters oftener than in a name that is several words."""
     changes = len(_compiled(r"(?<=[a-z])[A-Z]").findall(value))
     return len(value) >= _SOME and changes >= _OFTEN * len(value) and _mixed(value)
 
 
 def _mixed(value: str) -> bool:
-    """Tell whether capitals stand between small letters, as in no word."""
+    """Return whether capitals stand between small letters, as in no word."""
     return (
         len(re.findall(r"[a-z][A-Z]", value)) > 1
         and re.search(r"[A-Z]{2}|[A-Z][a-z][A-Z]", value) is not None
@@ -91,12 +91,12 @@ def _mixed(value: str) -> bool:
 
 
 def has_digit(value: str) -> bool:
-    """Tell whether a value is more than a word: it has a digit, and stands for no other."""
+    """Return whether a value is more than a word: it has a digit, and stands for no other."""
     return any(one.isdigit() for one in value) and not is_placeholder(value)
 
 
 def is_real(value: str) -> bool:
-    """Tell whether a value is no placeholder, where nothing but a secret can stand."""
+    """Return whether a value is no placeholder, where nothing but a secret can stand."""
     return not is_placeholder(value)
 
 
@@ -111,18 +111,18 @@ def lettered(value: str) -> bool:
 
 
 def is_cookie(value: str) -> bool:
-    """Tell whether one of the pairs of a cookie is a key to something."""
+    """Return whether one of the pairs of a cookie is a key to something."""
     parts = (pair.partition("=")[2] for pair in value.split(";"))
     return any(len(part) >= 2 * _FEWEST and is_drawn(part) for part in parts)
 
 
 def is_secret_name(name: str) -> bool:
-    """Tell whether a variable or setting of this name holds a secret: `GITHUB_TOKEN`, `db_password`, `apiKey`."""
+    """Return whether a variable or setting of this name holds a secret: `GITHUB_TOKEN`, `db_password`, `apiKey`."""
     return _compiled(_NAMES).search(name) is not None
 
 
 def ends_as_secret(name: str) -> bool:
-    """Tell whether the last word of a name says that it is the secret itself, and not something about one."""
+    """Return whether the last word of a name says that it is the secret itself, and not something about one."""
     return (
         re.search(
             r"(?i:password|passwd|passphrase|pwd|pass|secret|token|key|jwt|pat)(?:_?\d+)?$", name
@@ -132,5 +132,5 @@ def ends_as_secret(name: str) -> bool:
 
 
 def is_placeholder(value: str) -> bool:
-    """Tell whether a value only stands where a secret should: `changeme`, `${TOKEN}`, `not-needed`."""
+    """Return whether a value only stands where a secret should: `changeme`, `${TOKEN}`, `not-needed`."""
     return _compiled(_PLACEHOLDERS).search(value) is not None

@@ -58,7 +58,7 @@ def _openings() -> re.Pattern[str]:
 
 
 def shown(text: str) -> str:
-    r"""Give a text with everything hidden in it written out, `<U+202E>`; nothing is dropped.
+    r"""Return a text with everything hidden in it written out, `<U+202E>`; nothing is dropped.
 
     Line breaks (also `\r` before `\n`) and tabs stay. So do joiners where a script or an emoji needs them.
     """
@@ -69,12 +69,12 @@ def shown(text: str) -> str:
 
 
 def readable(text: str) -> str:
-    """Give a name with everything hidden written out, and bytes that are no characters, which no wire takes, too."""
+    """Return a name with everything hidden written out, and bytes that are no characters, which no wire takes, too."""
     return shown(text.encode("utf-8", "backslashreplace").decode())
 
 
 def plain(text: str) -> str:
-    r"""Give what a command wrote as words: orders to a terminal dropped, what else is hidden written out.
+    r"""Return what a command wrote as words: orders to a terminal dropped, what else is hidden written out.
 
     A line that was written over and over, `\r`, becomes lines.
     """
@@ -88,24 +88,24 @@ def plain(text: str) -> str:
 
 
 def for_model(text: str) -> str:
-    r"""Give the text of a file or a tool as a model reads it: what is hidden is written out, `\r` stays as it is."""
+    r"""Return the text of a file or a tool as a model reads it: what is hidden is written out, `\r` stays as it is."""
     if text.isascii() and text.isprintable():
         return text
     return _hidden().sub(_sign, text)
 
 
 def one_line(text: str) -> str:
-    """Give a name or title on one line, with everything hidden written out."""
+    """Return a name or title on one line, with everything hidden written out."""
     return shown(" ".join(text.split()))
 
 
 def as_meant(text: str) -> str:
-    """Give a text in which `<U+202E>` stands for the sign itself, as a model copies it from what it read."""
+    """Return a text in which `<U+202E>` stands for the sign itself, as a model copies it from what it read."""
     return _SHOWN.sub(_meant, text)
 
 
 def unfinished(text: str) -> int:
-    """Say where the end of a text may be the beginning of an order to a terminal; the text's length: nowhere."""
+    """Return where the end of a text may be the beginning of an order to a terminal; the text's length: nowhere."""
     place = 0
     while (opening := _openings().search(text, place)) is not None:
         whole = _escapes().match(text, opening.start())
@@ -129,7 +129,7 @@ class PlainStream:
         return plain(whole[:cut])
 
     def finish(self) -> str:
-        """Give the rest."""
+        """Return the rest."""
         rest, self._kept = self._kept, ""
         return plain(rest)
 
@@ -143,7 +143,7 @@ def _sign(found: re.Match[str]) -> str:
 
 
 def _is_needed(sign: str, text: str, place: int) -> bool:
-    """Tell whether a sign that shows nothing itself belongs to what stands beside it."""
+    """Return whether a sign that shows nothing itself belongs to what stands beside it."""
     before = ord(text[place - 1]) if place else 0
     after = ord(text[place + 1]) if place + 1 < len(text) else 0
     if ord(sign) in _MARKS:

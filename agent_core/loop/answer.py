@@ -153,7 +153,7 @@ async def ask(loop: Loop, demand: Demand, stream: AnswerStream, *, turn: TurnId)
 
 
 async def _asked(loop: Loop, demand: Demand) -> tuple[str, tuple[Message, ...]]:
-    """Give the system prompt and the messages of a request, as hooks want them."""
+    """Return the system prompt and the messages of a request, as hooks want them."""
     system, messages = demand.system, loop.recording.context()
     match await loop.hooks.ask(ContextBuilt(messages=messages)):
         case ContextReplaced(messages=others):
@@ -172,7 +172,7 @@ async def _asked(loop: Loop, demand: Demand) -> tuple[str, tuple[Message, ...]]:
 async def _replaced(
     loop: Loop, stream: AnswerStream, message: AssistantMessage
 ) -> AssistantMessage:
-    """Give a whole answer with the words that hooks want to be kept."""
+    """Return a whole answer with the words that hooks want to be kept."""
     match await loop.hooks.ask(MessageOver(run=loop.run, item=stream.item, message=message)):
         case AnswerReplaced() as other:
             return replace(message, content=other.content_of(message))

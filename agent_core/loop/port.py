@@ -45,11 +45,11 @@ class Inbox(Protocol):
         ...
 
     def has_steering(self) -> bool:
-        """Tell whether words wait to be said now."""
+        """Return whether words wait to be said now."""
         ...
 
     def has_follow_ups(self) -> bool:
-        """Tell whether words wait for the end."""
+        """Return whether words wait for the end."""
         ...
 
     async def steered(self) -> None:
@@ -73,7 +73,7 @@ class Recording(Protocol):
         ...
 
     def context(self) -> tuple[Message, ...]:
-        """Give the messages of the current branch as the model should see them."""
+        """Return the messages of the current branch as the model should see them."""
         ...
 
 
@@ -117,7 +117,7 @@ class TurnCount(Struct):
     count: int = 0
 
     def next(self) -> int:
-        """Give the number of the next turn, from 0."""
+        """Return the number of the next turn, from 0."""
         self.count += 1
         return self.count - 1
 
@@ -126,11 +126,11 @@ class Items(Protocol):
     """The tool calls that run now, so that one of them can be stopped alone."""
 
     def started(self, item: ItemId, stop: Callable[[], None]) -> None:
-        """Tell that a call runs and how to stop it."""
+        """Report that a call runs and how to stop it."""
         ...
 
     def ended(self, item: ItemId) -> None:
-        """Tell that it is over."""
+        """Report that it is over."""
         ...
 
 

@@ -67,7 +67,7 @@ async def run_turns(
 
 
 async def _turn(loop: Loop, take: Callable[[], tuple[Words, ...]]) -> Answered:
-    """Say what waits, ask the model, run its calls."""
+    """Return what waits, ask the model, run its calls."""
     turn, index = TurnId(loop.new_id()), loop.turns.next()
     begun = _Turn(id=turn, index=index, begun_s=loop.clock.monotonic_s())
     loop.emit(TurnStarted(run=loop.run, turn=turn, index=index))
@@ -114,7 +114,7 @@ async def _turn(loop: Loop, take: Callable[[], tuple[Words, ...]]) -> Answered:
 
 
 def say(loop: Loop, words: Words, entry: EntryId, *, turn: TurnId | None) -> None:
-    """Tell that words are in the conversation now, unless a program said them and people are not to see them."""
+    """Report that words are in the conversation now, unless a program said them and people are not to see them."""
     custom = words.custom
     if custom is not None and not custom.display:
         return

@@ -58,7 +58,7 @@ def fresh_word(said: Said, tools: Sequence[Declared], *, way: str) -> Word:
 
 
 def is_approved(tool: Declared, word: Word | None, *, way: str) -> bool:
-    """Tell whether a tool is what was approved. Pure."""
+    """Return whether a tool is what was approved. Pure."""
     if word is None or word.said != "approved" or word.way != way:
         return False
     return word.hashes.get(tool.name) == tool.hash
@@ -91,7 +91,7 @@ class ApprovalStore:
         self._file = WordFile(path, section="servers", else_="no MCP server is approved")
 
     def word(self, key: str) -> Word | None:
-        """Give what was said of a server; None for nothing.
+        """Return what was said of a server; None for nothing.
 
         Raises:
             ConfigError: The file cannot be read: nobody can say what was approved, so nothing is.
@@ -115,7 +115,7 @@ class ApprovalStore:
 
 
 def key_of(server: Server, root: Path) -> str:
-    """Give what a server is known by in the store."""
+    """Return what a server is known by in the store."""
     return f"user {server.name}" if server.origin == "user" else f"{root} {server.name}"
 
 

@@ -86,7 +86,7 @@ def believed(tools: Iterable[Declared]) -> Believed:
 
 
 def tool_name(server: str, tool: str, *, taken: Collection[str]) -> str:
-    """Give the name under which models see a tool: `mcp__server__tool`, in the letters that every provider takes.
+    """Return the name under which models see a tool: `mcp__server__tool`, in the letters that every provider takes.
 
     Args:
         server: The name of the server.

@@ -97,7 +97,7 @@ def read_definitions(
 
 
 def shown_way(server: Server) -> str:
-    """Say in one line how a server is reached; values of variables and headers are not told."""
+    """Describe in one line how a server is reached; values of variables and headers are not told."""
     match server.way:
         case Stdio(argv=argv, env=env, needs=needs):
             names = f" with {', '.join(sorted(env))}" if env else ""

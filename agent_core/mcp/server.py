@@ -124,7 +124,7 @@ class McpServer:
                 await self._news.wait()
 
     def wait_s(self) -> float:
-        """Say how long it is left alone after it failed."""
+        """Return how long it is left alone after it failed."""
         record = self._record
         if record.failures <= 1:
             return 0.0

@@ -264,7 +264,7 @@ class McpServers:
 
 
 def _way(server: Server) -> str:
-    """Give what stands for how a server is reached; values of variables and headers may change. What a project says of it is covered by the trust in the project."""
+    """Return what stands for how a server is reached; values of variables and headers may change. What a project says of it is covered by the trust in the project."""
     if server.origin == "project":
         return ""
     match server.way:

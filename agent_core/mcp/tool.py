@@ -61,7 +61,7 @@ class McpTool:
         self._spec = _spec(self._spec.name, declared, server=server.server.name)
 
     def title(self, arguments: JsonObject) -> str:
-        """Say in a few words what a call does."""
+        """Describe in a few words what a call does."""
         shown = [f"{name}: {_shown(value)}" for name, value in arguments.items()]
         about = ", ".join(shown[:TITLE_KEYS])
         return f"{self._server.server.name}/{self.declared.name} {about}".strip()

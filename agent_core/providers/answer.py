@@ -78,12 +78,12 @@ class AnswerBuilder:
 
     @property
     def has_calls(self) -> bool:
-        """Tell whether a tool was asked for."""
+        """Return whether a tool was asked for."""
         return self._calls > 0
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether nothing at all has come."""
+        """Return whether nothing at all has come."""
         return not any(
             isinstance(block, OpenCall) or block.pieces or block.signature for block in self._blocks
         )
@@ -132,7 +132,7 @@ class AnswerBuilder:
         self._grown.append(piece)
 
     def take(self) -> list[Part]:
-        """Give what came since the last time, adjacent deltas of one block as one part."""
+        """Return what came since the last time, adjacent deltas of one block as one part."""
         self._end_run()
         parts, self._parts = self._parts, []
         return parts

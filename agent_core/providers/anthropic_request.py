@@ -37,7 +37,7 @@ _Json = dict[str, JsonValue]
 
 
 def request_body(request: ModelRequest, facts: ModelFacts) -> JsonObject:
-    """Give the body to send."""
+    """Return the body to send."""
     turns = acceptable(
         request.messages,
         facts,
@@ -66,7 +66,7 @@ def request_body(request: ModelRequest, facts: ModelFacts) -> JsonObject:
 
 
 def beta_headers(body: JsonObject) -> dict[str, str]:
-    """Give the header that a body needs: thinking between tool calls must be asked for, unless it is adaptive."""
+    """Return the header that a body needs: thinking between tool calls must be asked for, unless it is adaptive."""
     thinking = json.as_object(body.get("thinking"))
     asked = thinking.get("type") == "enabled" and "tools" in body
     return {"anthropic-beta": INTERLEAVED} if asked else {}
@@ -138,7 +138,7 @@ def _said(part: AssistantContent) -> JsonValue:
 
 
 def _result(turn: ToolResultMessage) -> tuple[JsonObject, list[JsonValue]]:
-    """Give a result, and the pictures that must follow all results because this one is an error."""
+    """Return a result, and the pictures that must follow all results because this one is an error."""
     pictures = [part for part in turn.content if isinstance(part, Image)]
     result: _Json = {"type": "tool_result", "tool_use_id": turn.call_id}
     if turn.is_error:

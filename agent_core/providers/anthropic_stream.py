@@ -48,12 +48,12 @@ class EventReader:
 
     @property
     def has_end(self) -> bool:
-        """Tell whether the event came that says the answer is whole."""
+        """Return whether the event came that says the answer is whole."""
         return self._over
 
     @property
     def is_over(self) -> bool:
-        """Tell whether nothing more is expected."""
+        """Return whether nothing more is expected."""
         return self._over
 
     @property
@@ -111,11 +111,11 @@ class EventReader:
         return priced(usage, self._facts.prices, long_writes=counts.get(LONG_WRITES, 0))
 
     def take(self) -> list[Part]:
-        """Give the parts since the last time."""
+        """Return the parts since the last time."""
         return self._builder.take()
 
     def answer(self) -> Answer:
-        """Give the whole answer.
+        """Return the whole answer.
 
         Raises:
             ProviderError: The provider refused, or gave a reason that nobody knows.

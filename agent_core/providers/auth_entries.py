@@ -38,7 +38,7 @@ class StoredTokens(SecretValue, frozen=True, kw_only=True):
     """When `access` ends, in milliseconds since 1970; 0: never."""
 
     def lives_until(self, moment_ms: int) -> bool:
-        """Tell whether it can still be used then."""
+        """Return whether it can still be used then."""
         return self.expires_ms == 0 or self.expires_ms > moment_ms
 
 
@@ -50,7 +50,7 @@ Entry = StoredKey | StoredTokens | InKeyring
 
 
 def secrets_of(entry: Entry) -> tuple[str, ...]:
-    """Give what must not show of an entry; a key that is only named there is found when it is used."""
+    """Return what must not show of an entry; a key that is only named there is found when it is used."""
     match entry:
         case StoredKey(key=key, env=env):
             named = key.startswith(("$", "!")) or key.isupper()
@@ -108,7 +108,7 @@ def read_auth(text: str, *, path: Path) -> AuthFile:
 
 
 def with_entry(file: AuthFile, provider: str, entry: Entry | None) -> JsonObject:
-    """Give what to write: everything that was there, with one entry put in, replaced or (None) taken out."""
+    """Return what to write: everything that was there, with one entry put in, replaced or (None) taken out."""
     raw = {name: value for name, value in file.raw.items() if name != provider}
     if entry is not None:
         raw[provider] = _written(entry)

@@ -76,11 +76,11 @@ class AuthStore:
                 )
 
     def entry(self, provider: str) -> Entry | None:
-        """Give what was stored for a provider when the file was last read."""
+        """Return what was stored for a provider when the file was last read."""
         return self._file.entries.get(provider)
 
     async def fresh(self, provider: str, oauth: OAuthFacts | None) -> Entry | None:
-        """Give what is stored now; tokens that end within five minutes are exchanged first.
+        """Return what is stored now; tokens that end within five minutes are exchanged first.
 
         Once begun, an exchange is not cancelled: the provider may have made the old tokens useless already.
 

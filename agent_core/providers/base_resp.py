@@ -15,7 +15,7 @@ STATUSES: Mapping[int, HTTPStatus] = {
 
 
 def exposed(told: JsonObject) -> JsonObject:
-    """Give what was told with its error where the others have theirs; as it was when there is none."""
+    """Return what was told with its error where the others have theirs; as it was when there is none."""
     inner = told.get("base_resp")
     if inner is None or told.get("error"):
         return told

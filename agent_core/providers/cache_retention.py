@@ -17,29 +17,29 @@ _OPENAI_LONG = re.compile(r"gpt-5(?:\.[1-5])?(?!-mini|-nano)(?:-.*)?")
 
 
 def told_retention(facts: ModelFacts) -> CacheRetention | None:
-    """Say what models.json wants for this model; None: nothing, or no word that is known."""
+    """Return what models.json wants for this model; None: nothing, or no word that is known."""
     word = facts.compat.get("cacheRetention")
     return _RETENTIONS.get(word) if isinstance(word, str) else None
 
 
 def retention(request: ModelRequest, told: CacheRetention | None) -> CacheRetention:
-    """Say what holds for a request. Words that are never sent again stay uncached, whatever the model is told."""
+    """Return what holds for a request. Words that are never sent again stay uncached, whatever the model is told."""
     return "none" if request.cache == "none" else told or request.cache
 
 
 def takes_long(facts: ModelFacts, *, default: bool) -> bool:
-    """Tell whether `long` may be asked for; what models.json says wins."""
+    """Return whether `long` may be asked for; what models.json says wins."""
     told = facts.compat.get(LONG_SUPPORTED)
     return told if isinstance(told, bool) else default
 
 
 def openai_keeps_long(facts: ModelFacts) -> bool:
-    """Tell whether OpenAI keeps what this model was sent for a day: it is known to, or models.json counts on it."""
+    """Return whether OpenAI keeps what this model was sent for a day: it is known to, or models.json counts on it."""
     return told_retention(facts) == "long" or _OPENAI_LONG.fullmatch(facts.id) is not None
 
 
 def cache_control(kept: CacheRetention, *, long: bool) -> JsonObject | None:
-    """Give Anthropic's mark behind what is to be cached; None: no mark.
+    """Return Anthropic's mark behind what is to be cached; None: no mark.
 
     Args:
         kept: What is asked for.

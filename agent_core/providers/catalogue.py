@@ -48,7 +48,7 @@ class ProviderFacts(Value, frozen=True, kw_only=True):
     """The first is its default."""
 
     def unlisted(self, model: str, *, context_window: int, max_tokens: int) -> ModelFacts | None:
-        """Give a model that nothing is known of but its name; None: the provider's API is not known either."""
+        """Return a model that nothing is known of but its name; None: the provider's API is not known either."""
         if self.api is None:
             return None
         return ModelFacts(
@@ -66,7 +66,7 @@ class ProviderFacts(Value, frozen=True, kw_only=True):
 
 @lru_cache(maxsize=1)
 def builtin_providers() -> tuple[ProviderFacts, ...]:
-    """Give the table, in the order in which a default is looked for. Blocking the first time: it reads a file."""
+    """Return the table, in the order in which a default is looked for. Blocking the first time: it reads a file."""
     return read_catalogue(CATALOGUE.read_bytes())
 
 

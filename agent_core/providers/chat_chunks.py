@@ -53,7 +53,7 @@ class ChunkReader:
 
     @property
     def is_over(self) -> bool:
-        """Tell whether nothing more is expected."""
+        """Return whether nothing more is expected."""
         return self._done
 
     @property
@@ -123,11 +123,11 @@ class ChunkReader:
         return priced(counted.usage, self._facts.prices, billed=counted.billed)
 
     def take(self) -> list[Part]:
-        """Give the parts since the last time."""
+        """Return the parts since the last time."""
         return self._builder.take()
 
     def answer(self) -> Answer:
-        """Give the whole answer.
+        """Return the whole answer.
 
         Raises:
             ProviderError: The provider refused, or gave a reason that nobody knows.

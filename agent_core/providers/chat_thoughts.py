@@ -22,7 +22,7 @@ class ReasoningDetails:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether there is nothing to send back but the thought's text."""
+        """Return whether there is nothing to send back but the thought's text."""
         return not self._entries and not self._opaque
 
     def seal(self, opaque: str) -> None:
@@ -42,7 +42,7 @@ class ReasoningDetails:
                 last[key] = value
 
     def signature(self, field: str | None) -> str | None:
-        """Give what must be kept so that the thought can go back: the field's name, with details as JSON."""
+        """Return what must be kept so that the thought can go back: the field's name, with details as JSON."""
         if self.is_empty:
             return field
         kept: _Json = {}
@@ -59,7 +59,7 @@ class ReasoningDetails:
 
 
 def replayed(thoughts: Iterable[Thinking]) -> JsonObject:
-    """Give the fields that bring the thoughts of an answer back to the model that had them."""
+    """Return the fields that bring the thoughts of an answer back to the model that had them."""
     fields: _Json = {}
     words: dict[str, str] = {}
     details: list[JsonValue] = []

@@ -47,7 +47,7 @@ class Credentials:
         self._places = places
 
     def source(self) -> str | None:
-        """Say where the key comes from, without the key; None: nowhere, as far as can be told beforehand."""
+        """Return where the key comes from, without the key; None: nowhere, as far as can be told beforehand."""
         places, entry, name = self._places, self._entry(), self._named() or self._ambient()
         ways = (
             (places.given is not None, "given for this run"),
@@ -61,13 +61,13 @@ class Credentials:
         return next((what for holds, what in ways if holds), None)
 
     def has_key(self) -> bool:
-        """Tell whether the user gave a key for this provider and no other purpose, as far as can be told."""
+        """Return whether the user gave a key for this provider and no other purpose, as far as can be told."""
         places = self._places
         found = (places.given, self._entry(), places.written.api_key, self._named())
         return any(each is not None for each in found)
 
     def what_to_set(self) -> str | None:
-        """Say what the user must do to get in; None: nothing is missing as far as can be told beforehand."""
+        """Return what the user must do to get in; None: nothing is missing as far as can be told beforehand."""
         places = self._places
         entry = self._entry()
         if isinstance(entry, StoredKey):
@@ -92,7 +92,7 @@ class Credentials:
         return frozenset((*self._provider.key_variables, *self._provider.bearer_variables, *named))
 
     def for_model(self, model: str) -> Access:
-        """Give the way in for one model, which may have headers of its own."""
+        """Return the way in for one model, which may have headers of its own."""
         return _ModelAccess(self, model)
 
     async def grant(self, model: str) -> Grant:
@@ -158,14 +158,14 @@ class Credentials:
         return places.stored.entry(self._provider.id)
 
     def _named(self) -> str | None:
-        """Give the variable that holds a key."""
+        """Return the variable that holds a key."""
         names = (*self._provider.key_variables, *self._provider.bearer_variables)
         return next(
             (name for name in names if self._places.environment.get(name, "").strip()), None
         )
 
     def _ambient(self) -> str | None:
-        """Give a variable by which the provider's own library finds credentials."""
+        """Return a variable by which the provider's own library finds credentials."""
         names = self._provider.ambient_variables
         return next((name for name in names if self._places.environment.get(name)), None)
 

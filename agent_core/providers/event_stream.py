@@ -37,7 +37,7 @@ class EventStreamDecoder:
 
     @property
     def is_inside(self) -> bool:
-        """Tell whether a frame has begun and is not whole."""
+        """Return whether a frame has begun and is not whole."""
         return self._size > 0
 
     def feed(self, piece: bytes) -> list[SseEvent]:
@@ -66,7 +66,7 @@ class EventStreamDecoder:
         return events
 
     def flush(self) -> list[SseEvent]:
-        """Give what the end of the stream completes: never anything, for a frame says how long it is.
+        """Return what the end of the stream completes: never anything, for a frame says how long it is.
 
         Raises:
             BadFraming: The stream ended inside a frame.
@@ -77,7 +77,7 @@ class EventStreamDecoder:
         return []
 
     def _frame_bytes(self, whole: bytes, start: int) -> int:
-        """Say how long the frame at `start` is, or how much must come to say so."""
+        """Return how long the frame at `start` is, or how much must come to say so."""
         if len(whole) - start < HEAD_BYTES:
             return HEAD_BYTES
         size, headers = _number(whole, start), _number(whole, start + NUMBER_BYTES)

@@ -15,12 +15,12 @@ REDIRECTS = range(300, 400)
 
 
 def web_page(provider: str) -> str:
-    """Say that an address leads to something that people read."""
+    """Report that an address leads to something that people read."""
     return f"{provider} answered with a web page; check its base URL (baseUrl in models.json)"
 
 
 def redirected(provider: str, status: int, *, url: str, location: str) -> str:
-    """Say where an answer points to, without what may be secret in an address."""
+    """Return where an answer points to, without what may be secret in an address."""
     target = _split(url, location) if location else None
     if target is None or not target.hostname:
         return f"{provider} answered {status} and points nowhere; check its baseUrl in models.json"
@@ -51,7 +51,7 @@ def with_advice(
 
 
 def unreachable(error: BaseException, *, provider: str, url: str, proxy: str | None) -> str:
-    """Say why a request could not be sent.
+    """Return why a request could not be sent.
 
     Args:
         error: What the connection raised; its causes are looked at.
@@ -76,7 +76,7 @@ def unreachable(error: BaseException, *, provider: str, url: str, proxy: str | N
 
 
 def origin_of(url: str) -> str:
-    """Give scheme, host and port of an address; never user, path or query. Empty when it is none."""
+    """Return scheme, host and port of an address; never user, path or query. Empty when it is none."""
     parts = _split(url)
     if parts is None or not parts.hostname:
         return ""
@@ -86,7 +86,7 @@ def origin_of(url: str) -> str:
 
 
 def _told(cause: BaseException, place: str) -> tuple[str, str] | None:
-    """Give what is wrong and what to do."""
+    """Return what is wrong and what to do."""
     match cause:
         case ssl.SSLCertVerificationError():
             why = _shown(cause.verify_message)
@@ -113,7 +113,7 @@ def _told(cause: BaseException, place: str) -> tuple[str, str] | None:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Give an error and all that led to it; a host with many addresses fails with one for each."""
+    """Return an error and all that led to it; a host with many addresses fails with one for each."""
     seen: list[BaseException] = [error]
     for each in seen:
         yield each

@@ -179,7 +179,7 @@ def read_refusal(body: bytes, *, now_ms: int, named: str = "") -> Refusal:
 
 
 def classify(status: int | None, refusal: Refusal) -> ProviderErrorKind:
-    """Say what kind of failure it is.
+    """Return what kind of failure it is.
 
     The status and the provider's own class go before the words: a throttled request and a full context are worded
     alike by more than one provider, and compacting does not cure a rate limit.

@@ -28,7 +28,7 @@ class PartialArguments:
 
     @property
     def is_whole(self) -> bool:
-        """Tell whether no text is still growing."""
+        """Return whether no text is still growing."""
         return self._growing is None
 
     def add(self, leaf: JsonObject) -> None:
@@ -54,7 +54,7 @@ class PartialArguments:
                 self._put(path, None if key == "nullValue" else leaf[key])
 
     def so_far(self) -> JsonObject:
-        """Give the object as it is."""
+        """Return the object as it is."""
         self._settle()
         return self._root
 

@@ -38,7 +38,7 @@ _Json = dict[str, JsonValue]
 
 
 def request_body(request: ModelRequest, facts: ModelFacts) -> JsonObject:
-    """Give the body to send."""
+    """Return the body to send."""
     turns = acceptable(
         request.messages,
         facts,
@@ -82,7 +82,7 @@ class _Contents:
         """The last content, while it is an answer: two answers in a row are one."""
 
     def of(self, turns: Sequence[Turn]) -> list[JsonValue]:
-        """Give the contents."""
+        """Return the contents."""
         last_word = max(
             (at for at, turn in enumerate(turns) if isinstance(turn, UserMessage)), default=-1
         )
@@ -176,7 +176,7 @@ class _Contents:
 
 
 def _signature(signature: str | None) -> _Json:
-    """Give a signature back where it rode; what is no base64 came from elsewhere and would be refused."""
+    """Return a signature back where it rode; what is no base64 came from elsewhere and would be refused."""
     if not signature or len(signature) % BASE64_STEP or not _BASE64.fullmatch(signature):
         return {}
     return {"thoughtSignature": signature}

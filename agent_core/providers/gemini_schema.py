@@ -29,7 +29,7 @@ _Json = dict[str, JsonValue]
 
 
 def gemini_schema(schema: JsonObject) -> JsonObject:
-    """Give the schema without references and without words that Gemini does not know."""
+    """Return the schema without references and without words that Gemini does not know."""
     cleaned = _Cleaner(schema).clean(schema, inside=())
     return {"type": "object", "properties": {}, **cleaned}
 

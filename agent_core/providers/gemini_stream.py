@@ -42,7 +42,7 @@ class GeminiReader:
 
     @property
     def has_end(self) -> bool:
-        """Tell whether the event came that says the answer is whole."""
+        """Return whether the event came that says the answer is whole."""
         return self._finish is not None
 
     @property
@@ -90,11 +90,11 @@ class GeminiReader:
         return priced(self._usage, self._facts.prices)
 
     def take(self) -> list[Part]:
-        """Give the parts since the last time."""
+        """Return the parts since the last time."""
         return self._builder.take()
 
     def answer(self) -> Answer:
-        """Give the whole answer.
+        """Return the whole answer.
 
         Raises:
             ProviderError: The provider refused, or gave a reason that is no good end.

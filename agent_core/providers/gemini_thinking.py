@@ -45,7 +45,7 @@ NEW_GENERATION = 3
 
 
 def is_new_gemini(model: str) -> bool:
-    """Tell whether a model is a Gemini of generation 3 or later."""
+    """Return whether a model is a Gemini of generation 3 or later."""
     found = _GENERATION.search(model)
     if found:
         return int(found[1]) >= NEW_GENERATION
@@ -55,7 +55,7 @@ def is_new_gemini(model: str) -> bool:
 def thinking_config(
     level: ThinkingLevel, facts: ModelFacts, *, max_tokens: int
 ) -> JsonObject | None:
-    """Give the `thinkingConfig` for a level that the model has; None for a model that does not think."""
+    """Return the `thinkingConfig` for a level that the model has; None for a model that does not think."""
     if not facts.reasoning:
         return None
     asked: JsonObject = {"includeThoughts": True} if level != "off" else {}

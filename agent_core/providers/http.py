@@ -51,11 +51,11 @@ class Incoming(Protocol):
 
     @property
     def is_closed(self) -> bool:
-        """Tell whether the connection was given back or closed."""
+        """Return whether the connection was given back or closed."""
         ...
 
     def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Give the body as it comes; a `ProviderError` when the connection breaks."""
+        """Return the body as it comes; a `ProviderError` when the connection breaks."""
         ...
 
     async def aclose(self) -> None:
@@ -87,7 +87,7 @@ class HttpPool:
         self._making = anyio.Lock()
 
     def sharing(self, limits: StreamLimits) -> "HttpPool":
-        """Give the same connections with other limits; only this pool is to be closed."""
+        """Return the same connections with other limits; only this pool is to be closed."""
         shared = HttpPool(clock=self.clock, limits=limits)
         shared._exchanges, shared._making = self._exchanges, self._making
         return shared
@@ -100,7 +100,7 @@ class HttpPool:
             await exchange.aclose()
 
     async def exchange_for(self, url: str) -> Exchange:
-        """Give what reaches an address. What runs on this machine is never asked through a proxy."""
+        """Return what reaches an address. What runs on this machine is never asked through a proxy."""
         here = _host(url) in LOOPBACK
         found = self._exchanges.get(here)
         if found is not None:

@@ -45,7 +45,7 @@ class HttpxIncoming:
         """Tells whether the connection was given back or closed."""
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Give the body as it comes.
+        """Return the body as it comes.
 
         Raises:
             ProviderError: The connection broke, or the body is damaged.
@@ -216,7 +216,7 @@ def _broken(error: httpx.HTTPError, provider: str) -> ProviderError:
 
 
 def _of_http2(error: httpx.HTTPError) -> object:
-    """Give the event or error of HTTP/2 behind an error; httpcore keeps it as its first argument."""
+    """Return the event or error of HTTP/2 behind an error; httpcore keeps it as its first argument."""
     cause = error.__cause__
     return cause.args[0] if cause is not None and cause.args else None
 

@@ -8,7 +8,7 @@ _BLANK = " \t\r\n"
 
 
 def place_of(text: str, path: Sequence[str | int]) -> tuple[int, int]:
-    """Give line and column, from 1, of the value at `path` in a valid text, or of the nearest thing around it."""
+    """Return line and column, from 1, of the value at `path` in a valid text, or of the nearest thing around it."""
     at = _skip_blank(text, 0)
     for step in path:
         inner = _child(text, at, step)

@@ -12,7 +12,7 @@ class KeyringMissing(Exception):
 
 
 def can_have_keyring() -> bool:
-    """Tell whether the library is there; costs little and opens nothing."""
+    """Return whether the library is there; costs little and opens nothing."""
     return find_spec("keyring") is not None
 
 

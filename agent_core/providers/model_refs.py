@@ -44,7 +44,7 @@ def without_level(ref: str) -> tuple[str, ThinkingLevel | None]:
 
 
 def without_date(model: str) -> str | None:
-    """Give the id that a dated one is a snapshot of; None when it has no date."""
+    """Return the id that a dated one is a snapshot of; None when it has no date."""
     bare = DATED.sub("", model)
     return None if bare == model else bare
 
@@ -101,7 +101,7 @@ def _has_part(model: str, part: str) -> bool:
 def next_of(
     choices: Sequence[Named], *, current: str | None, direction: Literal[1, -1]
 ) -> Named | None:
-    """Give the choice after or before the model in force, round and round; None: there is no other.
+    """Return the choice after or before the model in force, round and round; None: there is no other.
 
     Args:
         choices: What to cycle through, in order.

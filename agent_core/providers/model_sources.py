@@ -14,7 +14,7 @@ NAMES = ("provider", "id")
 def value_sources(
     model: ModelFacts, known: Sequence[ProviderFacts], environment: Mapping[str, str]
 ) -> Mapping[str, Source]:
-    """Give the source of every field of a model.
+    """Return the source of every field of a model.
 
     Args:
         model: As it is used.

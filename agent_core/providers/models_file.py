@@ -175,7 +175,7 @@ def read_models_file(text: str, *, path: Path) -> ModelsFile:
 def laid_over(
     known: Sequence[ProviderFacts], file: ModelsFile
 ) -> tuple[tuple[ProviderFacts, ...], tuple[ConfigError, ...]]:
-    """Give the known providers as the file changes them, then those that it adds; and what was wrong."""
+    """Return the known providers as the file changes them, then those that it adds; and what was wrong."""
     table = {provider.id: provider for provider in known}
     problems: list[ConfigError] = []
     for name, shape in file.providers.items():
@@ -189,7 +189,7 @@ def laid_over(
 
 
 def written_access(shape: ProviderShape) -> WrittenAccess:
-    """Give what a provider's entry says about the way in."""
+    """Return what a provider's entry says about the way in."""
     of_models = {model.id: model.headers for model in shape.models if model.headers}
     for name, changes in shape.model_overrides.items():
         if changes.headers:

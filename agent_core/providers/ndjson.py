@@ -31,7 +31,7 @@ class NdjsonDecoder:
         return self._events(lines)
 
     def flush(self) -> list[SseEvent]:
-        """Give what the end of the stream completes: a last line without its end."""
+        """Return what the end of the stream completes: a last line without its end."""
         rest = b"".join(self._pieces)
         self._pieces = []
         self._size = 0

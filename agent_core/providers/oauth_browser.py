@@ -89,13 +89,13 @@ async def log_in_with_browser(
 
 
 def challenge_of(verifier: str) -> str:
-    """Give the S256 challenge of a verifier."""
+    """Return the S256 challenge of a verifier."""
     digest = hashlib.sha256(verifier.encode("ascii")).digest()
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode("ascii")
 
 
 def authorize_url(facts: PkceFacts, attempt: _Attempt) -> str:
-    """Give the address at which the user logs in."""
+    """Return the address at which the user logs in."""
     challenge = {
         "code_challenge": challenge_of(attempt.verifier),
         "code_challenge_method": "S256",

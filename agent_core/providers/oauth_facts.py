@@ -41,7 +41,7 @@ OAuthFacts = PkceFacts | DeviceFacts
 
 
 def way_of(facts: OAuthFacts) -> Literal["browser", "code"]:
-    """Say what the user needs: a browser on this machine, or one anywhere and a code."""
+    """Return what the user needs: a browser on this machine, or one anywhere and a code."""
     return "browser" if isinstance(facts, PkceFacts) else "code"
 
 

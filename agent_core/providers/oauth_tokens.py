@@ -111,7 +111,7 @@ async def _asked(question: Question, ask: Ask) -> Reply:
 
 
 def _refused(url: str, reply: Reply) -> LoginFailed:
-    """Tell what the provider said, but only from the fields that are made for people."""
+    """Return what the provider said, but only from the fields that are made for people."""
     inner = reply.body.get("error")
     said = next(
         (

@@ -50,7 +50,7 @@ NEARLY_FULL = 0.99
 
 
 def is_overflow_text(text: str) -> bool:
-    """Tell whether an error's text says that the conversation no longer fits.
+    """Return whether an error's text says that the conversation no longer fits.
 
     The caller has ruled out the statuses and classes of rate limits already: some providers word both alike.
     """
@@ -58,7 +58,7 @@ def is_overflow_text(text: str) -> bool:
 
 
 def overflowed_silently(message: AssistantMessage, *, context_window: int) -> bool:
-    """Tell whether an answer was given on a conversation that did not fit, without an error.
+    """Return whether an answer was given on a conversation that did not fit, without an error.
 
     Some servers cut the input and answer the rest; others stop at once with no output at all.
     """

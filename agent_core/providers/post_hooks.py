@@ -21,7 +21,7 @@ HIDDEN = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-ke
 
 
 async def changed_by_hooks(post: Post, hooks: Hooks) -> Post:
-    """Give the request as hooks want it; one that is signed stays as it is."""
+    """Return the request as hooks want it; one that is signed stays as it is."""
     if post.signed:
         return post
     if hooks.listens(PayloadBuilt):

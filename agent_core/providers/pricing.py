@@ -15,7 +15,7 @@ LONG_WRITE = 2
 def priced(
     usage: Usage, prices: Prices | None, *, long_writes: int = 0, billed: float | None = None
 ) -> Usage:
-    """Give the usage with its cost; unknown prices leave it unknown.
+    """Return the usage with its cost; unknown prices leave it unknown.
 
     Args:
         usage: What the provider counted.

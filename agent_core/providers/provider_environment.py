@@ -13,7 +13,7 @@ COMPAT = "compat."
 
 
 def in_environment(provider: ProviderFacts, environment: Mapping[str, str]) -> ProviderFacts:
-    """Give a provider, and each of its models, as the environment says; of two values for one thing the first counts."""
+    """Return a provider, and each of its models, as the environment says; of two values for one thing the first counts."""
     found: dict[str, str] = {}
     for target, template in provider.environment:
         value = filled(template, environment)

@@ -153,7 +153,7 @@ class ModelRegistry:
         return tuple(self._providers.values())
 
     def states(self) -> Mapping[str, ProviderState]:
-        """Give the providers as they stand, by id, in the same order."""
+        """Return the providers as they stand, by id, in the same order."""
         return {
             name: state_of(one, self._credentials[name]) for name, one in self._providers.items()
         }
@@ -163,12 +163,12 @@ class ModelRegistry:
         return tuple(model for model in self._known() if model.api in self._openers)
 
     def auth(self, provider: str) -> Literal["ok", "missing"]:
-        """Tell whether a provider can be asked."""
+        """Return whether a provider can be asked."""
         found = self._credentials.get(provider)
         return "ok" if found is not None and found.what_to_set() is None else "missing"
 
     def key_source(self, provider: str) -> str | None:
-        """Say where a provider's key comes from, never the key; None: it has none."""
+        """Return where a provider's key comes from, never the key; None: it has none."""
         found = self._credentials.get(provider)
         return None if found is None else found.source()
 
@@ -225,7 +225,7 @@ class ModelRegistry:
         return tuple(model for model in self._known() if self._can_be_asked(model))
 
     def scope(self, patterns: Sequence[str]) -> Scope:
-        """Give the models to cycle through: what the patterns stand for, or without any all that can be asked."""
+        """Return the models to cycle through: what the patterns stand for, or without any all that can be asked."""
         if not patterns:
             ready = tuple(Named(model=one) for one in self._known() if self._comes_by_chance(one))
             return Scope(models=ready)
@@ -285,7 +285,7 @@ class ModelRegistry:
         return Choice(model=model, fallback_message=_told(troubles, model))
 
     def open(self, ref: str | ModelFacts) -> Model:
-        """Give a model ready to be asked.
+        """Return a model ready to be asked.
 
         Raises:
             ModelUnknown: No such model, or it has no credentials.
@@ -310,7 +310,7 @@ class ModelRegistry:
         return [Named(model=model, thinking=one.thinking) for model in many]
 
     def _unlisted(self, ref: str) -> ModelFacts | None:
-        """Give a snapshot of a known model, or a model of a provider that has others than are listed."""
+        """Return a snapshot of a known model, or a model of a provider that has others than are listed."""
         name, _, identity = ref.partition("/")
         provider = self._providers.get(name)
         if provider is None or not identity:
@@ -371,7 +371,7 @@ def _unknown(
 def _first_of(
     name: str, *, providers: Mapping[str, ProviderFacts], spoken: Container[Api]
 ) -> ModelFacts:
-    """Give the model that the name of a provider alone stands for."""
+    """Return the model that the name of a provider alone stands for."""
     provider = providers.get(name)
     if provider is None:
         message = f"no provider is called {name!r}{_near(name, providers)}"

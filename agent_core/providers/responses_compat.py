@@ -46,7 +46,7 @@ class ResponsesCompat(Value, frozen=True, kw_only=True):
 
 
 def responses_compat(facts: ModelFacts) -> ResponsesCompat:
-    """Tell what a model's server takes; what models.json says wins, field by field."""
+    """Return what a model's server takes; what models.json says wins, field by field."""
     host = _host(facts.base_url)
     azure = facts.api == "azure-openai-responses" or host.endswith(AZURE)
     official = azure or host == OPENAI

@@ -38,7 +38,7 @@ class Items:
 
     @property
     def has_unfinished_call(self) -> bool:
-        """Tell whether a tool call began and nothing said that it is whole."""
+        """Return whether a tool call began and nothing said that it is whole."""
         return not all(item.whole for item in self._calls)
 
     def begin(self) -> None:
@@ -199,7 +199,7 @@ class Items:
 
 
 def _texts(parts: JsonValue) -> Iterable[str]:
-    """Give the texts of content parts; a refusal is words too."""
+    """Return the texts of content parts; a refusal is words too."""
     for part in parts if isinstance(parts, list) else ():
         found = json.as_object(part)
         text = found.get("text") or found.get("refusal")

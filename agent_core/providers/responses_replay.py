@@ -35,13 +35,13 @@ def text_signature(item: JsonObject) -> str | None:
 
 
 def is_custom(call: ToolCall) -> bool:
-    """Tell whether a call's input was plain text."""
+    """Return whether a call's input was plain text."""
     text = call.arguments.get(CUSTOM_INPUT)
     return (call.signature or "").startswith(CUSTOM) and isinstance(text, str)
 
 
 def answer_items(answer: AssistantMessage, *, with_thought_ids: bool) -> list[JsonObject]:
-    """Give the items that stand for an earlier answer.
+    """Return the items that stand for an earlier answer.
 
     A reasoning item is refused without the item that followed it, and so is the id of an item whose reasoning is not
     there: both are left out.

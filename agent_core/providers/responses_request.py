@@ -38,7 +38,7 @@ _Json = dict[str, JsonValue]
 def responses_body(
     request: ModelRequest, facts: ModelFacts, *, compat: ResponsesCompat, model: str
 ) -> JsonObject:
-    """Give the body to send; `model` is the server's own name for the model."""
+    """Return the body to send; `model` is the server's own name for the model."""
     turns = acceptable(
         request.messages,
         facts,
@@ -59,7 +59,7 @@ def responses_body(
 
 
 def session_headers(request: ModelRequest, compat: ResponsesCompat) -> dict[str, str]:
-    """Give the headers by which a provider brings the requests of one session to one machine."""
+    """Return the headers by which a provider brings the requests of one session to one machine."""
     session = request.session
     if not session or not session.isascii() or retention(request, compat.cache_retention) == "none":
         return {}

@@ -57,12 +57,12 @@ class ResponseReader:
 
     @property
     def has_end(self) -> bool:
-        """Tell whether the event came that says the answer is whole."""
+        """Return whether the event came that says the answer is whole."""
         return self._ended is not None
 
     @property
     def is_over(self) -> bool:
-        """Tell whether nothing more is expected."""
+        """Return whether nothing more is expected."""
         return self._done
 
     @property
@@ -102,11 +102,11 @@ class ResponseReader:
         return responses_cost(usage, self._counted, self._facts)
 
     def take(self) -> list[Part]:
-        """Give the parts since the last time."""
+        """Return the parts since the last time."""
         return self._builder.take()
 
     def answer(self) -> Answer:
-        """Give the whole answer.
+        """Return the whole answer.
 
         Raises:
             ProviderError: The provider refused, or broke off in a call.

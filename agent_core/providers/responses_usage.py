@@ -34,7 +34,7 @@ def responses_usage(usage: JsonObject) -> Usage:
 
 
 def responses_cost(usage: Usage, response: JsonObject, facts: ModelFacts) -> Usage:
-    """Give the counts with their cost: what the provider has billed, else the list for the tier it served in."""
+    """Return the counts with their cost: what the provider has billed, else the list for the tier it served in."""
     billed_usd = billed(json.as_object(response.get("usage")))
     listed = priced(usage, facts.prices, billed=billed_usd)
     factor = _factor(response.get("service_tier"), facts)

@@ -7,7 +7,7 @@ TOO_LARGE = 413
 
 
 def is_retryable(error: ProviderError) -> bool:
-    """Tell whether the same request may succeed by waiting alone.
+    """Return whether the same request may succeed by waiting alone.
 
     Overflow is not: it is answered by compaction. A cut or garbled stream is, for nothing of it was kept.
     """

@@ -61,7 +61,7 @@ class SseDecoder:
         return self._events(blocks)
 
     def flush(self) -> list[SseEvent]:
-        """Give what the end of the stream completes: an event that lacks its blank line."""
+        """Return what the end of the stream completes: an event that lacks its blank line."""
         rest = b"".join(self._pieces)
         self._pieces = []
         self._size = 0

@@ -45,7 +45,7 @@ class Decoder(Protocol):
         ...
 
     def flush(self) -> list[SseEvent]:
-        """Give what the end of the stream completes.
+        """Return what the end of the stream completes.
 
         Raises:
             BadFraming: The bytes are not of this framing.
@@ -58,12 +58,12 @@ class Dialect(Protocol):
 
     @property
     def has_end(self) -> bool:
-        """Tell whether the event came that says the answer is whole."""
+        """Return whether the event came that says the answer is whole."""
         ...
 
     @property
     def is_over(self) -> bool:
-        """Tell whether nothing more is expected."""
+        """Return whether nothing more is expected."""
         ...
 
     @property
@@ -99,11 +99,11 @@ class Dialect(Protocol):
         ...
 
     def take(self) -> list[Part]:
-        """Give the parts since the last time."""
+        """Return the parts since the last time."""
         ...
 
     def answer(self) -> Answer:
-        """Give the whole answer.
+        """Return the whole answer.
 
         Raises:
             ProviderError: It is none.
@@ -120,7 +120,7 @@ async def read_parts(
     post: Post,
     decoder: Decoder | None = None,
 ) -> AsyncGenerator[Part, None]:
-    """Give the parts of one answer as they come, the answer last.
+    """Return the parts of one answer as they come, the answer last.
 
     Args:
         body: The bytes of the answer.

@@ -40,7 +40,7 @@ def supported(facts: ModelFacts) -> tuple[ThinkingLevel, ...]:
 
 
 def clamp(level: ThinkingLevel, facts: ModelFacts) -> ThinkingLevel:
-    """Give the nearest level that the model has: upwards first, then downwards."""
+    """Return the nearest level that the model has: upwards first, then downwards."""
     has = supported(facts)
     if level in has:
         return level
@@ -53,7 +53,7 @@ def clamp(level: ThinkingLevel, facts: ModelFacts) -> ThinkingLevel:
 
 
 def effort(level: ThinkingLevel, facts: ModelFacts) -> str:
-    """Give the provider's word for a level that the model has."""
+    """Return the provider's word for a level that the model has."""
     word = json.as_object(facts.compat.get(LEVEL_MAP)).get(level)
     return word if isinstance(word, str) else level
 
@@ -64,6 +64,6 @@ def _has(level: ThinkingLevel, words: JsonObject) -> bool:
 
 
 def budget(level: ThinkingLevel, *, max_tokens: int) -> int:
-    """Say how many tokens may be thought, so that some are left for the answer; 0: none at all."""
+    """Return how many tokens may be thought, so that some are left for the answer; 0: none at all."""
     tokens = min(BUDGETS.get(level, 0), max_tokens - LEAST_ANSWER)
     return tokens if tokens >= LEAST_BUDGET else 0

@@ -46,7 +46,7 @@ def acceptable(
     call_id: Callable[[str], str],
     without_thoughts: bool = False,
 ) -> tuple[Turn, ...]:
-    """Give the messages as this model may see them.
+    """Return the messages as this model may see them.
 
     Every tool call of the outcome has exactly one result, right behind the answer that asked, and an id that no
     other call of the request has. Answers that failed or were aborted are left out with their results.
@@ -77,7 +77,7 @@ def acceptable(
 
 
 def as_user(message: Message) -> UserMessage | None:
-    """Give a message of our own kinds as the user's words; None when the model is not to see it."""
+    """Return a message of our own kinds as the user's words; None when the model is not to see it."""
     match message:
         case UserMessage():
             return message
@@ -137,7 +137,7 @@ class _CallIds:
     def pair(
         self, answer: AssistantMessage, results: Sequence[ToolResultMessage]
     ) -> tuple[AssistantMessage, list[ToolResultMessage]]:
-        """Give the answer with its calls' new ids, and one result for each call in source order."""
+        """Return the answer with its calls' new ids, and one result for each call in source order."""
         waiting: dict[str, deque[ToolResultMessage]] = {}
         for result in results:
             waiting.setdefault(result.call_id, deque()).append(result)

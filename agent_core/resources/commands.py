@@ -42,7 +42,7 @@ class CommandSource(Protocol):
         ...
 
     async def complete(self, name: str, prefix: str) -> Sequence[Completion]:
-        """Say how the arguments of a command may go on; nothing when it has no say."""
+        """Return how the arguments of a command may go on; nothing when it has no say."""
         ...
 
     async def run(self, name: str, arguments: str) -> None:

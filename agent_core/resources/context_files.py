@@ -175,7 +175,7 @@ def _first(
 
 
 def _exists(path: Path) -> bool:
-    """Tell whether there is something, also when it cannot be read or is a broken link."""
+    """Return whether there is something, also when it cannot be read or is a broken link."""
     try:
         path.lstat()
     except OSError:

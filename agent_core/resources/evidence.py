@@ -49,7 +49,7 @@ class Seen(Value, frozen=True, kw_only=True):
 
 
 def is_program(name: str) -> bool:
-    """Tell whether what lies there, by its path relative to the workspace, is code that would run in us."""
+    """Return whether what lies there, by its path relative to the workspace, is code that would run in us."""
     return Path(name).parts[: len(PROGRAMS)] == PROGRAMS
 
 
@@ -76,7 +76,7 @@ class Evidence(Value, frozen=True, kw_only=True):
         return {name: seen.hash for name, seen in sorted(self.files.items())}
 
     def content(self, path: Path) -> str:
-        """Give the hash of what a file held; empty, which no file has, when it was not there."""
+        """Return the hash of what a file held; empty, which no file has, when it was not there."""
         return self.contents.get(path, "")
 
 
@@ -120,7 +120,7 @@ def gather(root: Path, *, above: Above = NO_ABOVE) -> Evidence:
 
 
 def marks(root: Path, *, above: Collection[Path] = ()) -> Marks:
-    """Give what changes cheaply and surely when a file of the evidence does: names, inodes, sizes, times.
+    """Return what changes cheaply and surely when a file of the evidence does: names, inodes, sizes, times.
 
     Raises:
         TooMuch: As `gather`.
@@ -159,7 +159,7 @@ def _context_files(folder: Path) -> Iterator[Path]:
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    """Give what is in a folder, at any depth, and the folder itself when it is something else."""
+    """Return what is in a folder, at any depth, and the folder itself when it is something else."""
     try:
         facts = folder.lstat()
     except FileNotFoundError:
@@ -194,7 +194,7 @@ def _look(path: Path, room: int, project: Path, *, shown_bytes: int) -> tuple[Se
 
 
 def _may_follow(path: Path, project: Path) -> bool:
-    """Tell whether a link may be looked behind: it stays in the project, or instructions lead to instructions."""
+    """Return whether a link may be looked behind: it stays in the project, or instructions lead to instructions."""
     try:
         real = path.resolve()
     except (OSError, RuntimeError):
@@ -235,7 +235,7 @@ def _text(raw: bytes, most_bytes: int) -> str | None:
 
 
 def _is_there(path: Path) -> bool:
-    """Tell whether there is something, also a broken link."""
+    """Return whether there is something, also a broken link."""
     try:
         _ = path.lstat()
     except (FileNotFoundError, NotADirectoryError):

@@ -26,19 +26,19 @@ class Frontmatter(Value, frozen=True, kw_only=True):
     """In the file, counted from 1."""
 
     def text(self, name: str) -> str:
-        """Give a field of words; empty when there is none, or it is no words."""
+        """Return a field of words; empty when there is none, or it is no words."""
         value = self.fields.get(name)
         return value.strip() if isinstance(value, str) else ""
 
     def words(self, name: str) -> tuple[str, ...]:
-        """Give a field of several words: a list, or words with blanks or commas between them."""
+        """Return a field of several words: a list, or words with blanks or commas between them."""
         value = self.fields.get(name, "")
         if isinstance(value, str):
             return tuple(value.replace(",", " ").split())
         return value if isinstance(value, tuple) else ()
 
     def is_on(self, name: str) -> bool:
-        """Tell whether a field says yes."""
+        """Return whether a field says yes."""
         return self.text(name).lower() in {"true", "yes", "on"}
 
 

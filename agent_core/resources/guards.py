@@ -33,7 +33,7 @@ Judgement = Literal["allowed", "loosens", "user-only"]
 
 
 def judge(path: Sequence[str], *, by: str, below: JsonValue, wanted: JsonValue) -> Judgement:
-    """Say whether a layer that may only tighten can set a key.
+    """Return whether a layer that may only tighten can set a key.
 
     Args:
         path: The key, outermost first.

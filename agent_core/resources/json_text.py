@@ -78,7 +78,7 @@ def place_at(text: str, index: int) -> Place:
 
 
 def _member(text: str, start: int, wanted: str) -> tuple[int, int] | None:
-    """Give the index of a key and of its value in the object that starts there."""
+    """Return the index of a key and of its value in the object that starts there."""
     found: tuple[int, int] | None = None
     at = _skip(text, start + 1)
     while text[at] != "}":

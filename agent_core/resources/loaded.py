@@ -41,7 +41,7 @@ class Loaded(Value, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
 
     def plus(self, other: "Loaded") -> "Loaded":
-        """Give both."""
+        """Return both."""
         return Loaded(
             resources=self.resources + other.resources, problems=self.problems + other.problems
         )

@@ -46,7 +46,7 @@ class OfferSource(Protocol):
     """Whoever holds the extensions of a session."""
 
     def offered(self) -> Offered:
-        """Give what they offer now."""
+        """Return what they offer now."""
         ...
 
     async def press(self, key: str) -> None:
@@ -58,7 +58,7 @@ class OfferSource(Protocol):
         ...
 
     async def rendered(self, message: CustomMessage) -> JsonObject | None:
-        """Give a message as a view; None: it is shown as any other.
+        """Return a message as a view; None: it is shown as any other.
 
         Raises:
             Exception: What the renderer raises.
@@ -70,7 +70,7 @@ class NoOffers:
     """Nothing is offered."""
 
     def offered(self) -> Offered:
-        """Give nothing."""
+        """Return nothing."""
         return Offered()
 
     async def press(self, key: str) -> None:

@@ -23,7 +23,7 @@ class PathList(Value, frozen=True, kw_only=True):
     """What could not be read, a sentence each."""
 
     def wants(self, path: Path) -> bool:
-        """Tell whether something that was found is used: `+path` prevails, then `-path`, then the globs."""
+        """Return whether something that was found is used: `+path` prevails, then `-path`, then the globs."""
         around = (path, *path.parents)
         if any(one in self.kept for one in around):
             return True

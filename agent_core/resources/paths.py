@@ -99,12 +99,12 @@ def app_paths(env: Mapping[str, str]) -> AppPaths:
 
 
 def project_folder(root: Path) -> Path:
-    """Give the folder of a workspace's own settings; used only when the workspace is trusted."""
+    """Return the folder of a workspace's own settings; used only when the workspace is trusted."""
     return root / ".tiller"
 
 
 def _short_enough(runtime: Path) -> Path:
-    """Give a stand-in for a folder in which a socket's path would be too long for the system.
+    """Return a stand-in for a folder in which a socket's path would be too long for the system.
 
     An editor's front door finds the same folder by itself, without any of this being loaded.
     """

@@ -80,7 +80,7 @@ def _objection(real: Path, within: Path, known_names: Collection[str]) -> str | 
 
 
 def _read(real: Path, owners: Collection[int] | None, expected: str | None) -> bytes | str:
-    """Give the bytes, one more than allowed when there are more, or what the file is instead."""
+    """Return the bytes, one more than allowed when there are more, or what the file is instead."""
     # Not to wait for a writer when it is a pipe.
     handle = os.open(real, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     with os.fdopen(handle, "rb") as file:

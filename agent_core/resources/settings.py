@@ -125,7 +125,7 @@ class _Merging:
             self._sources[keys] = layer.name
 
     def result(self) -> Settings:
-        """Give what has come of it."""
+        """Return what has come of it."""
         return Settings(
             values=SettingsValues.model_validate_json(encode(self._merged)),
             sources={".".join(keys): name for keys, name in sorted(self._sources.items())},
@@ -234,7 +234,7 @@ def _text_of(path: Path, expected: str | None) -> str:
 
 
 def _faults(error: ValidationError, values: JsonObject) -> Mapping[Keys, str]:
-    """Give the keys to leave out, each with what it should have been."""
+    """Return the keys to leave out, each with what it should have been."""
     faults: dict[Keys, str] = {}
     for fault in error.errors(include_url=False, include_context=False, include_input=False):
         keys = _existing(values, fault["loc"])

@@ -252,7 +252,7 @@ def known_keys(above: Sequence[str]) -> Sequence[str]:
 
 
 def settings_schema() -> JsonObject:
-    """Give the JSON Schema by which editors complete and check settings.json."""
+    """Return the JSON Schema by which editors complete and check settings.json."""
     made = decode(encode(SettingsValues.model_json_schema(by_alias=True)))
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -75,7 +75,7 @@ class Shelf(SecretValue, frozen=True, kw_only=True):
 
     @property
     def loaded(self) -> Loaded:
-        """Say what was read and what could not be."""
+        """Return what was read and what could not be."""
         skills = [Resource(kind="skill", name=one.name, path=one.path) for one in self.skills]
         prompts = [Resource(kind="prompt", name=one.name, path=one.path) for one in self.templates]
         return Loaded(resources=(*skills, *prompts), problems=self.problems)
@@ -192,7 +192,7 @@ class _Reading:
         return path.is_relative_to(self._project[-1]) and not self._is_own(path)
 
     def _is_own(self, path: Path) -> bool:
-        """Tell whether a path is the user's own though their home is a repository, too."""
+        """Return whether a path is the user's own though their home is a repository, too."""
         places = self._places
         return path.is_relative_to(places.config) or path.is_relative_to(places.home / AGENTS)
 

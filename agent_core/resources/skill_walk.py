@@ -26,7 +26,7 @@ class Walk(Struct, kw_only=True):
     _seen: set[tuple[int, int]] = msgspec.field(default_factory=set[tuple[int, int]])
 
     def skill_files(self, place: Path) -> Iterator[Path]:
-        """Give the files of a place in the order of their names.
+        """Return the files of a place in the order of their names.
 
         A folder with a SKILL.md is a skill, and nothing below it is another. At the top any other Markdown file may be
         one, as it says itself. A place that is not there has none.

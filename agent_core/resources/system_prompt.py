@@ -76,7 +76,7 @@ def prompt_sections(
     added: Sequence[tuple[PurePath, bool]] = (),
     skills: str = "",
 ) -> tuple[Section, ...]:
-    """Give the parts of the prompt in their order; those that would say nothing are left out.
+    """Return the parts of the prompt in their order; those that would say nothing are left out.
 
     It holds no date, so that a provider's cache stays good over days.
 

@@ -114,7 +114,7 @@ class _Filling:
 
 
 def _closing_braces(template: str) -> Mapping[int, int]:
-    """Give where each `${…:-` ends that does, by where it begins; found beforehand, so that nothing is walked twice."""
+    """Return where each `${…:-` ends that does, by where it begins; found beforehand, so that nothing is walked twice."""
     closes: dict[int, int] = {}
     opened: list[int] = []
     for sign in OPENS_OR_CLOSES.finditer(template):

@@ -117,7 +117,7 @@ class WorkspaceTrust:
         return frozenset() if self._held is None else frozenset(self._held.above)
 
     def content(self, path: Path) -> str | None:
-        """Give the SHA-256 of what a file must hold to be what is trusted; None: the user trusts anything.
+        """Return the SHA-256 of what a file must hold to be what is trusted; None: the user trusts anything.
 
         For what was not there, or where nothing is trusted, it is empty, which no file has.
         """
@@ -210,7 +210,7 @@ class WorkspaceTrust:
         return self._default == "always" and self._here is None
 
     def _is_fresh(self, made: Marks) -> bool:
-        """Tell whether something changed so lately that a second change may have the same time."""
+        """Return whether something changed so lately that a second change may have the same time."""
         newest_ns = max((mark[3] for mark in made), default=0)
         return newest_ns // 1_000_000 > self._clock.now_ms() - FRESH_MS
 

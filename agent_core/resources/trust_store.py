@@ -33,7 +33,7 @@ class TrustStore:
         self._file = WordFile(path, section="folders", else_="no workspace is trusted")
 
     def word(self, root: Path) -> Word | None:
-        """Give what was said about a workspace; None for nothing.
+        """Return what was said about a workspace; None for nothing.
 
         Raises:
             ConfigError: The file cannot be read: nobody can say what is trusted, so nothing is.
@@ -41,7 +41,7 @@ class TrustStore:
         return self.words().get(str(root))
 
     def words(self) -> Mapping[str, Word]:
-        """Give everything that was said, by folder; an entry that is not understood counts as nothing.
+        """Return everything that was said, by folder; an entry that is not understood counts as nothing.
 
         Raises:
             ConfigError: As `word`.

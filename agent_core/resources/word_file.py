@@ -31,7 +31,7 @@ class WordFile:
         self._else = else_
 
     def entries(self) -> JsonObject:
-        """Give the entries by name; nothing when there is no file.
+        """Return the entries by name; nothing when there is no file.
 
         Raises:
             ConfigError: It cannot be read: nobody can say what was said.
@@ -88,7 +88,7 @@ class WordFile:
 
 
 def texts_of(value: JsonValue) -> Mapping[str, str]:
-    """Give the texts of an object by name; what is no text is left out."""
+    """Return the texts of an object by name; what is no text is left out."""
     if not is_object(value):
         return {}
     return {name: text for name, text in value.items() if isinstance(text, str)}

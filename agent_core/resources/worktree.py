@@ -7,7 +7,7 @@ GITDIR_BYTES = 4096
 
 
 def _shadowed_folders(root: Path, names: Collection[str]) -> frozenset[Path]:
-    """Give the folders above a worktree whose context file the worktree has itself, at the same place.
+    """Return the folders above a worktree whose context file the worktree has itself, at the same place.
 
     Blocking.
 
@@ -34,7 +34,7 @@ def _shadowed_folders(root: Path, names: Collection[str]) -> frozenset[Path]:
 
 
 def project_folders(root: Path) -> tuple[Path, ...]:
-    """Give the workspace and the folders above it that belong to the same project: up to the top of its repository.
+    """Return the workspace and the folders above it that belong to the same project: up to the top of its repository.
 
     Outside of a repository there is only the workspace.
     """

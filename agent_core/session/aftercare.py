@@ -107,7 +107,7 @@ def decide(
     settings: RetrySettings,
     jitter: float = 0.0,
 ) -> Next:
-    """Say what follows. Pure: no waiting, no I/O.
+    """Return what follows. Pure: no waiting, no I/O.
 
     Args:
         outcome: How the turns ended.
@@ -135,7 +135,7 @@ def decide(
 def after_failure(
     error: ProviderError, *, tries: int, settings: RetrySettings, jitter: float = 0.0
 ) -> Stop | RetryAfter:
-    """Say whether a model call that failed is made again, and when; an overflow never is."""
+    """Return whether a model call that failed is made again, and when; an overflow never is."""
     if not settings.enabled or tries >= settings.max_retries or not is_retryable(error):
         return Stop(error=error)
     most_s = settings.max_delay_ms / 1000
@@ -154,7 +154,7 @@ def draw_jitter() -> float:
 
 
 def whole_answer(context: Sequence[Message]) -> AssistantMessage | None:
-    """Give the answer after which nothing is left to do; None: the model is to be asked."""
+    """Return the answer after which nothing is left to do; None: the model is to be asked."""
     last = context[-1] if context else None
     if not isinstance(last, AssistantMessage) or last.tool_calls:
         return None
@@ -162,12 +162,12 @@ def whole_answer(context: Sequence[Message]) -> AssistantMessage | None:
 
 
 def _refuses_history(error: ProviderError) -> bool:
-    """Tell whether a request was refused for the thoughts, signatures or tool pairs of earlier answers."""
+    """Return whether a request was refused for the thoughts, signatures or tool pairs of earlier answers."""
     return error.reason == "invalid_request" and REFUSED_HISTORY.search(str(error)) is not None
 
 
 def _after_answer(finished: Finished, *, compacted: bool) -> Next:
-    """Say whether room is made: for the same answer again, for the next prompt, or not at all."""
+    """Return whether room is made: for the same answer again, for the next prompt, or not at all."""
     cut_short = finished.message.stop_reason == "length"
     if cut_short and not compacted and (finished.overflowed or _left_no_room(finished)):
         return CompactThenGoOn(reason="overflow" if finished.overflowed else "length", error=None)
@@ -177,7 +177,7 @@ def _after_answer(finished: Finished, *, compacted: bool) -> Next:
 
 
 def _left_no_room(finished: Finished) -> bool:
-    """Tell whether an answer was cut off by a full context rather than by the model's own limit."""
+    """Return whether an answer was cut off by a full context rather than by the model's own limit."""
     usage = finished.message.usage
     if usage.total == 0:
         return finished.over_threshold

@@ -64,7 +64,7 @@ async def apply_again(parts: Parts, path: Path, *, before: str, after: str) -> A
 
 
 def _files(parts: Parts, path: Path) -> RecordedFiles:
-    """Give the files for this one edit; a protected one was agreed to when the agent made it, and is again now."""
+    """Return the files for this one edit; a protected one was agreed to when the agent made it, and is again now."""
     place = parts.place
     guarded = GuardedFiles(
         place.workspace.files,

@@ -90,7 +90,7 @@ def tell_added(
     delivery: Delivery | None,
     say: Say,
 ) -> None:
-    """Tell that a program's words are in the conversation now, if people are to see them."""
+    """Report that a program's words are in the conversation now, if people are to see them."""
     if not message.display:
         return
     _ = say(MessageStarted(run=run, turn=None, item=item, role="custom"))

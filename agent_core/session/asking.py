@@ -90,7 +90,7 @@ def shows_content(tool: str) -> bool:
 
 
 def shown_rule(rule: Rule) -> RuleShown:
-    """Give a rule as people see it."""
+    """Return a rule as people see it."""
     return RuleShown(
         id=rule.id,
         tool=rule.tool,

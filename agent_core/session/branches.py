@@ -102,7 +102,7 @@ class Branches:
         return shown_from(transcript, transcript.leaf)
 
     def known(self, entry: EntryId) -> AnyEntry:
-        """Give an entry.
+        """Return an entry.
 
         Raises:
             EntryUnknown: There is none of that id.
@@ -308,7 +308,7 @@ class Branches:
         return Forked(session=header.id, text=text, location=location)
 
     async def _text_of(self, entry: AnyEntry) -> str | None:
-        """Give the words that go back to the editor; None: the entry is none that people or programs said."""
+        """Return the words that go back to the editor; None: the entry is none that people or programs said."""
         if role_of(entry) != "user" and kind_of(entry) != "custom_message":
             return None
         (whole,) = await self._parts.recorder.load((entry,))

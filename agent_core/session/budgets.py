@@ -50,7 +50,7 @@ class Used(Value, frozen=True, kw_only=True):
 
 
 def reached(budgets: Budgets, used: Used) -> str | None:
-    """Say which budget is used up, as a sentence; None: the run may go on.
+    """Return which budget is used up, as a sentence; None: the run may go on.
 
     Money that nobody can count is money beyond the budget.
     """
@@ -73,7 +73,7 @@ def reached(budgets: Budgets, used: Used) -> str | None:
 
 
 def unpriced(budgets: Budgets, facts: ModelFacts) -> str | None:
-    """Say why a model cannot be asked under a budget of money; None: it can."""
+    """Return why a model cannot be asked under a budget of money; None: it can."""
     if budgets.usd is None or facts.prices is not None:
         return None
     return (
@@ -83,7 +83,7 @@ def unpriced(budgets: Budgets, facts: ModelFacts) -> str | None:
 
 
 def tightened(most: Budgets, wanted: Budgets) -> Budgets:
-    """Give the budgets of which each is the stricter of two."""
+    """Return the budgets of which each is the stricter of two."""
     return Budgets(
         usd=_least(most.usd, wanted.usd),
         tokens=_least(most.tokens, wanted.tokens),

@@ -30,7 +30,7 @@ class CarriedText:
         going: Iterable[tuple[int, Group, Mapping[Path, Goal]]],
         staying: Sequence[Group],
     ) -> Mapping[int, str]:
-        """Give those that must stay too, by their number, with the reason.
+        """Return those that must stay too, by their number, with the reason.
 
         Args:
             going: Would be taken back, with what they would hold.

@@ -101,12 +101,12 @@ class ChangeRecord:
         await self.finish(partial(self._judge, verdict))
 
     async def files(self) -> tuple[FileNow, ...]:
-        """Give all files that were changed, as the last change left them."""
+        """Return all files that were changed, as the last change left them."""
         async with self._turn:
             return tuple([(await self._stories.followed(story)).now for story in self._stories.all])
 
     async def at(self, path: Path, text: str | None, *, is_there: bool) -> FileNow | None:
-        """Give the file at a path as it is while it holds a text; what waits is counted by that, and told if it differs.
+        """Return the file at a path as it is while it holds a text; what waits is counted by that, and told if it differs.
 
         Args:
             path: Where it is now.
@@ -128,12 +128,12 @@ class ChangeRecord:
         return now
 
     def last(self, path: Path) -> FileVersion | None:
-        """Give what the file at a path held after its last change; None: nothing, or it was never changed."""
+        """Return what the file at a path held after its last change; None: nothing, or it was never changed."""
         changes = self.log.of(path)
         return changes[-1].after if changes and changes[-1].path == path else None
 
     def touches(self, path: Path, run: RunId) -> bool:
-        """Tell whether a run has changed the file at a path."""
+        """Return whether a run has changed the file at a path."""
         return any(one.run == run for one in self.log.of(path))
 
     def lost(self, run: RunId | None, root: Path) -> str | None:

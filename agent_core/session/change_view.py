@@ -41,7 +41,7 @@ class ChangesView:
         return self._parts.changes.counts
 
     async def list(self, *, run: RunId | None = None, since: str | None = None) -> ChangeSet:
-        """Give what was changed, as it is at this moment: in editors, on the disk, and in git.
+        """Return what was changed, as it is at this moment: in editors, on the disk, and in git.
 
         Args:
             run: Only what this run changed.
@@ -55,12 +55,12 @@ class ChangesView:
         return change_set(extent, await self._files(extent), self.log.all)
 
     async def of_run(self, run: RunId) -> ChangeSet:
-        """Give what a run that has just ended changed: git is not asked, nobody can have committed it yet."""
+        """Return what a run that has just ended changed: git is not asked, nobody can have committed it yet."""
         extent = self._extent(run=run, since=None)
         return change_set(extent, await self._files(extent), self.log.all)
 
     async def at(self, path: Path, text: str | None = None) -> FileNow | None:
-        """Give one changed file as it is at this moment; None: the session never changed it.
+        """Return one changed file as it is at this moment; None: the session never changed it.
 
         What waits is counted anew, and told when it differs.
 
@@ -113,7 +113,7 @@ class ChangesView:
         return await self._parts.recorder.steps.begin(applying)
 
     async def patch(self, *, run: RunId | None = None, since: str | None = None) -> str:
-        """Give a patch for git of what was changed and still stands.
+        """Return a patch for git of what was changed and still stands.
 
         Raises:
             CheckpointUnknown: There is no such checkpoint.
@@ -141,7 +141,7 @@ class ChangesView:
         return Extent(id=str(run), base=base, run=run)
 
     async def _files(self, extent: Extent) -> tuple[FileNow, ...]:
-        """Give the files of an extent as they are now; those that it does not touch are not looked at."""
+        """Return the files of an extent as they are now; those that it does not touch are not looked at."""
         found: list[FileNow] = []
         for file in await self._parts.changes.files():
             if any(extent.has(run, index) for run, index in file.runs):
@@ -152,7 +152,7 @@ class ChangesView:
     # ------------------------------------------------------------------ resolving
 
     def _set(self, name: str) -> Callable[[FileNow], FileNow | None] | None:
-        """Say what of a file belongs to a change set, by its id: of a run, a checkpoint or the session."""
+        """Return what of a file belongs to a change set, by its id: of a run, a checkpoint or the session."""
         extent: Extent | None = None
         if name == self._parts.session:
             extent = self._extent(run=None, since=None)
@@ -166,7 +166,7 @@ class ChangesView:
         return partial(_part, extent, self.log)
 
     def _waits(self, path: Path) -> Callable[[], Awaitable[object]] | None:
-        """Give what to wait for before something is taken out of a file: the end of a run that has changed it."""
+        """Return what to wait for before something is taken out of a file: the end of a run that has changed it."""
         current = self._runs.current
         run = None if current is None else current.run
         if run is None or not self._parts.changes.touches(path, run):

@@ -67,7 +67,7 @@ class CheckpointView:
         return checkpoints.shown(left[-1]) if left else None
 
     async def preview(self, checkpoint: str) -> tuple[Preview, ...]:
-        """Say what restoring the files would do, file by file; nothing changes.
+        """Return what restoring the files would do, file by file; nothing changes.
 
         Raises:
             CheckpointUnknown: There is no such checkpoint.

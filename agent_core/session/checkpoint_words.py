@@ -45,7 +45,7 @@ def question(shown: Sequence[Preview]) -> QuestionLine | None:
 
 
 def agreed(answers: Answers) -> bool:
-    """Tell whether somebody said that files are to go back."""
+    """Return whether somebody said that files are to go back."""
     return (answers.answers or {}).get(LINE) == BACK
 
 
@@ -56,7 +56,7 @@ def done_words(restored: Collection[Path], skipped: Sequence[Skipped]) -> str:
 
 
 def nothing_words(skipped: Sequence[Skipped]) -> str:
-    """Say why no file could be taken back."""
+    """Return why no file could be taken back."""
     return f"no file was restored: {'; '.join(_whys(skipped))}"
 
 

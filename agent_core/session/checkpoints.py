@@ -46,7 +46,7 @@ class Checkpoints:
         return tuple(self._all)
 
     def get(self, checkpoint: str) -> Checkpoint:
-        """Give one.
+        """Return one.
 
         Raises:
             CheckpointUnknown: There is none of that id.
@@ -58,7 +58,7 @@ class Checkpoints:
         raise CheckpointUnknown(message)
 
     def begin_run(self, run: RunId, leaf: EntryId | None) -> None:
-        """Say where the conversation stood before a run's words."""
+        """Report where the conversation stood before a run's words."""
         self._leaves = {run: leaf}
 
     async def before(self, run: RunId | None) -> None:
@@ -90,7 +90,7 @@ class Checkpoints:
         await self.settle(one for one in self._changes.all if one.run == run)
 
     def shown(self, one: Checkpoint) -> CheckpointShown:
-        """Give what front ends see."""
+        """Return what front ends see."""
         place = self._all.index(one)
         following = self._all[place + 1].changes if place + 1 < len(self._all) else None
         since = self._changes.since(one.changes)

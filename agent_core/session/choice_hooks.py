@@ -15,7 +15,7 @@ class Chosen(Value, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, models: ModelChoice) -> "Chosen":
-        """Give the choice in force."""
+        """Return the choice in force."""
         return cls(model=models.ref, thinking=models.thinking)
 
 

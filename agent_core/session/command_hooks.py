@@ -41,7 +41,7 @@ async def asked_about(
 async def carried_out(
     carried: CommandDone | CommandCarried, command: str, *, show: Callable[[str], None]
 ) -> CommandDone:
-    """Give what became of a command that a hook takes on itself; a function that fails is an end like others."""
+    """Return what became of a command that a hook takes on itself; a function that fails is an end like others."""
     if isinstance(carried, CommandDone):
         if carried.output:
             show(carried.output)

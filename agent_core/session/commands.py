@@ -46,7 +46,7 @@ class WordSource(Protocol):
         ...
 
     async def written_out(self, said: Slashed) -> str | None:
-        """Give the words that are meant, read anew; None when it knows nothing of that name."""
+        """Return the words that are meant, read anew; None when it knows nothing of that name."""
         ...
 
 
@@ -97,12 +97,12 @@ class Commands:
         return tuple(found.values())
 
     async def complete(self, name: str, prefix: str) -> tuple[Completion, ...]:
-        """Say how the arguments of a command may go on."""
+        """Return how the arguments of a command may go on."""
         source = self._source_of(name)
         return () if source is None else tuple(await source.complete(name, prefix))
 
     def runs(self, text: str) -> bool:
-        """Tell whether words run a command when they are said alone."""
+        """Return whether words run a command when they are said alone."""
         said = slashed(text)
         return said is not None and self._source_of(said.name) is not None
 
@@ -137,13 +137,13 @@ class Commands:
             await self._settled.wait()
 
     async def written_out(self, content: tuple[UserContent, ...]) -> tuple[UserContent, ...] | None:
-        """Give words with the skill or template that they begin with written out; None when they name none."""
+        """Return words with the skill or template that they begin with written out; None when they name none."""
         said = _first_said(content)
         text = None if said is None else await self.words.written_out(said)
         return None if text is None else (Text(text=text), *content[1:])
 
     async def rendered(self, message: CustomMessage) -> JsonObject | None:
-        """Give a message of an extension as the view that it has for it; None: it has none, or it failed, which is told."""
+        """Return a message of an extension as the view that it has for it; None: it has none, or it failed, which is told."""
         try:
             return await self.offers.rendered(message)
         except Exception as error:
@@ -179,7 +179,7 @@ class Commands:
 
 
 def may_name_words(content: Sequence[UserContent]) -> bool:
-    """Tell whether words begin as those do that are written out."""
+    """Return whether words begin as those do that are written out."""
     return _first_said(content) is not None
 
 

@@ -52,15 +52,15 @@ class Compaction:
 
     @property
     def goes_on(self) -> bool:
-        """Tell whether one goes on; one that was fenced off does not count."""
+        """Return whether one goes on; one that was fenced off does not count."""
         return self._active is not None and not self._active.fenced
 
     def gave_up_in(self, activity: Activity) -> bool:
-        """Tell whether this run asked for room and did not get it: it would be refused again each turn."""
+        """Return whether this run asked for room and did not get it: it would be refused again each turn."""
         return self._failed_in is activity
 
     def is_over_threshold(self) -> bool:
-        """Tell whether the next request would be too near to the context window.
+        """Return whether the next request would be too near to the context window.
 
         Never before the model has answered on what the latest compaction left: another would change nothing.
         """
@@ -81,7 +81,7 @@ class Compaction:
         pinned: EntryId | None = None,
         without: EntryId | None = None,
     ) -> CompactionPreparation | NothingToCompact:
-        """Say what would be summarised, or why nothing would.
+        """Return what would be summarised, or why nothing would.
 
         Args:
             keep_recent_tokens: How much of the end stays as it is; None: as the settings say.
@@ -242,7 +242,7 @@ class Compaction:
         return 0 < self._room() < self._tokens()
 
     def _room(self) -> int:
-        """Give how many tokens the context may hold; 0 when the window is unknown."""
+        """Return how many tokens the context may hold; 0 when the window is unknown."""
         parts = self._parts
         window = parts.models.context_window
         settings = parts.options.compaction.of_model(parts.models.ref).scaled(window)

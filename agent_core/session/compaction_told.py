@@ -27,21 +27,21 @@ class Ending(Value, frozen=True, kw_only=True):
     """The run goes on when there is room."""
 
     def compacted(self, summary: str, *, tokens_after: int) -> None:
-        """Tell that there is a summary."""
+        """Report that there is a summary."""
         self._say(summary=summary, tokens_after=tokens_after, will_retry=self.will_retry)
 
     def aborted(self) -> None:
-        """Tell that somebody did not want it."""
+        """Report that somebody did not want it."""
         self._say(aborted=True)
 
     def failed(self, error: ProviderError | None, why: str = "") -> None:
-        """Tell that there is no more room than before."""
+        """Report that there is no more room than before."""
         self._say(error=_failure(error, why))
 
     def cut(
         self, error: ProviderError | None, why: str, *, outputs: int, tokens_after: int
     ) -> None:
-        """Tell that tool output was cut because there is no summary."""
+        """Report that tool output was cut because there is no summary."""
         failure = _failure(error, why)
         self._say(error=failure, tokens_after=tokens_after, will_retry=self.will_retry)
         text = (

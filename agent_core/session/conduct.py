@@ -237,14 +237,14 @@ class Conductor:
         return True
 
     def _mark(self, first: EntryId | None) -> None:
-        """Say where the conversation stood before the run's words, for the checkpoint that it may need."""
+        """Report where the conversation stood before the run's words, for the checkpoint that it may need."""
         transcript = self._parts.recorder.transcript
         entry = None if first is None else transcript.get(first)
         leaf = transcript.leaf if entry is None else entry.parent
         self._parts.checkpoints.begin_run(self._run, leaf)
 
     def _more(self) -> bool:
-        """Tell whether words came while the run was about to end."""
+        """Return whether words came while the run was about to end."""
         return self._parts.inbox.has_steering() or self._parts.inbox.has_follow_ups()
 
     async def _prepare(self, openings: Sequence[Opening]) -> None:
@@ -265,7 +265,7 @@ class Conductor:
             tell_added(message, run=self._run, item=item, entry=entry, delivery=None, say=self._say)
 
     async def _system_of(self, specs: Sequence[ToolSpec]) -> tuple[str, tuple[CustomMessage, ...]]:
-        """Give the system prompt, and what is told in the conversation of parts that have changed since it was sent."""
+        """Return the system prompt, and what is told in the conversation of parts that have changed since it was sent."""
         parts = self._parts
         if parts.prompting is None:
             return await parts.system_prompt(specs), ()

@@ -49,7 +49,7 @@ class Teller(Protocol):
         ...
 
     def say_state(self, state: SessionState) -> None:
-        """Tell the session's state when it changes."""
+        """Report the session's state when it changes."""
         ...
 
 
@@ -174,7 +174,7 @@ class Desk:
                 waiting.settle(Answered(option=None, by=TOO_MANY))
 
     def is_over(self, run: RunId | None) -> bool:
-        """Tell whether a run was refused so often that it must end."""
+        """Return whether a run was refused so often that it must end."""
         return run is not None and self._denials[run] >= MOST_DENIALS
 
     def end_run(self, run: RunId) -> None:

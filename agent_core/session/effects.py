@@ -79,7 +79,7 @@ class EffectKeeper(Value, frozen=True, kw_only=True):
         )
 
     async def _is_open(self, path: Path) -> bool:
-        """Tell whether an editor has a file open: its user may have saved it while the command ran."""
+        """Return whether an editor has a file open: its user may have saved it while the command ran."""
         try:
             found = await self.files.read(path, limit_bytes=0)
         except WorkspaceError:

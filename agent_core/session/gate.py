@@ -110,7 +110,7 @@ class Gate(Struct, kw_only=True):
         return verdict
 
     def approved_for(self, call: ToolCallId) -> frozenset[Path]:
-        """Give the protected files that a person let a call change."""
+        """Return the protected files that a person let a call change."""
         return self.approved.get(call, frozenset())
 
     def needs_for(self, call: ToolCallId) -> frozenset[Needs]:
@@ -236,7 +236,7 @@ class Gate(Struct, kw_only=True):
         return shown_rule(option.rule)
 
     async def _subject(self, tool: str, kind: ToolKind, arguments: Mapping[str, object]) -> Subject:
-        """Say what a call wants, as the tool itself will understand its arguments."""
+        """Return what a call wants, as the tool itself will understand its arguments."""
         server = self.around.server_of(tool)
         if server is not None:
             # Whatever its arguments are called, they mean nothing in this workspace.

@@ -99,11 +99,11 @@ class Inbox:  # noqa: PLR0904 - both ends of two queues
         return self.take_steering() if self._steering else self.take_follow_ups()
 
     def has_steering(self) -> bool:
-        """Tell whether steering words wait that can be sent."""
+        """Return whether steering words wait that can be sent."""
         return bool(self._steering) and self._may_go(self._steering[0])
 
     def has_follow_ups(self) -> bool:
-        """Tell whether follow-ups wait that can be sent."""
+        """Return whether follow-ups wait that can be sent."""
         return bool(self._follow_ups) and self._may_go(self._follow_ups[0])
 
     def held_back(self) -> tuple[QueueItem, ...]:
@@ -117,15 +117,15 @@ class Inbox:  # noqa: PLR0904 - both ends of two queues
             await self._spoken.wait()
 
     def is_empty(self) -> bool:
-        """Tell whether nothing waits or is about to, of the user or of a program."""
+        """Return whether nothing waits or is about to, of the user or of a program."""
         return not self._steering and not self._follow_ups and not self._expected
 
     def queue_id_of(self, message_id: MessageId) -> QueueId | None:
-        """Give the place in the queue of a client's message; None: it does not wait."""
+        """Return the place in the queue of a client's message; None: it does not wait."""
         return next((one for one, known in self._message_ids.items() if known == message_id), None)
 
     def waits(self, queue_id: QueueId) -> bool:
-        """Tell whether words wait still."""
+        """Return whether words wait still."""
         return any(item.queue_id == queue_id for item in (*self._steering, *self._follow_ups))
 
     def edit(self, ops: Sequence[QueueOp]) -> QueueEdited:
@@ -177,5 +177,5 @@ class Inbox:  # noqa: PLR0904 - both ends of two queues
 
 
 def contents(items: Sequence[QueueItem]) -> tuple[tuple[UserContent, ...], ...]:
-    """Give only the words of waiting items."""
+    """Return only the words of waiting items."""
     return tuple(item.content for item in items)

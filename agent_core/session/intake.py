@@ -252,7 +252,7 @@ class Intake:
         return seq
 
     def _is_too_late(self, current: Activity | None, wish: _Wish) -> bool:
-        """Tell whether what words were meant for ended while they were being written, and they must not begin a run."""
+        """Return whether what words were meant for ended while they were being written, and they must not begin a run."""
         goes_on = self._runs.current is current
         if current is None or (goes_on and not current.scope.cancel_called):
             return False
@@ -263,7 +263,7 @@ class Intake:
     def _landed(
         self, item: QueueItem, accepted: Accepted, *, before: Activity | None, seq: int
     ) -> Receipt:
-        """Say what became of words that were put: the run that they were meant for may be over."""
+        """Return what became of words that were put: the run that they were meant for may be over."""
         parts = self._parts
         current = self._runs.current
         latest = current or before
@@ -276,7 +276,7 @@ class Intake:
         return Receipt(accepted=accepted, run=run, queue_id=item.queue_id, seq=seq)
 
     def _handled(self, message_id: MessageId | None) -> Receipt:
-        """Say that a command runs: it is no part of the conversation, unless it says something itself."""
+        """Report that a command runs: it is no part of the conversation, unless it says something itself."""
         self._parts.known.went(message_id, None)
         return Receipt(accepted="handled", run=None, seq=self._parts.voice.feed.seq)
 

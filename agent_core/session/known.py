@@ -15,11 +15,11 @@ class KnownMessages:
         self._arriving: dict[MessageId, anyio.Event] = {}
 
     def run_of(self, message_id: MessageId) -> RunId | None:
-        """Give the run of a message; None: its words wait for one that nobody knows yet."""
+        """Return the run of a message; None: its words wait for one that nobody knows yet."""
         return self._runs.get(message_id)
 
     async def settled(self, message_id: MessageId | None) -> bool:
-        """Tell whether a message is known; while its words are being written, wait for the outcome."""
+        """Return whether a message is known; while its words are being written, wait for the outcome."""
         if message_id is None:
             return False
         while (arriving := self._arriving.get(message_id)) is not None:
@@ -27,21 +27,21 @@ class KnownMessages:
         return message_id in self._runs
 
     def arrives(self, message_id: MessageId | None) -> None:
-        """Say that words are about to be written; say `arrived` when that is over, however it went."""
+        """Report that words are about to be written; say `arrived` when that is over, however it went."""
         if message_id is not None:
             self._arriving[message_id] = anyio.Event()
 
     def arrived(self, message_id: MessageId | None) -> None:
-        """Say that the words are written, after `went`, or could not be."""
+        """Report that the words are written, after `went`, or could not be."""
         if message_id is not None:
             self._arriving.pop(message_id).set()
 
     def went(self, message_id: MessageId | None, run: RunId | None) -> None:
-        """Take note of the run that a message began or joined."""
+        """Record the run that a message began or joined."""
         if message_id is not None:
             self._runs[message_id] = run
 
 
 def retry_id(run: RunId) -> MessageId:
-    """Give the id under which the retry of a run is known: a run is retried once."""
+    """Return the id under which the retry of a run is known: a run is retried once."""
     return MessageId(f"tiller.retry:{run}")

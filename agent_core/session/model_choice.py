@@ -35,7 +35,7 @@ class ModelSource(Protocol):
         ...
 
     def scope(self, patterns: Sequence[str], /) -> Scope:
-        """Give the models to cycle through; without patterns all that have a key."""
+        """Return the models to cycle through; without patterns all that have a key."""
         ...
 
     def models(self) -> tuple[ModelFacts, ...]:
@@ -43,7 +43,7 @@ class ModelSource(Protocol):
         ...
 
     def states(self) -> Mapping[str, ProviderState]:
-        """Give the providers by id, and whether they can be asked."""
+        """Return the providers by id, and whether they can be asked."""
         ...
 
     def available(self) -> tuple[ModelFacts, ...]:
@@ -55,7 +55,7 @@ class ModelSource(Protocol):
         ...
 
     def open(self, facts: ModelFacts, /) -> Model:
-        """Give that model, ready to be asked.
+        """Return that model, ready to be asked.
 
         Raises:
             ModelUnknown: It has no credentials.
@@ -126,7 +126,7 @@ class ModelChoice:
         return self._model.facts.context_window if self._model else 0
 
     def required(self) -> Model:
-        """Give the model in force.
+        """Return the model in force.
 
         Raises:
             ModelUnknown: There is none; the text says what to do.
@@ -142,7 +142,7 @@ class ModelChoice:
         return self._source.models()
 
     def providers(self) -> Mapping[str, ProviderState]:
-        """Give the providers by id, and whether they can be asked."""
+        """Return the providers by id, and whether they can be asked."""
         return self._source.states()
 
     def available(self) -> tuple[ModelFacts, ...]:
@@ -150,7 +150,7 @@ class ModelChoice:
         return self._source.available()
 
     async def refresh(self, *, servers: Servers = "keep") -> None:
-        """Take note of what the user has written or logged in to since; where there is no model, look for one.
+        """Record what the user has written or logged in to since; where there is no model, look for one.
 
         The model in force is opened anew when its description may have changed: its address or its key.
 
@@ -166,7 +166,7 @@ class ModelChoice:
                 self._model = self._source.open(self._source.resolve(self._model.facts.ref).model)
 
     def scoped(self) -> Scope:
-        """Give the models that `cycle` goes through."""
+        """Return the models that `cycle` goes through."""
         return self._source.scope(self._scoped)
 
     def choose(self, ref: str) -> Model:
@@ -218,7 +218,7 @@ class ModelChoice:
 
 
 def sees(models: ModelChoice, content: Sequence[UserContent]) -> bool:
-    """Tell whether the model in force is sent all of what the user says; without a model nobody knows yet."""
+    """Return whether the model in force is sent all of what the user says; without a model nobody knows yet."""
     facts = None if models.model is None else models.model.facts
     return facts is None or facts.images or not any(isinstance(part, Image) for part in content)
 

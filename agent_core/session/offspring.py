@@ -22,7 +22,7 @@ Offspring = Callable[[Header, Sequence[AnyEntry]], Awaitable[str | None]]
 def offspring_entries(
     path: Sequence[AnyEntry], *, labels: Mapping[EntryId, LabelEntry]
 ) -> tuple[AnyEntry, ...]:
-    """Give the entries of a new session that holds a path of this one.
+    """Return the entries of a new session that holds a path of this one.
 
     They are chained anew without what belongs to this session alone: words that wait in it, what it did to files, and
     runs that the path does not hold to their end. Labels come last, with the times at which they were given.
@@ -48,7 +48,7 @@ def offspring_entries(
 
 
 def labels_of(entries: Iterable[AnyEntry]) -> dict[EntryId, LabelEntry]:
-    """Give the label in force for each entry that has one, oldest first: the last one of a target counts."""
+    """Return the label in force for each entry that has one, oldest first: the last one of a target counts."""
     found: dict[EntryId, LabelEntry] = {}
     for entry in entries:
         if isinstance(entry, LabelEntry):

@@ -125,20 +125,20 @@ class Voice(Struct, kw_only=True):
         return reader
 
     def say(self, event: Event) -> None:
-        """Tell an event, without secrets; the end of what streams may have to wait for what follows."""
+        """Publish an event, without secrets; the end of what streams may have to wait for what follows."""
         for clean in self.redaction.clean(event):
             stamped = self.feed.emit(clean)
             self.picture.see(clean, stamped.at_ms)
 
     def say_of(self, activity: Activity, event: Event) -> None:
-        """Tell an event of an activity, unless that was fenced off."""
+        """Publish an event of an activity, unless that was fenced off."""
         if activity.fenced:
             self.dropped += 1
             return
         self.say(event)
 
     def say_state(self, state: State) -> None:
-        """Tell the session's state when it changes."""
+        """Report the session's state when it changes."""
         if state == "running" and self.is_asked():
             # One question of several is settled: the rest still waits for its person.
             state = "requiresAction"
@@ -206,7 +206,7 @@ class Parts(Value, frozen=True, kw_only=True):
         return uuid7(self.clock.now_ms())
 
     def config(self) -> SessionConfig:
-        """Say what is in force for the next request."""
+        """Return what is in force for the next request."""
         mode: PermissionMode = self.place.standing.mode
         return SessionConfig(
             model=self.models.ref,
@@ -244,11 +244,11 @@ def failure_of(error: TillerError) -> Failure:
 
 
 def status_of(error: TillerError) -> RunStatus:
-    """Say how a run ended that an error ended: the model's own no is told from what went wrong."""
+    """Return how a run ended that an error ended: the model's own no is told from what went wrong."""
     refused = isinstance(error, ProviderError) and error.reason == "refused"
     return "refused" if refused else "failed"
 
 
 def tool_options(options: SessionOptions, name: str) -> JsonObject:
-    """Give the settings of one tool."""
+    """Return the settings of one tool."""
     return options.tool_options.get(name, {})

@@ -52,7 +52,7 @@ class ProcessLog(Struct):
         return ended
 
     def left(self, call: ToolCallId | None = None) -> tuple[tuple[int, str], ...]:
-        """Give the ids and commands of what still runs, of one tool call or of all."""
+        """Return the ids and commands of what still runs, of one tool call or of all."""
         return tuple(
             (pid, one.command) for pid, one in self.running.items() if call in {None, one.call}
         )

@@ -29,7 +29,7 @@ class ProgramView:
         return bool(self._parts.inbox.items())
 
     async def whole(self) -> tuple[WholeEntry, ...]:
-        """Give the entries of the present branch with all bodies.
+        """Return the entries of the present branch with all bodies.
 
         Raises:
             StorageError: The file cannot be read.

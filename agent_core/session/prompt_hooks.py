@@ -43,7 +43,7 @@ class Teller(Protocol):
         ...
 
     def say_state(self, state: SessionState) -> None:
-        """Tell the session's state when it changes."""
+        """Report the session's state when it changes."""
         ...
 
 
@@ -90,7 +90,7 @@ class PromptTeller:
         return told
 
     def say_state(self, state: SessionState) -> None:
-        """Tell the session's state when it changes."""
+        """Report the session's state when it changes."""
         self._voice.say_state(state)
 
     def _show(self, request: str, kind: str, title: str) -> None:

@@ -52,7 +52,7 @@ class Prompting(Struct, kw_only=True):
     async def of_run(
         self, specs: Sequence[ToolSpec], *, conversation: Sequence[Message], now: Circumstances
     ) -> tuple[str, tuple[CustomMessage, ...]]:
-        """Give the system prompt of a run, and what is to be told of it in the conversation."""
+        """Return the system prompt of a run, and what is to be told of it in the conversation."""
         sent = self._sent if self._in == now else ()
         prompted = prompt(await self.sections(specs), sent=sent, told=told_in(conversation))
         self._sent, self._in = prompted.system, now
@@ -72,7 +72,7 @@ class Prompting(Struct, kw_only=True):
 
 
 def prompt(now: Sequence[Section], *, sent: Sequence[Section], told: Mapping[str, str]) -> Prompted:
-    """Say what to send: pure.
+    """Return what to send: pure.
 
     Args:
         now: The parts as they are.

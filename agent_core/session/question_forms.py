@@ -31,7 +31,7 @@ def check_form(lines: Sequence[QuestionLine]) -> tuple[QuestionLine, ...]:
 
 
 def fitting(lines: Sequence[QuestionLine], given: Mapping[str, object]) -> dict[str, Answer]:
-    """Give the answers of a form; a line that is left out takes its default.
+    """Return the answers of a form; a line that is left out takes its default.
 
     Raises:
         UsageError: They do not fit; the text names the line.
@@ -51,7 +51,7 @@ def fitting(lines: Sequence[QuestionLine], given: Mapping[str, object]) -> dict[
 
 
 def defaults(lines: Sequence[QuestionLine]) -> dict[str, Answer] | None:
-    """Give what counts when nobody says anything; None when a line has no default."""
+    """Return what counts when nobody says anything; None when a line has no default."""
     found = {line.id: line.default for line in lines if line.default is not None}
     return found if len(found) == len(lines) else None
 

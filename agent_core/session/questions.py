@@ -82,7 +82,7 @@ class Questions:
         return any(waiting.question.blocking for waiting in self._waiting.values())
 
     def asks_for(self, run: RunId | None) -> Asks:
-        """Give what asks on behalf of a run."""
+        """Return what asks on behalf of a run."""
         return partial(self.ask, run=run)
 
     async def ask(
@@ -209,7 +209,7 @@ class Questions:
                 self._voice.say_state(self._state_without())
 
     def _state_without(self) -> SessionState:
-        """Say what goes on when nobody is asked."""
+        """Return what goes on when nobody is asked."""
         now = self._voice.picture.activity
         if now.run is not None:
             return "running"

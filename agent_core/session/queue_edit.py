@@ -120,7 +120,7 @@ def _steering(waiting: Sequence[QueueItem]) -> int:
 
 
 def _target(waiting: Sequence[QueueItem], item: QueueItem, index: int) -> int:
-    """Give the place at which an item is the index-th that people see, within its own kind of delivery."""
+    """Return the place at which an item is the index-th that people see, within its own kind of delivery."""
     seen = 0
     place = len(waiting)
     for at, one in enumerate(waiting):

@@ -41,7 +41,7 @@ class Reaching:
         self._wrote = wrote
 
     async def writes(self, goals: Mapping[Path, Goal], found: Found) -> Sequence[Write]:
-        """Give the writes that make files hold what they are to; none where texts of open documents are not all of it.
+        """Return the writes that make files hold what they are to; none where texts of open documents are not all of it.
 
         Raises:
             WorkspaceError: Something of it could not be brought back.
@@ -135,7 +135,7 @@ class Reaching:
         return data
 
     async def text(self, version: FileVersion) -> str | None:
-        """Give the text of a version; None: it is none, or was not kept."""
+        """Return the text of a version; None: it is none, or was not kept."""
         if version.content is None or not version.is_text:
             return None
         data = await self._contents.get(version.content)
@@ -143,7 +143,7 @@ class Reaching:
 
 
 def is_open_text(goals: Mapping[Path, Goal], found: Found) -> bool:
-    """Tell whether nothing but texts of open documents is to change."""
+    """Return whether nothing but texts of open documents is to change."""
     return all(
         isinstance(there := found[path], FileText)
         and there.source == "buffer"
@@ -154,7 +154,7 @@ def is_open_text(goals: Mapping[Path, Goal], found: Found) -> bool:
 
 
 def _moved_back(goals: Mapping[Path, Goal], found: Found) -> tuple[Path, Path] | None:
-    """Give from where to where a file goes back to its old name: it keeps what a copy would not, its rights for one."""
+    """Return from where to where a file goes back to its old name: it keeps what a copy would not, its rights for one."""
     gone = [path for path, goal in goals.items() if goal is None]
     come = [path for path, goal in goals.items() if goal is not None and found[path] is None]
     if len(gone) == 1 and len(come) == 1 and found[gone[0]] is not None:
@@ -163,7 +163,7 @@ def _moved_back(goals: Mapping[Path, Goal], found: Found) -> tuple[Path, Path] |
 
 
 def _fits(goal: Goal, found: FileText | FileBytes | None) -> bool:
-    """Tell whether writing the text writes the bytes as they were: encoding and mark are those of what is there."""
+    """Return whether writing the text writes the bytes as they were: encoding and mark are those of what is there."""
     if isinstance(found, FileBytes):
         return False
     encoding, bom = ("utf-8", False) if found is None else (found.encoding, found.bom)

@@ -88,11 +88,11 @@ class Recorder:
         return self._transcript
 
     def context(self) -> tuple[Message, ...]:
-        """Give the messages of the current branch as the model should see them."""
+        """Return the messages of the current branch as the model should see them."""
         return context_messages(self._transcript.path())
 
     def path(self) -> tuple[AnyEntry, ...]:
-        """Give the entries of the current branch."""
+        """Return the entries of the current branch."""
         return self._transcript.path()
 
     async def accept(self, *drafts: Draft) -> EntryId:
@@ -111,7 +111,7 @@ class Recorder:
         return (await self.steps.finish(lambda: self._append(drafts, keep=True)))[0].id
 
     async def load(self, entries: Sequence[AnyEntry]) -> tuple[WholeEntry, ...]:
-        """Give entries with their bodies; those that are in the file alone are read back.
+        """Return entries with their bodies; those that are in the file alone are read back.
 
         Raises:
             StorageError: The file cannot be read, or was changed by another program.

@@ -29,12 +29,12 @@ NAMES: Final = frozenset(
 
 
 def redacted(value: Value, cleaner: Cleaner) -> Value:
-    """Give a frozen value with every text in it without secrets; what holds none is the same object."""
+    """Return a frozen value with every text in it without secrets; what holds none is the same object."""
     return cast("Value", _redacted(value, cleaner))  # the walk keeps every type
 
 
 def long_texts(value: object) -> Iterator[str]:
-    """Give all texts in a value, for looking through the long ones beforehand."""
+    """Return all texts in a value, for looking through the long ones beforehand."""
     match value:
         case str():
             yield value
@@ -105,7 +105,7 @@ class EventRedaction:
         self._streams: dict[StreamKey, tuple[RedactedStream, Delta]] = {}
 
     def clean(self, event: Event) -> Iterable[Event]:
-        """Give what may be told now: perhaps nothing yet, perhaps first what was kept back of the same item."""
+        """Return what may be told now: perhaps nothing yet, perhaps first what was kept back of the same item."""
         if isinstance(event, Delta):
             return self._delta(event)
         rest = [delta for key in streams_ended_by(event) for delta in self._rest(key)]

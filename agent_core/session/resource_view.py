@@ -29,11 +29,11 @@ class ResourceView:
         return self.commands()
 
     async def complete(self, name: str, prefix: str) -> tuple[Completion, ...]:
-        """Say how the arguments of a command may go on; nothing for a name that is not there."""
+        """Return how the arguments of a command may go on; nothing for a name that is not there."""
         return await self._parts.commands.complete(name, prefix)
 
     def runs(self, text: str) -> bool:
-        """Tell whether words run a command when they are said alone."""
+        """Return whether words run a command when they are said alone."""
         return self._parts.commands.runs(text)
 
     def offered(self) -> Offered:
@@ -49,7 +49,7 @@ class ResourceView:
         self._parts.commands.press(key)
 
     async def rendered(self, entry: EntryId) -> JsonObject | None:
-        """Give a message of an extension as the view that it has for it; None: it has none.
+        """Return a message of an extension as the view that it has for it; None: it has none.
 
         Raises:
             UsageError: There is no such message in this branch.

@@ -91,7 +91,7 @@ def restore(entries: Sequence[AnyEntry], *, path: Sequence[AnyEntry] | None = No
 
 
 def tools_of(path: Sequence[AnyEntry]) -> tuple[str, ...] | None:
-    """Give the active tools that were chosen last on a branch, by name; None: they were never chosen.
+    """Return the active tools that were chosen last on a branch, by name; None: they were never chosen.
 
     What whoever opens a session asks for is no choice of the session: it holds while that has it open.
     """

@@ -66,7 +66,7 @@ class Restorer:
         self._reaching = Reaching(files, raw, contents, wrote=wrote)
 
     async def preview(self, changes: Sequence[Change]) -> tuple[Preview, ...]:
-        """Say what going back over changes means for every file, and change nothing."""
+        """Return what going back over changes means for every file, and change nothing."""
         now = await self._now(changes)
         return tuple(
             [
@@ -143,7 +143,7 @@ class Restorer:
     async def _first_look(
         self, groups: Sequence[Group], on_conflict: OnConflict
     ) -> tuple[Mapping[int, str], Collection[int]]:
-        """Say which groups stay, and why, before anything is changed; and which are nothing but texts of open documents."""
+        """Return which groups stay, and why, before anything is changed; and which are nothing but texts of open documents."""
         whys: dict[int, str] = {}
         open_: list[int] = []
         all_goals: dict[int, Mapping[Path, Goal]] = {}
@@ -223,7 +223,7 @@ class Restorer:
     async def _goals_now(
         self, group: Group, on_conflict: OnConflict
     ) -> tuple[Found, Mapping[Path, Goal] | Against]:
-        """Say what the files of a group are to hold that do not hold it in this moment."""
+        """Return what the files of a group are to hold that do not hold it in this moment."""
         found, now = await self._found(group)
         (group,) = plan(group.changes, now)
         goals = await self._goals(group, found, now, on_conflict)
@@ -255,12 +255,12 @@ class Restorer:
 
 
 def _is_mixed(group: Group) -> bool:
-    """Tell whether files that are as they were held something of somebody else's in between."""
+    """Return whether files that are as they were held something of somebody else's in between."""
     return group.status == "same" and not group.is_ours_alone
 
 
 def _status_of(path: Path, group: Group, now: FileVersion | None) -> Status:
-    """Give one file's status; of files that belong together some may be as they were."""
+    """Return one file's status; of files that belong together some may be as they were."""
     if group.status != "same" and path in group.wanted and same_version(now, group.wanted[path]):
         return "same"
     return group.status

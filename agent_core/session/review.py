@@ -79,7 +79,7 @@ class _Round(Struct, kw_only=True):
                 self.outcomes[at] = Outcome(wish=self.wishes[at], status=status, why=why)
 
     def worst(self, job: "_Job") -> Status:
-        """Give what became of a file, all in all."""
+        """Return what became of a file, all in all."""
         numbers = {at for own in job.hunks.values() for at in own} | set(job.whole)
         found = {self.outcomes[at].status for at in numbers if at in self.outcomes}
         return "conflict" if "conflict" in found else "done" if found == {"done"} else "gone"
@@ -114,7 +114,7 @@ class _Due(Struct, kw_only=True):
     """Why it could not be done."""
 
     def answer(self, action: Action, round_: _Round) -> None:
-        """Say what became of the wishes."""
+        """Report what became of the wishes."""
         ids, whole = (self.verdict.hunks, self.verdict.whole) if self.verdict else ((), False)
         states = {one.id: one.state for one in self.now.hunks}
         for hunk, numbers in self.job.hunks.items():
@@ -166,7 +166,7 @@ class Review:
         self._queue = queue
 
     async def now(self, path: Path) -> FileNow | None:
-        """Give a changed file as it is at this moment, in its editor or on the disk; None: the session never changed it."""
+        """Return a changed file as it is at this moment, in its editor or on the disk; None: the session never changed it."""
         found = await self.look(path)
         text = found.text if isinstance(found, FileText) else None
         return await self._record.at(path, text, is_there=found is not None)
@@ -180,7 +180,7 @@ class Review:
             return None
 
     async def all(self) -> tuple[FileNow, ...]:
-        """Give all changed files as they are at this moment."""
+        """Return all changed files as they are at this moment."""
         found = [await self.now(file.path) for file in await self._record.files()]
         return tuple(one for one in found if one is not None)
 
@@ -290,7 +290,7 @@ class Review:
             one.answer(action, round_)
 
     async def _due(self, action: Action, job: _Job, round_: _Round) -> _Due | None:
-        """Say what a file is at this moment, and what of it is to be judged."""
+        """Return what a file is at this moment, and what of it is to be judged."""
         now = await self.now(job.path)
         if now is None:
             round_.give_up(job, "gone", "the file is not known any more")
@@ -374,7 +374,7 @@ def _action_of(job: tuple[Action, _Job]) -> Action:
 def _chosen(
     wish: Wish, file: FileNow, choose: Callable[[FileNow], FileNow | None] | None
 ) -> Sequence[str] | None:
-    """Give the hunks of a file that a wish is about; None: it is about another."""
+    """Return the hunks of a file that a wish is about; None: it is about another."""
     if wish.hunk is not None:
         return [wish.hunk] if any(one.id == wish.hunk for one in file.hunks) else None
     if wish.file is not None:
@@ -384,7 +384,7 @@ def _chosen(
 
 
 def _whole(now: FileNow, ids: Sequence[str], *, is_named: bool) -> bool:
-    """Tell whether the file itself is meant: by name, or because it came or went with these hunks and nothing else."""
+    """Return whether the file itself is meant: by name, or because it came or went with these hunks and nothing else."""
     is_left = any(one.id not in ids and one.state != "rejected" for one in now.hunks)
     if now.whole != "pending" or is_left:
         return False

@@ -16,7 +16,7 @@ SHOWN_HUNKS: Final = 20
 
 
 def review_words(rejected: Sequence[Rejected], note: str | None) -> str:
-    """Say what was rejected, and what the user said to it."""
+    """Return what was rejected, and what the user said to it."""
     if not rejected:
         return f"The user looked at your changes and notes: {note}"
     told: list[str] = [

@@ -25,14 +25,14 @@ class RunHooks:
         self._is_open = False
 
     async def begun(self, loop: Loop, words: Sequence[Words]) -> None:
-        """Tell that the run begins, and of the words that it begins with."""
+        """Report that the run begins, and of the words that it begins with."""
         self._is_open = True
         _ = await self._hooks.ask(RunBegun(run=self._run))
         for one in words:
             await tell_words(loop, one)
 
     async def turns_over(self) -> None:
-        """Tell that the turns have come to their end; a retry or a compaction may follow."""
+        """Report that the turns have come to their end; a retry or a compaction may follow."""
         if self._hooks.listens(RunOver):
             used = self._used()
             _ = await self._hooks.ask(
@@ -46,7 +46,7 @@ class RunHooks:
             )
 
     async def settled(self, status: RunStatus) -> None:
-        """Tell that the run is over, if it was told that it begins; of a cancelled one both ends are told."""
+        """Report that the run is over, if it was told that it begins; of a cancelled one both ends are told."""
         if not self._is_open:
             return
         if status != "cancelled":

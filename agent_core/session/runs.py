@@ -39,11 +39,11 @@ class Activity(Struct, kw_only=True):
     stops: dict[ItemId, Stop] = msgspec.field(default_factory=dict)
 
     def started(self, item: ItemId, stop: Callable[[], None]) -> None:
-        """Tell that a tool call runs."""
+        """Report that a tool call runs."""
         self.stops[item] = Stop(stop)
 
     def ended(self, item: ItemId) -> None:
-        """Tell that it is over."""
+        """Report that it is over."""
         if (stop := self.stops.pop(item, None)) is not None:
             stop.over.set()
 
@@ -94,7 +94,7 @@ class Runs:
         self._group.start_soon(self.carry, activity, work, then)
 
     def release(self, activity: Activity) -> None:
-        """Say that an activity is over, or never started."""
+        """Report that an activity is over, or never started."""
         activity.over.set()
         if activity.run is not None:
             _ = self._activities.pop(activity.run, None)

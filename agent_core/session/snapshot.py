@@ -148,7 +148,7 @@ class Picture:
         )
 
     def item_of(self, call: ToolCallId) -> ItemId:
-        """Give the item of a tool call that is not over; an id is unique within one answer only."""
+        """Return the item of a tool call that is not over; an id is unique within one answer only."""
         for view in reversed(self._items.values()):
             started = view.started
             if isinstance(started, ToolStarted) and started.call == call and view.ended is None:
@@ -156,7 +156,7 @@ class Picture:
         return ItemId(call)
 
     def call_of(self, item: ItemId) -> ToolCallId | None:
-        """Give the tool call behind an item of the current run."""
+        """Return the tool call behind an item of the current run."""
         view = self._items.get(item)
         started = None if view is None else view.started
         return started.call if isinstance(started, ToolStarted) else None

@@ -29,7 +29,7 @@ class RuleKeeper(Protocol):
     """Where standing answers outlive a session."""
 
     async def load(self) -> KeptRules:
-        """Give what is in force for this workspace. Never raises: what cannot be read is a problem."""
+        """Return what is in force for this workspace. Never raises: what cannot be read is a problem."""
         ...
 
     async def save(self, rule: Rule) -> None:
@@ -53,7 +53,7 @@ class ForgetfulRules:
     """Keeps nothing beyond the session."""
 
     async def load(self) -> KeptRules:
-        """Give nothing."""
+        """Return nothing."""
         return KeptRules()
 
     async def save(self, rule: Rule) -> None:  # pyright: ignore[reportUnusedParameter] - the port's
@@ -81,7 +81,7 @@ class Standing(Struct, kw_only=True):
     """Held while what is kept is read or written."""
 
     def situation(self, roots: tuple[Path, ...]) -> Situation:
-        """Give what holds at this moment."""
+        """Return what holds at this moment."""
         return Situation(
             mode=self.mode,
             trusted=self.is_trusted(),
@@ -142,5 +142,5 @@ class Standing(Struct, kw_only=True):
 
 
 def scoped(rule: Rule, scope: Scope) -> Rule:
-    """Give a rule another extent; its id stays, for it says the same."""
+    """Return a rule another extent; its id stays, for it says the same."""
     return replace(rule, scope=scope)

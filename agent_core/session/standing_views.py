@@ -34,7 +34,7 @@ class StandingViews:
             del self._standing[next(iter(self._standing))]
 
     def taken_off(self, extension: str) -> tuple[Standing, ...]:
-        """Give the events that take off all that one extension shows."""
+        """Return the events that take off all that one extension shows."""
         return tuple(_nothing(one) for one in self.all if one.extension == extension)
 
 

@@ -31,5 +31,5 @@ class Switching:
                 pass
 
     async def arrived(self, previous: SessionId | None, *, reason: SwitchReason) -> None:
-        """Tell that a window came here from another session."""
+        """Report that a window came here from another session."""
         _ = await self._parts.hooks.ask(SessionSwitched(reason=reason, previous=previous))

@@ -78,7 +78,7 @@ class TakingBack:
         return troubles
 
     async def _open_text(self, now: FileNow, verdict: Verdict, look: Look) -> Write | None:
-        """Give the write that takes hunks out of an open document; None: it is none, or that is not all."""
+        """Return the write that takes hunks out of an open document; None: it is none, or that is not all."""
         found = await look(now.path)
         if not isinstance(found, FileText) or found.source != "buffer" or found.text != now.text:
             return None

@@ -52,7 +52,7 @@ class Tally:
         self._context_used = context_used
 
     def used(self, at_s: float) -> Used:
-        """Give what the current run has used up at a monotonic time."""
+        """Return what the current run has used up at a monotonic time."""
         seconds = at_s - self._began_s
         return Used(tokens=self._run, answers=self._answers, calls=self._calls, seconds=seconds)
 

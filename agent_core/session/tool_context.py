@@ -24,7 +24,7 @@ def tool_context(
     output: Callable[[str], None],
     say: Callable[[Event], object],
 ) -> ToolContext:
-    """Give it; `output` takes what a command writes, `say` tells what becomes of edits."""
+    """Return it; `output` takes what a command writes, `say` tells what becomes of edits."""
     place, gate = parts.place, parts.gate
     guarded = GuardedFiles(
         place.workspace.files,
@@ -64,7 +64,7 @@ def look_ahead(parts: Parts, specs: Iterable[ToolSpec]) -> None:
 
 
 def _processes(parts: Parts, call: ToolCall, run: RunId) -> Processes:
-    """Give what a call starts processes with; of tools that only look nobody asks what they did."""
+    """Return what a call starts processes with; of tools that only look nobody asks what they did."""
     place, tool = parts.place, parts.toolbox.active().get(call.name)
     tracked = TrackedProcesses(
         place.workspace.processes,

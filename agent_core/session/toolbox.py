@@ -41,7 +41,7 @@ class Toolbox:
         return tuple(self._registry)
 
     def active(self) -> Mapping[str, Tool]:
-        """Give the active tools by name."""
+        """Return the active tools by name."""
         return {name: self._registry[name] for name in self.active_names}
 
     def activate(self, names: str | Sequence[str]) -> None:
@@ -92,7 +92,7 @@ class Toolbox:
         return is_new
 
     def server_of(self, name: str) -> str | None:
-        """Give `server/tool` of a tool that another server runs; None for all others."""
+        """Return `server/tool` of a tool that another server runs; None for all others."""
         tool = self._registry.get(name)
         return None if tool is None else tool.spec.mcp
 
@@ -120,7 +120,7 @@ class Toolbox:
         self._registry[name] = tool
 
     def declarations(self) -> tuple[ToolDeclaration, ...]:
-        """Give the active tools as a model sees them."""
+        """Return the active tools as a model sees them."""
         return tuple(
             ToolDeclaration(
                 name=tool.spec.name,

@@ -47,7 +47,7 @@ class Move(Value, frozen=True, kw_only=True):
 
 
 def left_behind(parts: Parts, target: EntryId) -> BranchPreparation | None:
-    """Give the entries between the leaf and the common ancestor, as a summary needs them; None: they say nothing."""
+    """Return the entries between the leaf and the common ancestor, as a summary needs them; None: they say nothing."""
     path = parts.recorder.path()
     return prepare_branch(
         path,
@@ -58,7 +58,7 @@ def left_behind(parts: Parts, target: EntryId) -> BranchPreparation | None:
 
 
 async def asked_to_move(parts: Parts, move: Move, *, left: EntryId | None) -> Move | None:
-    """Give a move as hooks want it; None: one of them does not want it.
+    """Return a move as hooks want it; None: one of them does not want it.
 
     Args:
         parts: Of the session.
@@ -95,7 +95,7 @@ async def asked_to_move(parts: Parts, move: Move, *, left: EntryId | None) -> Mo
 
 
 async def tell_move(parts: Parts, told: TreeNavigated, before: Chosen) -> None:
-    """Tell that the conversation goes on elsewhere, and what is in force there."""
+    """Report that the conversation goes on elsewhere, and what is in force there."""
     _ = await parts.hooks.ask(told)
     await tell_choice(parts.hooks, before, Chosen.of(parts.models), source="restore")
 
@@ -115,7 +115,7 @@ async def check_fork(hooks: Hooks, entry: EntryId | None) -> None:
 
 
 async def tell_fork(hooks: Hooks, session: SessionId | None, location: str | None) -> None:
-    """Tell that it was made."""
+    """Report that it was made."""
     _ = await hooks.ask(SessionForked(session=session, location=location))
 
 

@@ -57,7 +57,7 @@ class TreeNode(Value, frozen=True, kw_only=True):
 
 
 def tree_nodes(transcript: Transcript) -> tuple[TreeNode, ...]:
-    """Give the entries that are shown, in the order of the file."""
+    """Return the entries that are shown, in the order of the file."""
     labels = labels_of(transcript.entries)
     above: dict[EntryId, EntryId | None] = {}
     nodes: list[TreeNode] = []
@@ -84,7 +84,7 @@ def tree_nodes(transcript: Transcript) -> tuple[TreeNode, ...]:
 
 
 def shown_from(transcript: Transcript, entry: EntryId | None) -> EntryId | None:
-    """Give an entry if it is shown, else the nearest one before it that is."""
+    """Return an entry if it is shown, else the nearest one before it that is."""
     seen: set[EntryId] = set()
     found = None if entry is None else transcript.get(entry)
     while found is not None and found.id not in seen:
@@ -96,14 +96,14 @@ def shown_from(transcript: Transcript, entry: EntryId | None) -> EntryId | None:
 
 
 def kind_of(entry: AnyEntry) -> str | None:
-    """Give the type of an entry's line; None: it is not shown."""
+    """Return the type of an entry's line; None: it is not shown."""
     if isinstance(entry, ColdEntry):
         return entry.kind if entry.kind in SHOWN else None
     return KINDS.get(type(entry))
 
 
 def role_of(entry: AnyEntry) -> str | None:
-    """Give the role of a message; None: the entry is none."""
+    """Return the role of a message; None: the entry is none."""
     if isinstance(entry, ColdEntry):
         return entry.role
     return ROLES[type(entry.message)] if isinstance(entry, MessageEntry) else None

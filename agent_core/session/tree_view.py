@@ -42,7 +42,7 @@ class TreeView:
         return tuple(self._parts.recorder.transcript.entries)
 
     def nodes(self) -> tuple[TreeNode, ...]:
-        """Give all entries of all branches that people would want to see, in the order in which they were written.
+        """Return all entries of all branches that people would want to see, in the order in which they were written.
 
         It takes some microseconds for each entry: of a very long session ask in a worker thread, which is safe.
         """
@@ -150,5 +150,5 @@ class TreeView:
 
 
 def _one_line(text: str | None) -> str | None:
-    """Give a text as the file holds it: words with one blank between; None: there are none."""
+    """Return a text as the file holds it: words with one blank between; None: there are none."""
     return None if text is None else " ".join(text.split()) or None

@@ -124,7 +124,7 @@ class TurnPort:
             self.check_budgets()
 
     def is_full(self) -> bool:
-        """Tell whether room should be made and can be."""
+        """Return whether room should be made and can be."""
         compaction = self._compaction
         return not compaction.gave_up_in(self._activity) and compaction.is_over_threshold()
 
@@ -178,5 +178,5 @@ class TurnPort:
         return await self._parts.recorder.keep(message_entry(result))
 
     def context(self) -> tuple[Message, ...]:
-        """Give the conversation as the model should see it."""
+        """Return the conversation as the model should see it."""
         return self._parts.recorder.context()

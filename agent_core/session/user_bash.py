@@ -57,7 +57,7 @@ class UserBash:
 
     @property
     def is_running(self) -> bool:
-        """Tell whether a command runs."""
+        """Return whether a command runs."""
         return self._running is not None
 
     async def execute(self, command: str, *, exclude_from_context: bool) -> BashResult:

@@ -61,7 +61,7 @@ class UserEdits:
         await self._parts.aside.accept(message, until="prompt")
 
     def _run_of(self, edit: UserEdit) -> RunId | None:
-        """Give the run of an edit while it goes on: nothing of a run follows its end."""
+        """Return the run of an edit while it goes on: nothing of a run follows its end."""
         return (
             edit.origin.run if edit.origin.run == self._parts.voice.picture.activity.run else None
         )

@@ -61,7 +61,7 @@ class ModelView:
         return self._parts.models.known()
 
     def providers(self) -> Mapping[str, ProviderState]:
-        """Give the providers by id, those of extensions too, and whether they can be asked; `refresh` reads that anew."""
+        """Return the providers by id, those of extensions too, and whether they can be asked; `refresh` reads that anew."""
         return self._parts.models.providers()
 
     async def refresh(self, *, servers: Servers = "keep") -> None:
@@ -231,7 +231,7 @@ class SessionView:  # noqa: PLR0904 - what can be known of a session is one view
 
     @property
     def is_stored(self) -> bool:
-        """Tell whether a file holds the session as it is: something was said, and the disk took all of it."""
+        """Return whether a file holds the session as it is: something was said, and the disk took all of it."""
         recorder = self._parts.recorder
         if recorder.location is None or recorder.unsaved:
             return False
@@ -243,12 +243,12 @@ class SessionView:  # noqa: PLR0904 - what can be known of a session is one view
         return str(self._parts.place.workspace.root)
 
     def is_running(self, run: RunId) -> bool:
-        """Tell whether a run is still going on."""
+        """Return whether a run is still going on."""
         current = self._runs.current
         return current is not None and current.run == run
 
     def snapshot(self) -> SessionSnapshot:
-        """Give the picture of this moment; events after its `seq` continue it without a hole."""
+        """Return the picture of this moment; events after its `seq` continue it without a hole."""
         parts = self._parts
         voice = parts.voice
         return SessionSnapshot(
@@ -276,12 +276,12 @@ class SessionView:  # noqa: PLR0904 - what can be known of a session is one view
         return session_stats(recorder.transcript.entries, file=recorder.location)
 
     def context_usage(self) -> ContextUsage:
-        """Say how full the model's context window is."""
+        """Return how full the model's context window is."""
         report = self._parts.tally.of_session(self._parts.models.context_window)
         return ContextUsage(used=report.context_used, size=report.context_size)
 
     def last_answer(self) -> str | None:
-        """Give the words of the newest answer that is more than an abort; None: there are none."""
+        """Return the words of the newest answer that is more than an abort; None: there are none."""
         for entry in reversed(self._parts.recorder.path()):
             if isinstance(entry, MessageEntry) and isinstance(entry.message, AssistantMessage):
                 said = entry.message

@@ -7,7 +7,7 @@ from agent_core.transcript.entries import AnyEntry, MessageEntry
 
 
 def begins_session(entries: Sequence[AnyEntry]) -> bool:
-    """Tell whether something was said: until then a session is not worth keeping."""
+    """Return whether something was said: until then a session is not worth keeping."""
     return any(
         isinstance(entry, MessageEntry)
         and isinstance(entry.message, UserMessage | AssistantMessage)

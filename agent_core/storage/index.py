@@ -39,7 +39,7 @@ class SessionIndex(Protocol):
         ...
 
     async def list(self, cwd: str | None = None) -> tuple[SessionSummary, ...]:
-        """Give the sessions, newest first; of all folders when none is named."""
+        """Return the sessions, newest first; of all folders when none is named."""
         ...
 
     async def search(

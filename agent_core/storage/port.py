@@ -69,7 +69,7 @@ class SessionLog(Protocol):
         ...
 
     def cool(self, entries: Sequence[AnyEntry]) -> tuple[AnyEntry, ...]:
-        """Give what is to be held of entries whose bodies may stay in the file.
+        """Return what is to be held of entries whose bodies may stay in the file.
 
         Those that are small, or that are in no file yet, come back as they are.
         """
@@ -105,7 +105,7 @@ class Opened(Struct, kw_only=True):
     recovery: Recovery
 
     def take_entries(self) -> tuple[AnyEntry, ...]:
-        """Give the entries away, so that the taker alone says how long their bodies are held."""
+        """Return the entries away, so that the taker alone says how long their bodies are held."""
         entries, self.entries = self.entries, ()
         return entries
 
@@ -159,9 +159,9 @@ class SessionStore(Protocol):
         ...
 
     async def latest(self, cwd: str) -> SessionId | None:
-        """Give the session of that folder with the newest last entry, if there is one."""
+        """Return the session of that folder with the newest last entry, if there is one."""
         ...
 
     async def list(self, cwd: str | None = None) -> tuple[SessionSummary, ...]:
-        """Give stored sessions, newest first; of all folders when none is named."""
+        """Return stored sessions, newest first; of all folders when none is named."""
         ...

@@ -44,7 +44,7 @@ class Tally:
                 pass
 
     def summary(self, location: Path | None) -> SessionSummary:
-        """Give what was counted."""
+        """Return what was counted."""
         header = self._header
         return SessionSummary(
             session=header.id,

@@ -76,7 +76,7 @@ class ModelTool(Value, Generic[Arguments], frozen=True, kw_only=True):
     execute: Callable[[Arguments, ToolContext], Awaitable[ToolResult]]
 
     def title(self, arguments: JsonObject) -> str:
-        """Say in a few words what a call does."""
+        """Describe in a few words what a call does."""
         return self.titled(_renamed(arguments, self.arguments.other_names))
 
     def check(self, arguments: JsonObject) -> JsonObject:
@@ -105,13 +105,13 @@ def validated(tool: str, model: type[Arguments], arguments: JsonObject) -> Argum
 
 
 def dumped(arguments: ToolArguments) -> JsonObject:
-    """Give typed arguments as JSON, without what was not said."""
+    """Return typed arguments as JSON, without what was not said."""
     said = arguments.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)
     return cast("JsonObject", said)
 
 
 def schema_of(model: type[ToolArguments]) -> JsonObject:
-    """Give the JSON Schema of an arguments class, plain enough for every provider.
+    """Return the JSON Schema of an arguments class, plain enough for every provider.
 
     No references, no titles, no null for what is optional.
     """
@@ -177,7 +177,7 @@ def _parsed(text: str) -> JsonValue:
 
 
 def _wants(annotation: object) -> tuple[bool, bool]:
-    """Tell whether a field is a list, and whether it is an object."""
+    """Return whether a field is a list, and whether it is an object."""
     kinds = cast("Sequence[object]", get_args(annotation))
     if get_origin(annotation) in {list, tuple}:
         return True, False

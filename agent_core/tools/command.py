@@ -95,11 +95,11 @@ class Command:
         return self._capture.file.path
 
     def tail(self) -> Truncation:
-        """Give the end of the output with the counts of all of it."""
+        """Return the end of the output with the counts of all of it."""
         return self._capture.tail()
 
     def about_cut(self, tail: Truncation) -> str:
-        """Say what part of the output a cut tail is, and where the rest is."""
+        """Return what part of the output a cut tail is, and where the rest is."""
         last, limit = tail.total_lines, format_size(tail.max_bytes)
         file = self._capture.file
         where = f"Full output: {file.path}" if file.path else "The full output was not kept"
@@ -116,7 +116,7 @@ class Command:
         return f"[Showing lines {first}-{last} of {last}{why}. {where}]"
 
     def about_end(self) -> str:
-        """Say how it ended; empty when it ended well."""
+        """Return how it ended; empty when it ended well."""
         if self.timed_out or self.end is None:
             return f"Command timed out after {self._timeout_s:g} seconds"
         if self.end.signal is not None:
@@ -125,7 +125,7 @@ class Command:
         return f"Command exited with code {self.end.exit_code}" if self.end.exit_code else ""
 
     def notes(self) -> tuple[str, ...]:
-        """Tell what nobody could know from the output."""
+        """Return what nobody could know from the output."""
         killed = self.killed
         if killed is None:
             return ("It could not be made sure that everything it started has ended.",)
@@ -232,7 +232,7 @@ def _shell(name: str, workspace: Workspace) -> str:
 
 
 def script_of(command: str, options: Mapping[str, JsonValue]) -> str:
-    """Give what the shell is given for a command: behind what the settings put before every one. Pure."""
+    """Return what the shell is given for a command: behind what the settings put before every one. Pure."""
     prefix = options.get("prefix")
     if isinstance(prefix, str) and prefix:
         return _no_option(f"{prefix}\n{command}")

@@ -182,7 +182,7 @@ class OutputCapture:
         await self.file.close()
 
     def tail(self) -> Truncation:
-        """Give the end of the output with the counts of all of it."""
+        """Return the end of the output with the counts of all of it."""
         held = b"".join(self._chunks)
         if self._held < self.total_bytes:
             held = held.lstrip(bytes(range(0x80, 0xC0)))  # the window may begin inside a character
@@ -204,7 +204,7 @@ class OutputCapture:
         )
 
     def last_line_bytes(self) -> int:
-        """Give the size of the last line, of which the window may hold only the end."""
+        """Return the size of the last line, of which the window may hold only the end."""
         return self._line_bytes or self._last_line_bytes
 
     def _is_long(self) -> bool:

@@ -151,7 +151,7 @@ class Tool(Protocol):
         ...
 
     def title(self, arguments: JsonObject) -> str:
-        """Say in a few words what a call does, for people; must cope with missing or odd arguments."""
+        """Describe in a few words what a call does, for people; must cope with missing or odd arguments."""
         ...
 
     def check(self, arguments: JsonObject) -> JsonObject:

@@ -13,7 +13,7 @@ PRESETS: Mapping[str, tuple[str, ...]] = {
 
 
 def effective_set(chosen: str | Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
-    """Give the names of the tools to activate, each once, in the order in which they are known.
+    """Return the names of the tools to activate, each once, in the order in which they are known.
 
     Words are read from left to right: a preset or a tool adds to what was said before, `+name` adds and
     `-name` takes away; when the first word has a sign, it starts from the default preset.
@@ -40,7 +40,7 @@ def effective_set(chosen: str | Sequence[str], known: Sequence[str]) -> tuple[st
 
 
 def preset(name: str) -> tuple[str, ...]:
-    """Give the names of a preset, also of tools that are not there.
+    """Return the names of a preset, also of tools that are not there.
 
     Raises:
         ToolSetInvalid: No preset of that name.

@@ -75,17 +75,17 @@ class ToolRunner:
         self._run_id = run
 
     def parallel_safe(self, name: str) -> bool:
-        """Tell whether calls of a tool may run beside others."""
+        """Return whether calls of a tool may run beside others."""
         tool = self._tools().get(name)
         return tool is not None and tool.spec.parallel_safe
 
     def runs_processes(self, name: str) -> bool:
-        """Tell whether a tool starts processes, which are interrupted when the user speaks."""
+        """Return whether a tool starts processes, which are interrupted when the user speaks."""
         tool = self._tools().get(name)
         return tool is not None and tool.spec.kind == "execute"
 
     def title(self, call: ToolCall) -> str:
-        """Say in one line what a call does."""
+        """Describe in one line what a call does."""
         tool = self._tools().get(call.name)
         title = ""
         if tool is not None:

@@ -18,7 +18,7 @@ class SeenTexts:
         self._texts: dict[Path, str] = {}
 
     def of(self, path: Path) -> str | None:
-        """Give what is known of a file; None: nothing."""
+        """Return what is known of a file; None: nothing."""
         return self._texts.get(path)
 
     def forget(self, path: Path) -> None:
@@ -30,7 +30,7 @@ class SeenTexts:
         self._texts.clear()
 
     def note(self, path: Path, text: str) -> None:
-        """Take note of what a model knows from now on."""
+        """Record what a model knows from now on."""
         _ = self._texts.pop(path, None)
         self._texts[path] = text
         while len(self._texts) > MOST_TEXTS or (

@@ -16,7 +16,7 @@ NOTICE_BYTES = 4_096
 
 
 def shaped(result: ToolResult) -> ToolResult:
-    """Give a result whose words fit the bound and can be encoded.
+    """Return a result whose words fit the bound and can be encoded.
 
     Tools bound their own output in their own way; this holds for those that do not.
     """
@@ -53,7 +53,7 @@ def _cut(content: Sequence[UserContent], *, total: int) -> tuple[UserContent, ..
 
 
 def scrub_json(value: JsonValue) -> JsonValue:
-    """Give JSON that every encoding takes: lone surrogates in its texts become U+FFFD."""
+    """Return JSON that every encoding takes: lone surrogates in its texts become U+FFFD."""
     if isinstance(value, str):
         return scrub(value)
     if isinstance(value, Mapping):

@@ -107,7 +107,7 @@ def decode_entry(raw: JsonObject) -> WholeEntry:
 
 
 def entry_to_json(entry: AnyEntry) -> dict[str, JsonValue]:
-    """Give an entry as the JSON object of its line.
+    """Return an entry as the JSON object of its line.
 
     Raises:
         TypeError: Its body is not at hand.

@@ -14,7 +14,7 @@ _LINE_FIELDS = 5
 
 
 def read_cold(raw: JsonObject, place: Place) -> ColdEntry | None:
-    """Give what `cooled` would leave of a line; None for any that is not as nearly all are."""
+    """Return what `cooled` would leave of a line; None for any that is not as nearly all are."""
     try:
         if raw["type"] != "message" or len(raw) != _LINE_FIELDS:
             return None
@@ -99,7 +99,7 @@ def _may_be_text(value: JsonValue) -> bool:
 
 
 def _words_and_calls(content: JsonValue) -> tuple[str, list[str]] | None:
-    """Give the first words of some blocks and the names of the tools they call; None where blocks are odd."""
+    """Return the first words of some blocks and the names of the tools they call; None where blocks are odd."""
     if not isinstance(content, list):
         return None
     words = ""

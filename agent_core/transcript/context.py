@@ -67,19 +67,19 @@ def build_context(path: Sequence[AnyEntry]) -> Context:
 
 
 def context_messages(path: Sequence[AnyEntry]) -> tuple[Message, ...]:
-    """Give the messages of `build_context` alone, for those who know the rest: every request begins with this."""
+    """Return the messages of `build_context` alone, for those who know the rest: every request begins with this."""
     shown = _shown(context_entries(path))
     return tuple([message for _, message in shown if message is not None])
 
 
 def project(path: Sequence[AnyEntry]) -> tuple[Placed, ...]:
-    """Give the entries that the latest compaction leaves, in the model's order, with their messages."""
+    """Return the entries that the latest compaction leaves, in the model's order, with their messages."""
     shown = _shown(context_entries(path))
     return tuple([Placed(entry=entry, message=message) for entry, message in shown])
 
 
 def _model_of(entry: AnyEntry) -> str | None:
-    """Give the model that an entry sets or was heard of."""
+    """Return the model that an entry sets or was heard of."""
     match entry:
         case ModelChange():
             return f"{entry.provider}/{entry.model}"
@@ -104,7 +104,7 @@ def _shown(chosen: Sequence[AnyEntry]) -> Iterator[tuple[AnyEntry, Message | Non
 
 
 def context_entries(path: Sequence[AnyEntry]) -> Sequence[AnyEntry]:
-    """Give the entries of a path that the model's context is made of: those must have their bodies.
+    """Return the entries of a path that the model's context is made of: those must have their bodies.
 
     They are the latest compaction, what it kept, and all that followed; without a compaction the whole path.
     """
@@ -122,7 +122,7 @@ def context_entries(path: Sequence[AnyEntry]) -> Sequence[AnyEntry]:
 
 
 def latest_compaction(path: Sequence[AnyEntry]) -> int | None:
-    """Say where on the path the latest compaction stands."""
+    """Return where on the path the latest compaction stands."""
     for place in range(len(path) - 1, -1, -1):
         entry = path[place]
         if isinstance(entry, CompactionEntry) or (

@@ -34,7 +34,7 @@ OWN_PREFIX = "tiller."
 
 
 def preview_of(entry: AnyEntry) -> str:
-    """Give the first words of an entry, on one line; empty when it says nothing."""
+    """Return the first words of an entry, on one line; empty when it says nothing."""
     match entry:
         case ColdEntry():
             return entry.preview
@@ -49,7 +49,7 @@ def preview_of(entry: AnyEntry) -> str:
 
 
 def cooled(entry: AnyEntry, place: Place) -> AnyEntry:
-    """Give what stays in memory of an entry whose line lies there; the entry itself when it is small."""
+    """Return what stays in memory of an entry whose line lies there; the entry itself when it is small."""
     # Nearly all are messages, and whole files pass through here.
     if isinstance(entry, MessageEntry):
         return _cold_message(entry, entry.message, place)
@@ -141,7 +141,7 @@ def _words_of(message: StoredMessage) -> str:
 
 
 def words_said(texts: Sequence[str]) -> str:
-    """Give the first words of a user, of several texts; what an editor sent along is none of theirs."""
+    """Return the first words of a user, of several texts; what an editor sent along is none of theirs."""
     return next((words for text in own_words(texts) if (words := first_words(text))), "")
 
 
@@ -153,7 +153,7 @@ def _text_of(content: Sequence[UserContent | AssistantContent]) -> str:
 
 
 def first_words(text: str) -> str:
-    """Give how a text begins, on one line."""
+    """Return how a text begins, on one line."""
     head = text[:PREVIEW_CHARS]
     # Nearly all texts begin with words on one line: nothing behind them changes what is shown.
     if head[:1].isalnum() and head[-1] != " " and "  " not in head and head.isprintable():

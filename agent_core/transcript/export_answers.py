@@ -51,7 +51,7 @@ RENDERED_CHARS = 100_000
 
 
 def renderer() -> Callable[[str], str]:
-    """Give what turns an answer into HTML that is safe to put into a document."""
+    """Return what turns an answer into HTML that is safe to put into a document."""
     try:
         import nh3  # noqa: PLC0415 - an extra, and not needed to start
         from markdown_it import MarkdownIt  # noqa: PLC0415 - the same
@@ -86,6 +86,6 @@ def _kept(element: str, attribute: str, value: str) -> str | None:
 
 
 def as_typed(text: str) -> str:
-    """Give a text as HTML that shows it just as it is."""
+    """Return a text as HTML that shows it just as it is."""
     # A newline right behind the tag belongs to the tag.
     return f'<pre class="typed">\n{escape(printable(text))}</pre>'

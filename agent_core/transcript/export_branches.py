@@ -40,7 +40,7 @@ def branches_of(entries: Iterable[AnyEntry], leaf: EntryId | None) -> tuple[Bran
 
 
 def forks_of(branches: Iterable[Branch]) -> Mapping[EntryId, Sequence[Branch]]:
-    """Give the branches that go on from an entry of another one."""
+    """Return the branches that go on from an entry of another one."""
     found: dict[EntryId, list[Branch]] = {}
     for branch in branches:
         if branch.after is not None:
@@ -74,7 +74,7 @@ def _is_beginning(entry: AnyEntry, by_id: Mapping[EntryId, AnyEntry], taken: set
 def _grown(
     first: AnyEntry, children: Mapping[EntryId, list[AnyEntry]], taken: set[EntryId]
 ) -> Iterator[list[AnyEntry]]:
-    """Give the branch that begins with an entry, and those that leave it."""
+    """Return the branch that begins with an entry, and those that leave it."""
     waiting = [first]
     while waiting:
         chain: list[AnyEntry] = []

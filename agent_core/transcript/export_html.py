@@ -93,13 +93,13 @@ class _Page(Value, frozen=True, kw_only=True):
     answer: Callable[[str], str]
 
     def index(self, branches: Sequence[Branch]) -> Iterator[str]:
-        """Give the list of branches, if there are several."""
+        """Return the list of branches, if there are several."""
         if len(branches) > 1:
             listed = "".join(f"<li>{self._link(branch)}</li>" for branch in branches)
             yield f"<nav><h2>Branches</h2><ul>{listed}</ul></nav>"
 
     def section(self, branch: Branch) -> Iterator[str]:
-        """Give a branch; all but the present one begin folded."""
+        """Return a branch; all but the present one begin folded."""
         if branch.number == 1:
             yield '<main id="branch-1">'
             yield from self._entries(branch)
@@ -158,7 +158,7 @@ class _Page(Value, frozen=True, kw_only=True):
         return f'<a href="#branch-{branch.number}">{name}</a>: {self._preview(branch)}'
 
     def _preview(self, branch: Branch) -> str:
-        """Say how a branch begins."""
+        """Return how a branch begins."""
         said = [self.views[entry.id] for entry in branch.entries if entry.id in self.views]
         for view in said:
             for piece in view.pieces:

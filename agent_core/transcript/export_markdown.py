@@ -77,7 +77,7 @@ def fenced(text: str, *, language: str = "") -> str:
 
 
 def tamed(text: str) -> str:
-    """Give Markdown that ends its own code blocks, and shows HTML instead of using it."""
+    """Return Markdown that ends its own code blocks, and shows HTML instead of using it."""
     out: list[str] = []
     plain: list[str] = []
     fence = ""
@@ -154,7 +154,7 @@ def _picture(picture: Picture, *, images: Images) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Give a text as one line in which nothing is Markdown."""
+    """Return a text as one line in which nothing is Markdown."""
     return _SPECIAL.sub(r"\\\1", " ".join(printable(text).split()))
 
 

@@ -9,7 +9,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
 def data_uri(mime: str, data: str) -> str | None:
-    """Give a picture as a URI; None when it is of another type, or no base64."""
+    """Return a picture as a URI; None when it is of another type, or no base64."""
     kind = mime.strip().lower()
     if kind not in MIMES or _BASE64.fullmatch(data) is None:
         return None

@@ -108,7 +108,7 @@ class Shown(Value, frozen=True, kw_only=True):
 
 
 def shown(entry: AnyEntry) -> Shown | None:
-    """Say what people see of an entry; None when it is nothing.
+    """Return what people see of an entry; None when it is nothing.
 
     Raises:
         TypeError: Its body is not at hand: an export that leaves it out would look complete.
@@ -136,7 +136,7 @@ def shown(entry: AnyEntry) -> Shown | None:
 
 
 def labels_of(entries: Iterable[AnyEntry]) -> Mapping[EntryId, str]:
-    """Give the labels in force, by the entry that they name; the last one in the file counts."""
+    """Return the labels in force, by the entry that they name; the last one in the file counts."""
     found: dict[EntryId, str] = {}
     for entry in entries:
         if isinstance(entry, LabelEntry):
@@ -147,7 +147,7 @@ def labels_of(entries: Iterable[AnyEntry]) -> Mapping[EntryId, str]:
 
 
 def title_of(entries: Iterable[AnyEntry]) -> str:
-    """Give the name that was set last; empty when there is none."""
+    """Return the name that was set last; empty when there is none."""
     names = [entry.name for entry in entries if isinstance(entry, SessionNameEntry)]
     return " ".join(names[-1].split()) if names else ""
 
@@ -167,7 +167,7 @@ def usage_of(entries: Iterable[AnyEntry]) -> Usage:
 
 
 def usage_lines(usage: Usage) -> tuple[tuple[str, str], ...]:
-    """Give usage as rows of a name and a figure; none when nothing was used."""
+    """Return usage as rows of a name and a figure; none when nothing was used."""
     if usage.total == 0 and usage.cost is None:
         return ()
     counts = (
@@ -181,7 +181,7 @@ def usage_lines(usage: Usage) -> tuple[tuple[str, str], ...]:
 
 
 def models_of(entries: Iterable[AnyEntry]) -> tuple[str, ...]:
-    """Give the models that answered, as `provider/id`, in the order of their first answer."""
+    """Return the models that answered, as `provider/id`, in the order of their first answer."""
     found: dict[str, None] = {}
     for entry in entries:
         match entry:

@@ -10,7 +10,7 @@ FIRST_VERSION = 1
 
 
 def version_of(header: JsonObject) -> int:
-    """Say which version a file with this header has."""
+    """Return which version a file with this header has."""
     version = header.get("version")
     return version if isinstance(version, int) else FIRST_VERSION
 

@@ -60,7 +60,7 @@ class Line:
         self._odd_time = self.at_ms == 0
 
     def text(self, key: str) -> str:
-        """Give a field that must be there.
+        """Return a field that must be there.
 
         Raises:
             ValueError: It is missing or no text.
@@ -72,7 +72,7 @@ class Line:
         raise ValueError(message)
 
     def rest(self, *odd: str) -> JsonObject:
-        """Give the fields that the type does not have, and those named, to be kept as they are."""
+        """Return the fields that the type does not have, and those named, to be kept as they are."""
         known = _FIELDS[self.kind]
         raw = self.raw
         if not odd and not self._odd_time and known.issuperset(raw):

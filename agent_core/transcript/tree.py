@@ -48,7 +48,7 @@ class Transcript:
         return next(names, "").strip() or None
 
     def get(self, entry_id: EntryId) -> AnyEntry | None:
-        """Give an entry, if there is one of that id."""
+        """Return an entry, if there is one of that id."""
         return self._by_id.get(entry_id)
 
     def add(self, entry: AnyEntry) -> None:
@@ -108,7 +108,7 @@ class Transcript:
         self._path = None
 
     def path(self, leaf: EntryId | None = None) -> tuple[AnyEntry, ...]:
-        """Give the entries from the root to an entry, to the present leaf when none is named.
+        """Return the entries from the root to an entry, to the present leaf when none is named.
 
         Raises:
             ValueError: There is no such entry.
@@ -120,7 +120,7 @@ class Transcript:
         return tuple(self._path)
 
     def children(self, parent: EntryId | None) -> tuple[AnyEntry, ...]:
-        """Give what follows an entry, oldest first; the roots for None."""
+        """Return what follows an entry, oldest first; the roots for None."""
         found = [entry for entry in self._by_id.values() if self._parent_of(entry) == parent]
         return tuple(sorted(found, key=lambda entry: entry.at_ms))
 
@@ -140,7 +140,7 @@ class Transcript:
 
 
 def path_to(leaf: EntryId, by_id: Mapping[EntryId, AnyEntry]) -> list[AnyEntry]:
-    """Give the entries from the root to an entry; a circle is walked once."""
+    """Return the entries from the root to an entry; a circle is walked once."""
     found: list[AnyEntry] = []
     entry = by_id.get(leaf)
     # A path that is longer than all entries goes round: to count costs less than to note each.

@@ -71,7 +71,7 @@ class FolderWatch:
             _ = self._remove(self._fd, watch)
 
     def take(self) -> set[str] | None:
-        """Give the folders in which something was changed since this was last asked; None: perhaps in all of them."""
+        """Return the folders in which something was changed since this was last asked; None: perhaps in all of them."""
         changed: set[str] = set()
         lost = False
         for reads in count(1):

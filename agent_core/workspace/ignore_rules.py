@@ -34,7 +34,7 @@ class Rules(Value, frozen=True, kw_only=True):
     """The last line comes first; with whether it ignores."""
 
     def verdict(self, path: str) -> Verdict:
-        """Say what the last line that fits says. A folder's contents are not what this is about."""
+        """Return what the last line that fits says. A folder's contents are not what this is about."""
         for line, ignores in self.lines:
             if line.fullmatch(path):
                 return ignores

@@ -24,7 +24,7 @@ _ORIGIN: Final[ContextVar[EditOrigin | None]] = ContextVar("edit_origin", defaul
 
 
 def edit_origin() -> EditOrigin | None:
-    """Give the origin of what the current task is about to change; None: nobody said."""
+    """Return the origin of what the current task is about to change; None: nobody said."""
     return _ORIGIN.get()
 
 

@@ -28,7 +28,7 @@ MOST_PATH_BYTES = 4096
 
 
 def meanings(path: str, *, root: Path, home: Path) -> tuple[Path, ...]:
-    """Give the absolute paths that a model's words can mean, the most literal first; `..` is still in them.
+    """Return the absolute paths that a model's words can mean, the most literal first; `..` is still in them.
 
     A name that is really there goes before what Unicode spaces and a leading `@` are usually meant to be.
 
@@ -58,12 +58,12 @@ def meanings(path: str, *, root: Path, home: Path) -> tuple[Path, ...]:
 
 
 def means_folder(path: str) -> bool:
-    """Tell whether a model's words can only mean a folder: they end in `/` or `/.`."""
+    """Return whether a model's words can only mean a folder: they end in `/` or `/.`."""
     return path.strip().endswith(("/", "/."))
 
 
 def name_variants(path: Path) -> Iterator[Path]:
-    """Give other spellings that macOS uses for names: narrow space before AM/PM, NFD, curly apostrophe.
+    """Return other spellings that macOS uses for names: narrow space before AM/PM, NFD, curly apostrophe.
 
     Args:
         path: The end of a path, from the first name that is not there: what is there is spelt rightly.
@@ -93,7 +93,7 @@ def real_path(path: Path) -> Path:
 
 
 def is_inside(path: Path, roots: Sequence[Path]) -> bool:
-    """Tell whether a real path is one of the roots or below one."""
+    """Return whether a real path is one of the roots or below one."""
     return any(path.is_relative_to(root) for root in roots)
 
 

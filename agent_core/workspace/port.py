@@ -73,7 +73,7 @@ class FileReader(Protocol):
         ...
 
     async def read(self, limit: int) -> bytes:
-        """Give the next bytes, at most so many; empty at the end."""
+        """Return the next bytes, at most so many; empty at the end."""
         ...
 
 
@@ -143,7 +143,7 @@ class Files(Protocol):
         ...
 
     async def stat(self, path: Path) -> FileStat:
-        """Say what a path is.
+        """Return what a path is.
 
         Raises:
             FileMissing: Nothing there.
@@ -151,7 +151,7 @@ class Files(Protocol):
         ...
 
     async def list(self, path: Path) -> tuple[Entry, ...]:
-        """Give what is in a folder, in no order, without `.` and `..`; also what is only in an editor.
+        """Return what is in a folder, in no order, without `.` and `..`; also what is only in an editor.
 
         Raises:
             FileMissing: Nothing there.
@@ -181,7 +181,7 @@ class Files(Protocol):
         ...
 
     async def buffers(self, folder: Path) -> tuple[FileText, ...]:
-        """Give the texts at or below a path that programs do not see: what editors hold unsaved.
+        """Return the texts at or below a path that programs do not see: what editors hold unsaved.
 
         Without an editor there are none. Paths are real ones.
         """

@@ -326,7 +326,7 @@ IGNORED = frozenset(range(0xFE00, 0xFE10)) | frozenset(range(0xE0100, 0xE01F0))
 
 
 def is_protected(path: Path, *, roots: Sequence[Path]) -> str | None:
-    """Say why a file must not be changed without asking; None: it may.
+    """Return why a file must not be changed without asking; None: it may.
 
     Names are compared as the most lenient file system does, so `.GIT` and `.g\u200cit` are `.git`.
 
@@ -351,7 +351,7 @@ def is_protected(path: Path, *, roots: Sequence[Path]) -> str | None:
 
 
 def is_secret(path: Path, *, roots: Sequence[Path]) -> str | None:
-    """Say why a file must not even be read without asking; None: it may. Arguments as of `is_protected`."""
+    """Return why a file must not even be read without asking; None: it may. Arguments as of `is_protected`."""
     names = _names(path, roots)
     if found := SECRET_FOLDERS.intersection(names):
         return f"{min(found)} holds keys"
@@ -385,7 +385,7 @@ def _originals(name: str) -> tuple[str, ...]:
 
 
 def _names(path: Path, roots: Sequence[Path]) -> tuple[str, ...]:
-    """Give the folded names that count; at least one."""
+    """Return the folded names that count; at least one."""
     around = [root for root in roots if path.is_relative_to(root)]
     # The outermost: a root inside a protected folder of another does not free it.
     above = min((len(root.parts) for root in around), default=1)

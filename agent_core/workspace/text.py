@@ -62,7 +62,7 @@ def encode_text(text: str, *, encoding: str, bom: bool) -> bytes:
 
 
 def sha256_of(data: bytes) -> str:
-    """Give the hash that preconditions are made of, in hex."""
+    """Return the hash that preconditions are made of, in hex."""
     return hashlib.sha256(data, usedforsecurity=False).hexdigest()
 
 

@@ -10,7 +10,7 @@ RESERVED = re.compile(
 
 
 def windows_refusal(path: str) -> str | None:
-    """Say why a path must not be used on Windows; None: it may.
+    """Return why a path must not be used on Windows; None: it may.
 
     Args:
         path: A model's words.

@@ -45,7 +45,7 @@ class FolderContents:
         return await to_thread.run_sync(self._put, data, limiter=self._turn)
 
     async def get(self, key: str) -> bytes | None:
-        """Give what is kept; see `Contents.get`."""
+        """Return what is kept; see `Contents.get`."""
         return await to_thread.run_sync(self._get, key)
 
     async def settle(self, keys: Collection[str]) -> None:
@@ -86,7 +86,7 @@ class FolderContents:
         return data
 
     def _holds(self, path: Path, key: str, data: bytes) -> bool:
-        """Tell whether the content is there already; a damaged one is written anew."""
+        """Return whether the content is there already; a damaged one is written anew."""
         try:
             if path.lstat().st_size != len(data):
                 return False

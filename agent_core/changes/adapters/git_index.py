@@ -71,7 +71,7 @@ def index_of(root: Path) -> bytes | None:
 
 
 def tracked_in(index: bytes, *, written_ns: int) -> Mapping[bytes, Tracked]:
-    """Give the files of an index by their path, those of which git can be sure.
+    """Return the files of an index by their path, those of which git can be sure.
 
     Args:
         index: Its bytes.

@@ -120,12 +120,12 @@ class DiskLookout:
                 await self._before()
 
     async def before(self) -> None:
-        """Take note of what is there; see `Lookout.before`."""
+        """Record what is there; see `Lookout.before`."""
         async with self._looking():
             await self._before()
 
     async def after(self) -> Effects:
-        """Give what is different; see `Lookout.after`."""
+        """Return what is different; see `Lookout.after`."""
         async with self._looking():
             return await self._after()
 
@@ -250,7 +250,7 @@ class DiskLookout:
             self._settle(path, _Known(there, version))
 
     def _to_copy(self) -> list[tuple[str, Stat]]:
-        """Give the files that nobody keeps and that are small enough, newest first. Blocks."""
+        """Return the files that nobody keeps and that are small enough, newest first. Blocks."""
         there = [(path, found) for path in self._open if (found := self._tree.stat(path))]
         for path in self._open:
             _ = self._known.pop(path, None)
@@ -288,13 +288,13 @@ class DiskLookout:
         ]
 
     def _is_only_rights(self, one: Different) -> bool:
-        """Tell whether only the rights of a file are others; where it is known what it held, that is compared."""
+        """Return whether only the rights of a file are others; where it is known what it held, that is compared."""
         if one.before is None or one.after is None or one.path in self._known:
             return False
         return one.before[:3] == one.after[:3]
 
     async def _held(self, different: Sequence[Different]) -> Mapping[str, FileVersion]:
-        """Give what files held before, as far as that is known."""
+        """Return what files held before, as far as that is known."""
         known = {
             one.path: known.held
             for one in different
@@ -320,7 +320,7 @@ class DiskLookout:
         return held
 
     async def _effect(self, one: Different, held: FileVersion | None) -> Effect | None:
-        """Say what became of a file; None: it holds what it held."""
+        """Return what became of a file; None: it holds what it held."""
         path = Path(one.path)
         before = None if one.before is None else (held or _unknown(one.before))
         if one.after is None:
@@ -377,7 +377,7 @@ def _is_clean(there: Stat, tracked: Tracked) -> bool:
 
 
 def _now_ns() -> int:
-    """Give the time as files get it."""
+    """Return the time as files get it."""
     if sys.platform == "linux":
         return time.clock_gettime_ns(COARSE_CLOCK)
     return time.time_ns()

@@ -29,7 +29,7 @@ class MemoryContents:
         return key
 
     async def get(self, key: str) -> bytes | None:
-        """Give what is kept; see `Contents.get`."""
+        """Return what is kept; see `Contents.get`."""
         return self._kept.get(key)
 
     async def settle(self, keys: Collection[str]) -> None:

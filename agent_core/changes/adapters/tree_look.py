@@ -91,7 +91,7 @@ class TreeLook:
 
     @property
     def is_started(self) -> bool:
-        """Tell whether somebody looked already."""
+        """Return whether somebody looked already."""
         return bool(self._roots)
 
     def stop(self) -> None:
@@ -146,20 +146,20 @@ class TreeLook:
         return [one for one in found.values() if one.before != one.after]
 
     def files(self) -> Iterator[tuple[str, Stat]]:
-        """Give every file with what is known of it, those included that a pattern for names ignores."""
+        """Return every file with what is known of it, those included that a pattern for names ignores."""
         for name, folder in self._folders.items():
             if not folder.is_ignored:
                 for file, found in folder.files.items():
                     yield f"{name}/{file}", found
 
     def stat(self, path: str) -> Stat | None:
-        """Give what is known of a file."""
+        """Return what is known of a file."""
         folder, _, name = path.rpartition("/")
         known = self._folders.get(folder)
         return None if known is None else known.files.get(name)
 
     def ignores(self, path: str) -> bool:
-        """Tell whether a file is one that git ignores; also one that is gone, if its folder is there."""
+        """Return whether a file is one that git ignores; also one that is gone, if its folder is there."""
         if path.endswith("/"):
             return True
         folder = path
@@ -340,7 +340,7 @@ def _rules_in(path: str) -> Rules:
 
 
 def _listed(folder: str) -> tuple[dict[str, Stat], set[str]] | None:
-    """Give the files and folders in a folder, no links; None: it is gone, or cannot be read."""
+    """Return the files and folders in a folder, no links; None: it is gone, or cannot be read."""
     files: dict[str, Stat] = {}
     folders: set[str] = set()
     try:

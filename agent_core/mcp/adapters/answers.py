@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def declared_of(tool: "mcp_types.Tool") -> Declared:
-    """Give a declaration with its schemas untouched."""
+    """Return a declaration with its schemas untouched."""
     marks = tool.annotations
     return Declared(
         name=tool.name,
@@ -27,7 +27,7 @@ def declared_of(tool: "mcp_types.Tool") -> Declared:
 
 
 def answer_of(result: "mcp_types.CallToolResult") -> Answer:
-    """Give what a tool gave."""
+    """Return what a tool gave."""
     structured = cast("JsonValue", result.structured_content)
     return Answer(
         parts=tuple(_part(block) for block in result.content),

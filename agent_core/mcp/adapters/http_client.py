@@ -51,7 +51,7 @@ class Bounded(AsyncByteStream):
         self._stream = stream
 
     async def __aiter__(self) -> AsyncIterator[bytes]:  # pyright: ignore[reportImplicitOverride] - typing.override needs 3.12
-        """Give the body."""
+        """Return the body."""
         size = 0
         assert isinstance(self._stream, AsyncByteStream)  # noqa: S101 - the client is asynchronous
         async for chunk in self._stream:

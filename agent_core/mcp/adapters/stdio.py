@@ -178,7 +178,7 @@ class _Program:
         return True
 
     def _hint(self) -> str:
-        """Say why nothing comes any more; empty while something may."""
+        """Return why nothing comes any more; empty while something may."""
         if not self._why:
             return ""
         said = one_line(self._complaints.decode("utf-8", "replace").strip())

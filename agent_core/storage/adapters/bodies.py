@@ -17,7 +17,7 @@ from agent_core.transcript.tree import path_to
 
 
 def cool(entries: Sequence[AnyEntry], places: Mapping[EntryId, Span]) -> tuple[AnyEntry, ...]:
-    """Give what is held of entries; those that are in no file stay whole."""
+    """Return what is held of entries; those that are in no file stay whole."""
     return tuple(_cool(entry, places.get(entry.id)) for entry in entries)
 
 
@@ -62,7 +62,7 @@ def settle(
 
 
 def _is_whole_path(entries: Iterable[AnyEntry]) -> bool:
-    """Tell whether each entry follows the one before it and none replaces others: then all are needed."""
+    """Return whether each entry follows the one before it and none replaces others: then all are needed."""
     last: EntryId | None = None
     for entry in entries:
         if entry.parent != last or isinstance(entry, (CompactionEntry, ColdEntry)):

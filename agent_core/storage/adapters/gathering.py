@@ -51,7 +51,7 @@ class Losses:
             self._lines[line] = _entry_id(own), None if parent is None else _entry_id(parent)
 
     def named(self) -> dict[EntryId, tuple[int, EntryId | None]]:
-        """Give those whose name can be told, each with its line and its parent."""
+        """Return those whose name can be told, each with its line and its parent."""
         found = sorted(self._lines.items())
         return {ids[0]: (line, ids[1]) for line, ids in found if ids is not None}
 
@@ -137,7 +137,7 @@ class Gathering:
                 self.entries[entry_id] = replace(entry, parent=parent)
 
     def loose(self) -> tuple[EntryId, ...]:
-        """Give the entries whose parent is not there, and of each circle the one that closes it."""
+        """Return the entries whose parent is not there, and of each circle the one that closes it."""
         sound: set[EntryId] = set()
         return tuple(one for one in self._doubtful if self._is_loose(one, sound))
 

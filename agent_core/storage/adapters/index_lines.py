@@ -51,7 +51,7 @@ def mark(file: BinaryIO, end: int) -> bytes:
 
 
 def lines(file: BinaryIO, start: int) -> Iterator[Read]:
-    """Give the whole lines from a place on; a last one without its newline only when there is an object in it."""
+    """Return the whole lines from a place on; a last one without its newline only when there is an object in it."""
     file.seek(start)
     end = start
     while line := file.readline(LINE_BYTES):

@@ -33,7 +33,7 @@ class _Found(Value, frozen=True):
 
 
 def listed(connection: sqlite3.Connection, cwd: str | None) -> tuple[SessionSummary, ...]:
-    """Give the sessions, newest first."""
+    """Return the sessions, newest first."""
     here = None if cwd is None else json.scrub(cwd)
     found = [row.summary for row in rows(connection).values() if row.summary]
     chosen = [one for one in found if here is None or one.cwd == here]

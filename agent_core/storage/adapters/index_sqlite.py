@@ -58,7 +58,7 @@ class SqliteIndex:
         await self._run(lambda _: None)
 
     async def list(self, cwd: str | None = None) -> tuple[SessionSummary, ...]:
-        """Give the sessions, newest first."""
+        """Return the sessions, newest first."""
         return await self._run(partial(index_search.listed, cwd=cwd))
 
     async def search(

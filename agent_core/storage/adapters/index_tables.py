@@ -127,13 +127,13 @@ def remove(path: Path) -> None:
 
 
 def rows(connection: sqlite3.Connection) -> dict[bytes, Row]:
-    """Give what is known, by path."""
+    """Return what is known, by path."""
     found: list[_Record] = connection.execute(_ALL).fetchall()
     return dict(map(_row, found))
 
 
 def find(connection: sqlite3.Connection, path: Path) -> Row | None:
-    """Give what is known of a file."""
+    """Return what is known of a file."""
     found: list[_Record] = connection.execute(_ONE, (os.fsencode(path),)).fetchall()
     return _row(found[0])[1] if found else None
 

@@ -26,7 +26,7 @@ class Piece(Value, frozen=True):
 
 
 def piece_of(raw: JsonObject) -> Piece | None:
-    """Give the text of an entry; None when there is nothing to search for in it."""
+    """Return the text of an entry; None when there is nothing to search for in it."""
     text = "\n".join(part for part in _texts(raw) if part and not part.isspace())
     if not text:
         return None

@@ -116,7 +116,7 @@ class _Reading:
         return self._end - start, True
 
     def step(self, seen: Stamp | None) -> Step:
-        """Give what was read, to be written down."""
+        """Return what was read, to be written down."""
         return Step(
             path=self._path,
             before=self._row,
@@ -145,7 +145,7 @@ class _Reading:
 
 
 def _goes_on(file: BinaryIO, row: Row, seen: Stamp) -> bool:
-    """Tell whether a file has only grown: what was read of it is still its beginning."""
+    """Return whether a file has only grown: what was read of it is still its beginning."""
     is_unfinished = row.stamp.inode < 0
     has_grown = row.stamp.inode == seen.inode and seen.size > row.read_bytes
     if row.summary is None or not (has_grown or is_unfinished):

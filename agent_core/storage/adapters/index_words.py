@@ -83,7 +83,7 @@ def snippet(text: str, wanted: Sequence[Term]) -> tuple[str, tuple[tuple[int, in
 
 
 def _words(text: str) -> Iterator[tuple[str, int, int]]:
-    """Give each word, folded, with its place."""
+    """Return each word, folded, with its place."""
     if text.isascii():
         for found in _ASCII_WORD.finditer(text):
             yield found.group().lower(), found.start(), found.end()

@@ -88,7 +88,7 @@ class JsonlLog:
         await to_thread.run_sync(self._append, tuple(entries), limiter=self._turn)
 
     def cool(self, entries: Sequence[AnyEntry]) -> tuple[AnyEntry, ...]:
-        """Give what is to be held of entries that are in the file."""
+        """Return what is to be held of entries that are in the file."""
         return bodies.cool(entries, self._places)
 
     async def load(self, entries: Sequence[ColdEntry]) -> tuple[WholeEntry, ...]:
@@ -187,11 +187,11 @@ class JsonlStore:
         await to_thread.run_sync(lambda: remove(scan.find(self._folder, session)))
 
     async def latest(self, cwd: str) -> SessionId | None:
-        """Give the session of that folder with the newest last entry."""
+        """Return the session of that folder with the newest last entry."""
         return await to_thread.run_sync(scan.latest, self._folder, cwd, abandon_on_cancel=True)
 
     async def list(self, cwd: str | None = None) -> tuple[SessionSummary, ...]:
-        """Give the sessions that can be read, newest first."""
+        """Return the sessions that can be read, newest first."""
         return await to_thread.run_sync(scan.summaries, self._folder, cwd, abandon_on_cancel=True)
 
     def _open(self, session: SessionId) -> Opened:
@@ -272,7 +272,7 @@ def _recovery(found: Recovered, *, torn_tail: Path | None) -> Recovery:
 
 
 def _places_of(lines: Sequence[bytes]) -> tuple[Place, ...]:
-    """Say where lines are in a file that holds nothing else."""
+    """Return where lines are in a file that holds nothing else."""
     ends = itertools.accumulate(len(line) + 1 for line in lines)
     return tuple(
         Place(offset=end - len(line) - 1, size=len(line))

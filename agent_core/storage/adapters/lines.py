@@ -7,7 +7,7 @@ RawLine = tuple[int, bytes, bool]
 
 
 def lines_of(blocks: Iterable[bytes]) -> Iterator[RawLine]:
-    """Give every line; what follows the last newline comes at the end, if there is anything."""
+    """Return every line; what follows the last newline comes at the end, if there is anything."""
     start = 0
     carried: list[bytes] = []
     for block in blocks:

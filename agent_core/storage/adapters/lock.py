@@ -27,7 +27,7 @@ _TAKEN = frozenset({errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES})
 if sys.platform == "win32":
 
     def hold(fd: int) -> bool | None:
-        """Say that there is no such thing here as a lock that dies with its holder and hinders no reader."""
+        """Report that there is no such thing here as a lock that dies with its holder and hinders no reader."""
         del fd
 
 else:

@@ -54,11 +54,11 @@ class MemoryLog:
         self._kept.is_begun = self._kept.is_begun or begins_session(entries)
 
     def cool(self, entries: Sequence[AnyEntry]) -> tuple[AnyEntry, ...]:
-        """Give them as they are: there is no file for their bodies."""
+        """Return them as they are: there is no file for their bodies."""
         return tuple(entries)
 
     async def load(self, entries: Sequence[ColdEntry]) -> tuple[WholeEntry, ...]:
-        """Give nothing for nothing: no entry of ours is without its body.
+        """Return nothing for nothing: no entry of ours is without its body.
 
         Raises:
             StorageUnavailable: The entries are another log's.
@@ -97,7 +97,7 @@ class MemoryStore:
         return Opened(log=MemoryLog(kept), entries=tuple(kept.entries), recovery=Recovery())
 
     async def read(self, session: SessionId) -> Stored:
-        """Give a session as it is now."""
+        """Return a session as it is now."""
         kept = self._begun(session)
         return Stored(
             header=kept.header, entries=tuple(kept.entries), recovery=Recovery(), location=None
@@ -109,12 +109,12 @@ class MemoryStore:
         del self._sessions[session]
 
     async def latest(self, cwd: str) -> SessionId | None:
-        """Give the session of that folder with the newest last entry."""
+        """Return the session of that folder with the newest last entry."""
         found = await self.list(cwd)
         return found[0].session if found else None
 
     async def list(self, cwd: str | None = None) -> tuple[SessionSummary, ...]:
-        """Give the sessions, newest first."""
+        """Return the sessions, newest first."""
         found = [
             _summary(kept)
             for kept in self._sessions.values()

@@ -60,12 +60,12 @@ def file_name(header: Header) -> str:
 
 
 def can_name_a_file(session: str) -> bool:
-    """Tell whether an id can be part of a file name; one that was written into a file by hand may be anything."""
+    """Return whether an id can be part of a file name; one that was written into a file by hand may be anything."""
     return len(session) <= ID_CHARS and _ID.fullmatch(session) is not None
 
 
 def session_files(folder: Path) -> Iterator[Path]:
-    """Give every file that may be a session: in the folder and in the workspaces' folders below it."""
+    """Return every file that may be a session: in the folder and in the workspaces' folders below it."""
     subfolders: list[Path] = []
     for entry in _entries(folder):
         if entry.is_dir():

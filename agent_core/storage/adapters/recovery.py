@@ -68,7 +68,7 @@ class Recovered(Value, frozen=True, kw_only=True):
 
     @property
     def entries(self) -> tuple[AnyEntry, ...]:
-        """Give the entries in the order of the file."""
+        """Return the entries in the order of the file."""
         return tuple(self.by_id.values())
 
 
@@ -148,7 +148,7 @@ def recover(data: bytes, *, name: str, new_id: Callable[[Container[object]], str
 
 
 def replaced_until(blocks: Iterable[bytes]) -> int:
-    """Say where the last line that looks like a compaction is: what lies before it is seldom needed whole.
+    """Return where the last line that looks like a compaction is: what lies before it is seldom needed whole.
 
     A guess from the bytes alone. Where it is wrong, what is needed is read back.
     """
@@ -225,7 +225,7 @@ def _header(first: _Parsed | None, *, name: str) -> Header:
 
 
 def _parsed(lines: Iterable[RawLine], notes: _Notes) -> Iterator[_Parsed]:
-    """Give the lines that can be read; what is wrong with the others is noted."""
+    """Return the lines that can be read; what is wrong with the others is noted."""
     for number, (start, found, is_ended) in enumerate(lines, start=1):
         line = found.removeprefix(_BOM) if number == 1 else found
         if not is_ended:

@@ -42,7 +42,7 @@ def find(folder: Path, session: SessionId) -> Path:
 
 
 def latest(folder: Path, cwd: str) -> SessionId | None:
-    """Give the session of a workspace with the newest last entry."""
+    """Return the session of a workspace with the newest last entry."""
     found = [
         (_last_written(path, header), path.name, header.id)
         for path, header in _headers(folder)
@@ -52,7 +52,7 @@ def latest(folder: Path, cwd: str) -> SessionId | None:
 
 
 def summaries(folder: Path, cwd: str | None) -> tuple[SessionSummary, ...]:
-    """Give what can be read of every session, newest first."""
+    """Return what can be read of every session, newest first."""
     found = [
         summary
         for path, header in _headers(folder)

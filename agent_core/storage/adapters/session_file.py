@@ -203,7 +203,7 @@ class SessionFile:
             _log.warning("a torn line stays in %r for now: %s", str(self.path), error)
 
     def _checked_size(self) -> int:
-        """Say where the next line begins, after making sure that it would land in the file of that name."""
+        """Return where the next line begins, after making sure that it would land in the file of that name."""
         if self._torn:
             os.ftruncate(self._fd, self._size)
             self._torn = False
@@ -258,7 +258,7 @@ def _pieces(fd: int, left: int) -> Iterator[bytes]:
 
 
 def unavailable(path: Path, what: str, error: OSError) -> StorageUnavailable:
-    """Say that a session file could not be used, why, and what to do."""
+    """Report that a session file could not be used, why, and what to do."""
     number = error.errno or 0
     name = errno.errorcode.get(number, str(number))
     why, advice = error.strerror or error, _ADVICE.get(number, "check the disk")

@@ -24,7 +24,7 @@ _SHARED_FAULTS = frozenset({errno.EACCES, errno.EPERM})
 
 
 def why_not_found(folder: Path, session: SessionId) -> TillerError:
-    """Say why there is no session: its file is there and cannot be read, a folder cannot be read, or it is nowhere.
+    """Return why there is no session: its file is there and cannot be read, a folder cannot be read, or it is nowhere.
 
     Args:
         folder: Of all sessions.
@@ -49,7 +49,7 @@ def why_not_found(folder: Path, session: SessionId) -> TillerError:
 
 
 def _named(folder: Path, session: SessionId, closed: list[tuple[Path, OSError]]) -> Iterator[Path]:
-    """Give everything with the name of that session's file, whatever it is, as far as folders can be read."""
+    """Return everything with the name of that session's file, whatever it is, as far as folders can be read."""
     for entry in _entries(folder, closed):
         if _is_named(entry.name, session):
             yield Path(entry.path)
@@ -79,7 +79,7 @@ def _entries(folder: Path, closed: list[tuple[Path, OSError]]) -> list[os.DirEnt
 
 
 def _fault_of(path: Path) -> TillerError | None:
-    """Say what is wrong with a file; None: nothing, its session has another id."""
+    """Return what is wrong with a file; None: nothing, its session has another id."""
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):

@@ -100,7 +100,7 @@ def _result(text: str, command: Command, stale: str | None, *, took_ms: int) -> 
 
 
 def _about(killed: Killed) -> dict[str, JsonValue]:
-    """Give what there is to say of an end; nothing as a rule."""
+    """Return what there is to say of an end; nothing as a rule."""
     told: dict[str, JsonValue] = {}
     if killed.survivors:
         told["survivors"] = list(killed.survivors)

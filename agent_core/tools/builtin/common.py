@@ -9,6 +9,6 @@ PATH_NAMES: Mapping[str, str] = {"file_path": "path", "filePath": "path", "filen
 
 
 def path_said(arguments: JsonObject) -> str:
-    """Give the path of a call for a title, whatever the model wrote."""
+    """Return the path of a call for a title, whatever the model wrote."""
     path = arguments.get("path")
     return path if isinstance(path, str) and path.strip() else "?"

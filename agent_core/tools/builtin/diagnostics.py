@@ -52,7 +52,7 @@ class Problems(Protocol):
         ...
 
     async def of(self, paths: Sequence[Path] | None, *, wait_s: float) -> Sequence[FileProblems]:
-        """Give the problems of files, or of all that are known, fresh if that comes within the time.
+        """Return the problems of files, or of all that are known, fresh if that comes within the time.
 
         Raises:
             TillerError: Nobody answers; the text says what to do.
@@ -111,7 +111,7 @@ class DiagnosticsTool:
         return self._problems.is_there
 
     def title(self, arguments: JsonObject) -> str:
-        """Say in a few words what a call does."""
+        """Describe in a few words what a call does."""
         return self._tool.title(arguments)
 
     def check(self, arguments: JsonObject) -> JsonObject:

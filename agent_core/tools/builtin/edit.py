@@ -149,7 +149,7 @@ def _diff(file: FileText, edited: Edited, written: Written, shown: str) -> Diff:
 
 
 def _known(known: str, file: FileText, edited: Edited) -> str:
-    """Give what a model knows of a file after an edit: it saw nothing else of what changed since it read the file."""
+    """Return what a model knows of a file after an edit: it saw nothing else of what changed since it read the file."""
     if known == file.text:
         return edited.text
     merged = merge(file.text, edited.text, known)

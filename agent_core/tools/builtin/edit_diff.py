@@ -100,7 +100,7 @@ def _blocks(text: str, spans: Sequence[Span]) -> Iterator[_Change]:
 
 
 def _line_end(text: str, offset: int, *, open_line: bool) -> int:
-    """Give where the line that holds an offset ends; the offset itself when it begins a line and none is open."""
+    """Return where the line that holds an offset ends; the offset itself when it begins a line and none is open."""
     if text[offset - 1] == "\n" and not open_line:
         return offset
     newline = text.find("\n", offset)
@@ -158,7 +158,7 @@ def _close(hunk: _Hunk, after: Sequence[str], *, is_last: bool) -> None:
 
 
 def _head(text: str, start: int, *, lines: int) -> tuple[str, ...]:
-    """Give the lines from an offset on, at most some."""
+    """Return the lines from an offset on, at most some."""
     stop = start
     for _ in range(lines):
         newline = text.find("\n", stop)
@@ -169,7 +169,7 @@ def _head(text: str, start: int, *, lines: int) -> tuple[str, ...]:
 
 
 def _before(text: str, stop: int, *, lines: int) -> tuple[str, ...]:
-    """Give some lines up to an offset that begins a line."""
+    """Return some lines up to an offset that begins a line."""
     start = stop
     for _ in range(lines):
         start = text.rfind("\n", 0, start - 1) + 1

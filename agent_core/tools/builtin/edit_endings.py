@@ -36,7 +36,7 @@ class Endings:
         return at
 
     def in_style_of(self, text: str, *, at: int) -> str:
-        """Give a text with the ending of the line that holds an offset; the last line takes its neighbour's."""
+        """Return a text with the ending of the line that holds an offset; the last line takes its neighbour's."""
         if self.lf is self._text or "\n" not in text:
             return text
         newline = self.lf.find("\n", at)

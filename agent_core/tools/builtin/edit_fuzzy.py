@@ -19,7 +19,7 @@ JAMO = range(0x1160, 0x1200)
 
 
 def fuzzy(text: str) -> str:
-    """Give a text with LF endings as a model remembers it."""
+    """Return a text with LF endings as a model remembers it."""
     return "\n".join([line.rstrip() for line in _fold(text).split("\n")])
 
 
@@ -48,7 +48,7 @@ class FuzzyText:
         return Occurrences(count=found.count, place=place)
 
     def is_searched_as_is(self, wanted: str) -> bool:
-        """Tell whether folding the text makes no difference to how often a folded text is found in it."""
+        """Return whether folding the text makes no difference to how often a folded text is found in it."""
         return "\n" not in wanted and self._text.isascii()
 
     @cached_property
@@ -98,5 +98,5 @@ def _borders(line: str) -> Mapping[int, int]:
 
 
 def _joins(character: str) -> bool:
-    """Tell whether a character belongs to the one before it."""
+    """Return whether a character belongs to the one before it."""
     return unicodedata.category(character).startswith("M") or ord(character) in JAMO

@@ -151,7 +151,7 @@ def _as_remembered(old: str, exact: Occurrences, remembered: FuzzyText) -> Occur
 
 
 def _hint(old: str, remembered: FuzzyText) -> str:
-    """Say where the first line of a longer text is, if it is there at all."""
+    """Return where the first line of a longer text is, if it is there at all."""
     first = fuzzy(old.lstrip("\n").partition("\n")[0]).strip()
     if len(first) < HINT_CHARS or "\n" not in old.strip("\n"):
         return ""

@@ -67,7 +67,7 @@ def in_lines(text: str, wanted: str) -> Occurrences | None:
 
 
 def _before(text: str, end: int, lines: list[str]) -> int | None:
-    """Give where lines begin that must stand before an offset; None: they do not."""
+    """Return where lines begin that must stand before an offset; None: they do not."""
     for line in reversed(lines):
         if end == 0 or text[end - 1] != "\n":
             return None
@@ -81,7 +81,7 @@ def _before(text: str, end: int, lines: list[str]) -> int | None:
 
 
 def _after(text: str, start: int, lines: list[str]) -> int | None:
-    """Give where lines end that must stand after an offset; None: they do not."""
+    """Return where lines end that must stand after an offset; None: they do not."""
     for line in lines:
         while start < len(text) and text[start] in BLANKS:
             start += 1

@@ -44,7 +44,7 @@ class FoundPaths:
             self._keep([f"{folder}/" for folder in self._new_folders(files) if fits(folder)])
 
     def paths(self) -> tuple[list[str], bool]:
-        """Give the first ones, sorted, and whether there are more; a folder ends with a slash."""
+        """Return the first ones, sorted, and whether there are more; a folder ends with a slash."""
         first = self._first()
         return first[: self._limit], len(first) > self._limit
 
@@ -61,7 +61,7 @@ class FoundPaths:
         return sorted(set(self._found))[: self._limit + 1]
 
     def _new_folders(self, files: Iterable[str]) -> list[str]:
-        """Give the folders above these files that were not seen yet."""
+        """Return the folders above these files that were not seen yet."""
         new: list[str] = []
         for folder in {path.rpartition("/")[0] for path in files}:
             while folder and folder not in self._folders:

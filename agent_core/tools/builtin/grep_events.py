@@ -77,7 +77,7 @@ class EventReader:
             self._skip(rest)
 
     def close(self) -> None:
-        """Say that nothing more comes."""
+        """Report that nothing more comes."""
         if self._rest and not self._is_long:
             _ = self._event(self._rest)
 

@@ -64,7 +64,7 @@ class Found:
         return self._chars > ENOUGH_CHARS
 
     def begin(self) -> None:
-        """Say that the next lines come from another file."""
+        """Report that the next lines come from another file."""
         self._waiting.clear()
         self._last = 0
 

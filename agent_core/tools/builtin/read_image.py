@@ -58,7 +58,7 @@ def image_rules(options: Mapping[str, JsonValue]) -> ImageRules:
 
 
 def image_result(said: str, file: FileBytes, *, kind: str, rules: ImageRules) -> ToolResult:
-    """Give an image to the model. Blocking and slow: it is called in a thread.
+    """Return an image to the model. Blocking and slow: it is called in a thread.
 
     Args:
         said: The path as the model wrote it, for messages.

@@ -57,7 +57,7 @@ class Fitted(Value, frozen=True, kw_only=True):
 
 
 def is_available() -> bool:
-    """Say whether Pillow is installed. The first time this takes a while."""
+    """Return whether Pillow is installed. The first time this takes a while."""
     try:
         import PIL.Image  # noqa: F401, PLC0415 # pyright: ignore[reportUnusedImport] - an extra, and 20 ms
     except ImportError:
@@ -155,7 +155,7 @@ def _opened(data: bytes, kind: str) -> "Picture":
 
 
 def _plain(picture: "Picture") -> "Picture":
-    """Give red, green and blue, with transparency where there is any."""
+    """Return red, green and blue, with transparency where there is any."""
     if picture.mode.startswith("I"):
         # Sixteen bits: a plain conversion would cut off instead of scaling.
         scaled = picture.convert("I").point(lambda value: value / 256)  # pyright: ignore[reportUnknownMemberType] - Pillow's types name numpy

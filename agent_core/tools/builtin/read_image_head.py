@@ -14,7 +14,7 @@ OLD_BMP_HEADER_BYTES = 12
 
 
 def image_kind(data: bytes) -> str | None:
-    """Tell which kind of image this is, whatever its name says; None: none that is known."""
+    """Return which kind of image this is, whatever its name says; None: none that is known."""
     if data.startswith(PNG_MARK):
         return ANIMATED_PNG if _is_animated(data[:SNIFFED_BYTES]) else "image/png"
     if data.startswith(b"\xff\xd8\xff"):
@@ -48,7 +48,7 @@ def image_size(data: bytes, kind: str) -> tuple[int, int] | None:
 
 
 def is_whole(data: bytes, kind: str) -> bool:
-    """Tell whether the end of an image is there, as far as its format shows that without decoding."""
+    """Return whether the end of an image is there, as far as its format shows that without decoding."""
     match kind:
         case "image/png" | "image/apng":
             return b"IEND" in data

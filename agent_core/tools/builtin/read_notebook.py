@@ -142,7 +142,7 @@ def _shown_data(output: JsonObject) -> Iterator[str]:
 
 
 def _shortened(text: str) -> list[str]:
-    """Give a text's lines as a terminal would have left them, without the middle of a long one."""
+    """Return a text's lines as a terminal would have left them, without the middle of a long one."""
     plain = ANSI.sub("", text)
     # A progress bar writes its line again and again.
     lines = [line.rstrip("\r").rpartition("\r")[2] for line in _lines(plain)]
@@ -179,7 +179,7 @@ def _within(lines: Sequence[str]) -> list[str]:
 
 
 def _joined(value: JsonValue) -> str:
-    """Give a text that the format writes as one string or as a list of lines."""
+    """Return a text that the format writes as one string or as a list of lines."""
     if isinstance(value, str):
         return value
     if value is None or isinstance(value, Mapping | int | float):

@@ -30,7 +30,7 @@ class Wanted(Value, frozen=True, kw_only=True):
     """None: up to the end."""
 
     def last_of(self, line_count: int) -> int:
-        """Give the number of the last line asked for in a text of so many lines."""
+        """Return the number of the last line asked for in a text of so many lines."""
         return line_count if self.count is None else min(self.first + self.count - 1, line_count)
 
 
@@ -87,7 +87,7 @@ def check_offset(first: int, *, line_count: int) -> None:
 def page_result(
     page: Page, *, facts: Mapping[str, JsonValue], whole_line: str, note: str = ""
 ) -> ToolResult:
-    """Give a page to the model.
+    """Return a page to the model.
 
     Args:
         page: What to show.
@@ -174,7 +174,7 @@ class PageScan:
         self._chosen.take(piece, _behind(piece, begin - before), stop)
 
     def page(self) -> Page:
-        """Give the page, when all pieces are there.
+        """Return the page, when all pieces are there.
 
         Raises:
             ToolError: The text ended before its first line.
@@ -233,7 +233,7 @@ class _Chosen:
 
 
 def _behind(piece: bytes, newlines: int) -> int:
-    """Give the place behind so many newlines; 0 for none or less."""
+    """Return the place behind so many newlines; 0 for none or less."""
     place = 0
     for _ in range(newlines):
         place = piece.index(b"\n", place) + 1

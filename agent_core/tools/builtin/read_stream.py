@@ -74,7 +74,7 @@ async def _head(reader: FileReader) -> bytes:
 
 
 async def _feed(reader: FileReader, scan: "TextScan", *, left: int) -> bool:
-    """Give the scan what the file held when it was opened; says whether some of that has gone.
+    """Return the scan what the file held when it was opened; says whether some of that has gone.
 
     A log that grows meanwhile is read as far as it went then: its end could not be caught up with.
     """
@@ -125,7 +125,7 @@ class TextScan:
         self._check(piece)
 
     def end(self, *, shrank: bool) -> Streamed:
-        """Give the page, when all bytes are there.
+        """Return the page, when all bytes are there.
 
         Raises:
             NotText: They end in the middle of a character.

@@ -9,7 +9,7 @@ ANY_DEPTH = "**"
 
 
 async def is_misread(place: Searched) -> bool:
-    """Say whether a line of an ignore file above the folder is about a path below it.
+    """Return whether a line of an ignore file above the folder is about a path below it.
 
     For such a line ripgrep (seen in 14.1) leaves out the folders between the searched one and a file: with the line
     `src/build` it takes `src/x/build` for ignored in a search of `src`, and with `src/x/build` it does not.
@@ -26,7 +26,7 @@ async def is_misread(place: Searched) -> bool:
 
 
 def _reaches(line: str, steps: tuple[str, ...]) -> bool:
-    """Say whether a line may be about something below a folder, given by its steps from the line's own folder."""
+    """Return whether a line may be about something below a folder, given by its steps from the line's own folder."""
     words = line.strip().removeprefix("!")
     if words.startswith("#") or "/" not in words.removeprefix(f"{ANY_DEPTH}/")[:-1]:
         return False

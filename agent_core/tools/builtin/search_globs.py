@@ -132,14 +132,14 @@ def _first_braces(pattern: str) -> tuple[int, list[int], int] | None:
 
 
 def _literal(patterns: Sequence[str]) -> str:
-    """Give the longest piece of a single pattern that stands for itself."""
+    """Return the longest piece of a single pattern that stands for itself."""
     if len(patterns) != 1 or "\\" in patterns[0] or "[" in patterns[0]:
         return ""
     return max(re.split(r"[*?/]", patterns[0]), key=len)
 
 
 def _suffix(pattern: str) -> str:
-    """Give the end of a pattern that stands for itself."""
+    """Return the end of a pattern that stands for itself."""
     if "\\" in pattern or "[" in pattern:
         return ""
     return re.split(r"[*?/]", pattern)[-1]

@@ -35,7 +35,7 @@ class _Folder(Value, frozen=True, kw_only=True):
 
 
 async def searched(workspace: Workspace, folder: Path, *, glob: str | None = None) -> Searched:
-    """Say how a folder of the workspace is searched."""
+    """Return how a folder of the workspace is searched."""
     files = workspace.files
     above = [root for root in workspace.roots if folder.is_relative_to(root)]
     top = max(above, key=lambda root: len(root.parts)) if above else folder
@@ -48,7 +48,7 @@ async def searched(workspace: Workspace, folder: Path, *, glob: str | None = Non
 
 
 async def walk(place: Searched) -> AsyncGenerator[str]:
-    """Give the paths of all files, relative to the folder, those of one folder together and sorted."""
+    """Return the paths of all files, relative to the folder, those of one folder together and sorted."""
     wanted = _wanted(place.glob)
     left = [_Folder(path="", parent=await _rules_above(place))]
     while left:
@@ -70,7 +70,7 @@ async def walk(place: Searched) -> AsyncGenerator[str]:
 
 
 async def listed_buffers(place: Searched) -> dict[str, FileText]:
-    """Give the unsaved texts that a walk would come upon, by their path relative to the folder."""
+    """Return the unsaved texts that a walk would come upon, by their path relative to the folder."""
     texts = await place.files.buffers(place.folder)
     below = {
         text.path.relative_to(place.folder).as_posix(): text

@@ -62,13 +62,13 @@ async def place_of_search(
 
 
 def folder_said(arguments: JsonObject) -> str:
-    """Give the path of a call for a title, whatever the model wrote."""
+    """Return the path of a call for a title, whatever the model wrote."""
     path = arguments.get("path")
     return _short(path) if isinstance(path, str) and path.strip() else "."
 
 
 def pattern_said(arguments: JsonObject) -> str:
-    """Give the pattern of a call for a title, whatever the model wrote."""
+    """Return the pattern of a call for a title, whatever the model wrote."""
     pattern = arguments.get("pattern")
     return _short(pattern) if isinstance(pattern, str) and pattern else "?"
 
@@ -80,7 +80,7 @@ def notices(*said: str) -> str:
 
 
 def cut_facts(page: Truncation) -> JsonObject:
-    """Give what is known of a cut, for front ends."""
+    """Return what is known of a cut, for front ends."""
     return {name: value for name, value in asdict(page).items() if name != "content"}  # pyright: ignore[reportAny] - the fields are JSON
 
 

@@ -103,7 +103,7 @@ async def _write(arguments: WriteArguments, context: ToolContext) -> ToolResult:
 
 
 async def _kept(known: str | None, content: str, *, base: FileText | None) -> str | None:
-    """Give the text to write when somebody changed a file since the model read it; None: as the model has it.
+    """Return the text to write when somebody changed a file since the model read it; None: as the model has it.
 
     Raises:
         EditConflicted: They changed the same lines.

@@ -16,7 +16,7 @@ class BytesReader:
         return len(self._data)
 
     async def read(self, limit: int) -> bytes:
-        """Give the next bytes, at most so many; empty at the end."""
+        """Return the next bytes, at most so many; empty at the end."""
         await lowlevel.checkpoint()
         piece = self._data[self._place : self._place + limit]
         self._place += len(piece)

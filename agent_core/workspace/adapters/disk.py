@@ -95,7 +95,7 @@ class DiskFiles:
             raise _no_path(path, error) from error
 
     async def list(self, path: Path) -> tuple[Entry, ...]:
-        """Give what is in a folder."""
+        """Return what is in a folder."""
         try:
             return await to_thread.run_sync(self._list, path)
         except OSError as error:
@@ -121,7 +121,7 @@ class DiskFiles:
             yield DiskReader(file, path, size=size)
 
     async def buffers(self, folder: Path) -> tuple[FileText, ...]:
-        """Give nothing: no editor is here."""
+        """Return nothing: no editor is here."""
         del folder
         await lowlevel.checkpoint()
         return ()
@@ -174,7 +174,7 @@ class DiskFiles:
             yield changes
 
     async def stat(self, path: Path) -> FileStat:
-        """Say what a path is."""
+        """Return what a path is."""
         try:
             return await to_thread.run_sync(self._stat, path)
         except OSError as error:

@@ -17,7 +17,7 @@ Kind: TypeAlias = Literal["file", "folder", "other"]
 
 
 def kind_of(mode: int) -> Kind:
-    """Say what a mode of the system means."""
+    """Return what a mode of the system means."""
     if stat.S_ISREG(mode):
         return "file"
     return "folder" if stat.S_ISDIR(mode) else "other"

@@ -32,7 +32,7 @@ class Place(Value, frozen=True, kw_only=True):
     """The user to whom the root belongs."""
 
     def look(self) -> os.stat_result | None:
-        """Say what is there; None: nothing.
+        """Return what is there; None: nothing.
 
         Raises:
             PathRefused: A link, which `path` was not when it was resolved.

@@ -29,7 +29,7 @@ class DiskReader:
         return self._size
 
     async def read(self, limit: int) -> bytes:
-        """Give the next bytes, at most so many; empty at the end."""
+        """Return the next bytes, at most so many; empty at the end."""
         try:
             return await to_thread.run_sync(self._file.read, max(limit, 0))
         except OSError as error:

@@ -32,14 +32,14 @@ class Gate(Protocol):
 
 @cache
 def best_gate() -> Gate:
-    """Give the gate for this machine: one step of the system where it has that, else name by name."""
+    """Return the gate for this machine: one step of the system where it has that, else name by name."""
     if sys.platform == "linux" and has_openat2():
         return OpenAt2Gate()
     return WalkGate()
 
 
 def names_below(path: Path, *, root: Path) -> tuple[str, ...]:
-    """Give the names on the way from a root down to a path; none for the root itself.
+    """Return the names on the way from a root down to a path; none for the root itself.
 
     Raises:
         PathRefused: The path is not below the root, or is no real path.
@@ -71,7 +71,7 @@ def enter_root(gate: Gate, root: Path) -> int:
 
 
 def is_still(folder: int, path: Path, *, gate: Gate) -> bool:
-    """Tell whether an open folder is the one that a real path names now."""
+    """Return whether an open folder is the one that a real path names now."""
     try:
         now = enter_root(gate, path)
     except OSError:
@@ -83,7 +83,7 @@ def is_still(folder: int, path: Path, *, gate: Gate) -> bool:
 
 
 def is_shared(folder: os.stat_result) -> bool:
-    """Tell whether everybody may put files into a folder, as into /tmp."""
+    """Return whether everybody may put files into a folder, as into /tmp."""
     return bool(folder.st_mode & stat.S_ISVTX and folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
 
 

@@ -54,7 +54,7 @@ def _opened(folder: int, path: str, resolve: int) -> int:
 
 @cache
 def _call() -> Callable[[int, bytes, int, int], tuple[int, int]]:
-    """Give the system's call, which Python cannot name: folder, path, flags, resolve -> descriptor, error number.
+    """Return the system's call, which Python cannot name: folder, path, flags, resolve -> descriptor, error number.
 
     The number counts only when the descriptor is below 0.
     """

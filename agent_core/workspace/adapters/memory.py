@@ -62,7 +62,7 @@ class MemoryFiles:  # noqa: PLR0904 - a port, and what stands in for the disk be
             self._put(path, data)
 
     def contents(self) -> Mapping[Path, bytes]:
-        """Give what is in all files."""
+        """Return what is in all files."""
         return dict(self._files)
 
     def put(self, path: Path, data: bytes) -> None:
@@ -95,7 +95,7 @@ class MemoryFiles:  # noqa: PLR0904 - a port, and what stands in for the disk be
         return target
 
     async def list(self, path: Path) -> tuple[Entry, ...]:
-        """Give what is in a folder."""
+        """Return what is in a folder."""
         await lowlevel.checkpoint()
         self._check_inside(path)
         if path not in self._folders:
@@ -139,7 +139,7 @@ class MemoryFiles:  # noqa: PLR0904 - a port, and what stands in for the disk be
         yield BytesReader(self._data(path))
 
     async def buffers(self, folder: Path) -> tuple[FileText, ...]:
-        """Give nothing: no editor is here."""
+        """Return nothing: no editor is here."""
         del folder
         await lowlevel.checkpoint()
         return ()
@@ -205,7 +205,7 @@ class MemoryFiles:  # noqa: PLR0904 - a port, and what stands in for the disk be
             self._watches.remove(watch)
 
     async def stat(self, path: Path) -> FileStat:
-        """Say what a path is."""
+        """Return what a path is."""
         await lowlevel.checkpoint()
         if path in self._folders and is_inside(path, self._roots):
             return FileStat(path=path, kind="folder", size=0, mtime_ns=0)

@@ -64,7 +64,7 @@ def open_input(ours: ExitStack, theirs: ExitStack) -> tuple[int, int]:
 
 @contextmanager
 def input_of(data: bytes) -> Generator[int]:
-    """Give a descriptor from which a process that is started reads the data. Blocking.
+    """Return a descriptor from which a process that is started reads the data. Blocking.
 
     A file without a name, not a pipe: whether and when the process reads, nobody waits for it.
 

@@ -62,7 +62,7 @@ def fresh_mark() -> Generator[Mark]:
 
 
 def limit_of(pid: int) -> int | None:
-    """Give the soft limit of file locks of a process, 0 for this one; None when nobody tells us."""
+    """Return the soft limit of file locks of a process, 0 for this one; None when nobody tells us."""
     if sys.platform == "linux":
         import resource  # noqa: PLC0415 - not every system has it
 

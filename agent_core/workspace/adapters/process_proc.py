@@ -25,11 +25,11 @@ class ProcTable:
     """Reads few files and sends signals to descriptors, which never mean another process."""
 
     def is_newest(self, pid: int) -> bool:
-        """Tell whether no process has been started after a living one or zombie: the kernel's word, at once."""
+        """Return whether no process has been started after a living one or zombie: the kernel's word, at once."""
         return _newest() == pid
 
     def living(self, *, first: int, age_s: float) -> Mapping[int, Member]:
-        """Give the living processes that may have been started after another one."""
+        """Return the living processes that may have been started after another one."""
         newest = _newest()
         if newest == first:
             return _look_at([first])

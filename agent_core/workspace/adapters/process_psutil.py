@@ -19,7 +19,7 @@ class PsutilTable:
         return False
 
     def living(self, *, first: int, age_s: float) -> Mapping[int, Member]:
-        """Give the living processes, whatever their age."""
+        """Return the living processes, whatever their age."""
         import psutil  # noqa: PLC0415 - slow to import
 
         _ = first, age_s

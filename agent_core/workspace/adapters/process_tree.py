@@ -42,7 +42,7 @@ class ProcessTable(Protocol):
         ...
 
     def living(self, *, first: int, age_s: float) -> Mapping[int, Member]:
-        """Give those that live and may have been started after the one with this id, itself too.
+        """Return those that live and may have been started after the one with this id, itself too.
 
         Args:
             first: Not reaped yet, so that nobody else has its id; 0: give all.

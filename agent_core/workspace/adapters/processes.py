@@ -189,7 +189,7 @@ class DiskProcess:
         return not waiting.cancelled_caught
 
     async def _afterwards(self, killed: Killed) -> Killed:
-        """Say what containment stood in the way of; nothing runs any more."""
+        """Return what containment stood in the way of; nothing runs any more."""
         kept = self._kept
         if kept is not None:
             kept.close()
@@ -234,7 +234,7 @@ class DiskTalk:
         await self._input.write(data)
 
     def finish(self) -> None:
-        """Say that nothing more comes."""
+        """Report that nothing more comes."""
         self._input.close()
 
     async def wait(self) -> ProcessEnd:

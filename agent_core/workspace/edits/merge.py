@@ -54,7 +54,7 @@ class _Region(Value, frozen=True, kw_only=True):
 
 
 def merge(base: str, ours: str, theirs: str) -> Merged:
-    r"""Give the text that has what both sides did to `base`; the order of the sides does not matter.
+    r"""Return the text that has what both sides did to `base`; the order of the sides does not matter.
 
     Lines are compared first. Changes of lines that are neighbours are both taken, for their order is known; two
     insertions at one place are not. Where both changed the same line, both are taken if each changed one stretch of
@@ -69,7 +69,7 @@ def merge(base: str, ours: str, theirs: str) -> Merged:
 
 
 def merge_all(base: str, ours: str, theirs: str) -> str:
-    """Give a text with everything that either side brought, in whatever order where that is unknown; never a conflict.
+    """Return a text with everything that either side brought, in whatever order where that is unknown; never a conflict.
 
     What one side took away is gone, but nothing that the other put inside of it.
     """
@@ -143,7 +143,7 @@ def _place(one: Splice) -> tuple[int, int]:
 
 
 def _reaches(one: Splice, start: int, end: int) -> bool:
-    """Tell whether a change belongs to a stretch that begins no later than it: touching is not enough."""
+    """Return whether a change belongs to a stretch that begins no later than it: touching is not enough."""
     return one.start < end or (one.start, one.end) == (start, end)
 
 
@@ -180,7 +180,7 @@ class _Counted:
 
 
 def _both(base: str, region: _Region, *, ours: str, theirs: str) -> str | None:
-    """Give what a stretch becomes when both changes are taken; None when that cannot be said."""
+    """Return what a stretch becomes when both changes are taken; None when that cannot be said."""
     if not region.theirs or ours == theirs:
         return ours
     if not region.ours:
@@ -208,7 +208,7 @@ def _key(one: Splice) -> tuple[int, int, str]:
 
 
 def _are_apart(base: str, mine: Sequence[Splice], yours: Sequence[Splice]) -> bool:
-    """Tell whether no change of one side is near one of the other, but for those that are the same."""
+    """Return whether no change of one side is near one of the other, but for those that are the same."""
     at = 0
     for one in mine:
         # What ends well before this one cannot be near any later one either.
@@ -223,7 +223,7 @@ def _are_apart(base: str, mine: Sequence[Splice], yours: Sequence[Splice]) -> bo
 
 
 def _is_near(base: str, one: Splice, other: Splice) -> bool:
-    """Tell whether two changes share a place or a word, or nobody knows which comes first."""
+    """Return whether two changes share a place or a word, or nobody knows which comes first."""
     first, second = sorted((one, other), key=_place)
     if first.end > second.start or _place(first) == _place(second):
         return True
@@ -233,11 +233,11 @@ def _is_near(base: str, one: Splice, other: Splice) -> bool:
 
 
 def _makes_end_of_end(base: str, one: Splice) -> bool:
-    """Tell whether a change is about the end of a line alone; that of the last line may come or go."""
+    """Return whether a change is about the end of a line alone; that of the last line may come or go."""
     ends = ENDS if one.end < len(base) else {*ENDS, ""}
     return base[one.start : one.end] in ends and one.new_text in ends
 
 
 def _is_of_whole_lines(base: str, one: Splice) -> bool:
-    """Tell whether what follows a change begins a line before and after it."""
+    """Return whether what follows a change begins a line before and after it."""
     return base[max(0, one.end - 1) : one.end] in _LAST and one.new_text.endswith(("\n", "\r"))

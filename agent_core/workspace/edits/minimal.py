@@ -39,7 +39,7 @@ class Hunk(Value, frozen=True, kw_only=True):
 
 
 def minimal_edits(old: str, new: str) -> list[Splice]:
-    r"""Give the edits that make `new` out of `old`, in order, without overlap.
+    r"""Return the edits that make `new` out of `old`, in order, without overlap.
 
     Lines that both have are left alone, and within changed lines the common beginning and end, so that cursors, marks
     and undo stay where they are. No edit begins or ends between `\r` and `\n`, nor behind the last line end if it
@@ -50,7 +50,7 @@ def minimal_edits(old: str, new: str) -> list[Splice]:
 
 
 def line_splices(old: str, new: str) -> list[Splice]:
-    """Give the lines that differ as edits of whole lines, in order, never two that touch.
+    """Return the lines that differ as edits of whole lines, in order, never two that touch.
 
     What both texts begin and end with is not cut into lines: of a large text with a small change most is never looked at.
     """
@@ -82,7 +82,7 @@ def within_lines(old: str, whole: Splice) -> Iterator[Splice]:
 
 
 def line_hunks(old: Sequence[str], new: Sequence[str]) -> list[Hunk]:
-    """Say which lines differ: few and small hunks, in order, never two that touch."""
+    """Return which lines differ: few and small hunks, in order, never two that touch."""
     head = _common_head(old, new)
     tail = _common_tail(old, new, limit=min(len(old), len(new)) - head)
     a, b = old[head : len(old) - tail], new[head : len(new) - tail]
@@ -132,7 +132,7 @@ def _few_runs(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int, int]] 
 
 
 def _stepped(reach: dict[int, int], way: int, cost: int) -> tuple[int, int]:
-    """Give where a way goes on with one more change, and from which way it comes (Myers 1986)."""
+    """Return where a way goes on with one more change, and from which way it comes (Myers 1986)."""
     goes_down = way == -cost or (way != cost and reach[way - 1] < reach[way + 1])
     return (reach[way + 1], way + 1) if goes_down else (reach[way - 1] + 1, way - 1)
 

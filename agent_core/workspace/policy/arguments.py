@@ -98,7 +98,7 @@ SETTERS: Final = frozenset({"gmake", "just", "make"})
 def misleading(
     program: str, words: Sequence[str], *, cwd: Path, roots: Sequence[Path]
 ) -> str | None:
-    """Give the first argument that no rule covers by its beginning alone; None when there is none.
+    """Return the first argument that no rule covers by its beginning alone; None when there is none.
 
     Args:
         program: The command's first word.
@@ -119,7 +119,7 @@ def misleading(
 
 
 def _names_guarded(word: str, name: str, cwd: Path, roots: Sequence[Path]) -> bool:
-    """Tell whether a word names what is always asked about: a file of secrets, or a protected one that may be changed."""
+    """Return whether a word names what is always asked about: a file of secrets, or a protected one that may be changed."""
     guarded = is_secret if name in READING else is_protected
     places = (Path(os.path.normpath(cwd / piece)) for piece in _pieces(word))
     return any(guarded(place, roots=roots) is not None for place in places if place != cwd)
@@ -142,7 +142,7 @@ def _leads_outside(word: str, cwd: Path, roots: Sequence[Path]) -> bool:
 
 
 def _pieces(word: str) -> list[str]:
-    """Give what may be a path in a word."""
+    """Return what may be a path in a word."""
     pieces = SEPARATORS.split(word)
     return pieces + [
         SHORT_OPTION.sub("", piece, count=1) for piece in pieces if piece.startswith("-")

@@ -42,7 +42,7 @@ def read_line(asked: CommandAsked) -> ReadCommand:
 
 
 def hits(rule: Rule, command: ReadCommand) -> bool:
-    """Tell whether a rule that asks or denies is about a command, however well that is hidden."""
+    """Return whether a rule that asks or denies is about a command, however well that is hidden."""
     if rule.host is not None and not (rule.host == EVERY_HOST and command.asked.needs & REACHING):
         return False
     plain = command.plain.commands if isinstance(command.plain, Plain) else ()
@@ -52,7 +52,7 @@ def hits(rule: Rule, command: ReadCommand) -> bool:
 
 
 def spelt_as(prefix: Argv, argv: Argv) -> bool:
-    """Tell whether a command is what a prefix means, with options between the words or bundled otherwise."""
+    """Return whether a command is what a prefix means, with options between the words or bundled otherwise."""
     if not argv or _name(prefix[0]) != _name(argv[0]):
         return False
     if argv[1 : len(prefix)] == prefix[1:]:
@@ -74,7 +74,7 @@ def spelt_as(prefix: Argv, argv: Argv) -> bool:
 def covering(
     command: ReadCommand, rules: Sequence[Rule], situation: Situation
 ) -> tuple[Rule, ...] | None:
-    """Give the allow rules that cover every command of a line; None when one is left over, or it is not plain."""
+    """Return the allow rules that cover every command of a line; None when one is left over, or it is not plain."""
     if not isinstance(command.plain, Plain) or not command.plain.commands:
         return None
     used: dict[str, Rule] = {}
@@ -87,7 +87,7 @@ def covering(
 
 
 def covers(rule: Rule, argv: Argv, asked: CommandAsked, situation: Situation) -> bool:
-    """Tell whether an allow rule is about one command of a chain, and about the program that it would start."""
+    """Return whether an allow rule is about one command of a chain, and about the program that it would start."""
     if not rule.program or not is_coverable(argv, asked, situation):
         return False
     if not says(rule, argv, asked, roots=situation.roots):
@@ -96,7 +96,7 @@ def covers(rule: Rule, argv: Argv, asked: CommandAsked, situation: Situation) ->
 
 
 def says(rule: Rule, argv: Argv, asked: CommandAsked, *, roots: Sequence[Path]) -> bool:
-    """Tell whether a command begins with the words of an allow rule, and goes on as one may expect of it."""
+    """Return whether a command begins with the words of an allow rule, and goes on as one may expect of it."""
     size = len(rule.argv_prefix)
     if not size or argv[1:size] != rule.argv_prefix[1:] or len(argv) < size:
         return False
@@ -106,7 +106,7 @@ def says(rule: Rule, argv: Argv, asked: CommandAsked, *, roots: Sequence[Path]) 
 
 
 def is_coverable(argv: Argv, asked: CommandAsked, situation: Situation) -> bool:
-    """Tell whether any rule may allow a command: it starts nothing but itself, and stands in the workspace.
+    """Return whether any rule may allow a command: it starts nothing but itself, and stands in the workspace.
 
     Outside of containment git starts what the repository's configuration names, so there its owner must be asked.
     """
@@ -116,7 +116,7 @@ def is_coverable(argv: Argv, asked: CommandAsked, situation: Situation) -> bool:
 
 
 def runs_another(argv: Argv) -> bool:
-    """Tell whether a command starts other commands, or changes what later ones mean."""
+    """Return whether a command starts other commands, or changes what later ones mean."""
     if _name(argv[0]) != GIT:
         return is_wrapper(argv[0])
     words = [word for word in argv[1:] if not word.startswith("-")]
@@ -124,12 +124,12 @@ def runs_another(argv: Argv) -> bool:
 
 
 def _name(word: str) -> str:
-    """Give the name of a program, as a disk without letter case would find it."""
+    """Return the name of a program, as a disk without letter case would find it."""
     return PurePosixPath(word).name.casefold()
 
 
 def _options(words: Sequence[str]) -> tuple[str, ...]:
-    """Give the words that are options; behind `--` there are none."""
+    """Return the words that are options; behind `--` there are none."""
     end = words.index(END_OF_OPTIONS) if END_OF_OPTIONS in words else len(words)
     return tuple(word for word in words[:end] if word.startswith("-"))
 

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 def decide(subject: Subject, situation: Situation) -> Decision:
-    """Say what may become of a subject. Never raises: a check that fails refuses.
+    """Return what may become of a subject. Never raises: a check that fails refuses.
 
     The order: rules that deny, what the mode or missing trust refuses, rules that ask and protected targets, what
     the mode runs by itself, rules that allow, and then a person.

@@ -30,7 +30,7 @@ def wrong_examples(rule: Rule, *, roots: Sequence[Path]) -> Iterator[str]:
 
 
 def is_about(rule: Rule, example: str, *, roots: Sequence[Path]) -> bool:
-    """Tell whether a rule would be about an example: a command line, a path, a host, or `server/tool`."""
+    """Return whether a rule would be about an example: a command line, a path, a host, or `server/tool`."""
     if rule.argv_prefix:
         return _command(rule, example, roots)
     if rule.path is not None:

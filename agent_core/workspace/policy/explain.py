@@ -48,7 +48,7 @@ class Explanation(Value, frozen=True, kw_only=True):
 
 
 def explain(asked: CommandAsked, situation: Situation) -> Explanation:
-    """Say what would become of a command. Nothing is run and nobody is asked."""
+    """Return what would become of a command. Nothing is run and nobody is asked."""
     decision = decide(asked, situation)
     command = read_line(asked)
     unclear = command.plain.reason if isinstance(command.plain, Unclear) else None

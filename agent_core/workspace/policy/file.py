@@ -87,7 +87,7 @@ def load_rules(
 
 
 def remembered_file(data: Path, workspace: Path) -> Path:
-    """Say where the lasting answers about a workspace are kept: beside the sessions, not in the workspace."""
+    """Return where the lasting answers about a workspace are kept: beside the sessions, not in the workspace."""
     digest = hashlib.sha256(os.fsencode(workspace)).hexdigest()[:16]
     name = re.sub(r"[^A-Za-z0-9._-]", "-", workspace.name)[:40]
     return data / "policy" / f"{name}-{digest}" / NAME
@@ -144,7 +144,7 @@ def read_document(content: bytes) -> JsonObject:
 
 
 def rule_list(document: JsonObject) -> Sequence[JsonValue]:
-    """Give the rules of a document.
+    """Return the rules of a document.
 
     Raises:
         ValueError: There is something else in their place, or too many.
@@ -194,7 +194,7 @@ def _read_regular(fd: int) -> bytes:
 def _load_entry(
     entry: JsonValue, *, number: int, scope: Scope, ground: Ground
 ) -> tuple[Rule | None, list[tuple[str, str]]]:
-    """Give the rule in force for an entry, and what is wrong with it, with its name."""
+    """Return the rule in force for an entry, and what is wrong with it, with its name."""
     name = f"number {number}"
     try:
         rule = read_entry(entry, scope=scope, home=ground.home)

@@ -30,7 +30,7 @@ HARMLESS_KEYS: Final = re.compile(
 
 
 def starts_programs(names: Iterable[str], *, hooks: Iterable[str]) -> bool:
-    """Tell whether reading commands of git may start what the repository names.
+    """Return whether reading commands of git may start what the repository names.
 
     Args:
         names: The keys as `git config --local --includes --name-only --list` gives them.

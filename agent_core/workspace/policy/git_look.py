@@ -42,7 +42,7 @@ _EMPTY: Final = re.compile(rf"{_BLANK}(?:[#;].*)?", re.DOTALL)
 
 
 def git_starts_programs(root: Path) -> bool:
-    """Tell whether commands of git in a root may start what its repository names; yes when in doubt.
+    """Return whether commands of git in a root may start what its repository names; yes when in doubt.
 
     What the user's own configuration says is theirs and does not count. A repository that only begins above the root, or
     somewhere else than in its `.git` folder, is not looked at.
@@ -67,7 +67,7 @@ def git_starts_programs(root: Path) -> bool:
 
 
 def setting_names(text: str) -> tuple[str, ...]:
-    """Give the names of all settings in a configuration of git. Pure.
+    """Return the names of all settings in a configuration of git. Pure.
 
     Raises:
         ValueError: A line is not one of the plain kinds, so git may read it otherwise.
@@ -96,7 +96,7 @@ def _names(text: str) -> Iterator[str]:
 
 
 def _hooks(folder: Path) -> list[str]:
-    """Give the names in the folder of hooks.
+    """Return the names in the folder of hooks.
 
     Raises:
         ValueError: It is a link.

@@ -10,7 +10,7 @@ ANY_FOLDERS = "**"
 
 
 def covers_path(glob: str, path: Path, *, roots: Sequence[Path]) -> bool:
-    """Tell whether a glob means a path as it is spelt.
+    """Return whether a glob means a path as it is spelt.
 
     A relative glob is looked for below every root; without a `/` in it, it means the name in any folder.
     """
@@ -18,7 +18,7 @@ def covers_path(glob: str, path: Path, *, roots: Sequence[Path]) -> bool:
 
 
 def may_mean_path(glob: str, path: Path, *, roots: Sequence[Path]) -> bool:
-    """Tell whether a glob may mean a path on a disk that takes other spellings for the same name, or a folder above it."""
+    """Return whether a glob may mean a path on a disk that takes other spellings for the same name, or a folder above it."""
     folded = _folded(path.parts)
     ways = [_folded(parts) for parts in _places(glob, roots)]
     return any(_matches(way, folded) or _matches((*way, ANY_FOLDERS), folded) for way in ways)

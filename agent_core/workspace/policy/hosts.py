@@ -10,7 +10,7 @@ ANY_BELOW = "*."
 
 
 def covers_host(pattern: str, host: str) -> bool:
-    """Tell whether a rule's host means a host: the same name, one below `*.domain`, or any for `*`."""
+    """Return whether a rule's host means a host: the same name, one below `*.domain`, or any for `*`."""
     name = _plain(host)
     if name is None:
         return False
@@ -23,7 +23,7 @@ def covers_host(pattern: str, host: str) -> bool:
 
 
 def may_mean_host(pattern: str, host: str) -> bool:
-    """Tell whether a rule's host may mean a host; of a name that is not plain nobody knows, so it may."""
+    """Return whether a rule's host may mean a host; of a name that is not plain nobody knows, so it may."""
     return covers_host(pattern, host) or _plain(host) is None
 
 

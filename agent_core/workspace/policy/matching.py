@@ -42,13 +42,13 @@ def known(subject: Subject) -> Known:
 
 
 def strict_rule(verdict: RuleVerdict, about: Known, situation: Situation) -> Rule | None:
-    """Give a rule that asks or denies and may be about a subject."""
+    """Return a rule that asks or denies and may be about a subject."""
     found = (rule for rule in situation.rules.of(verdict) if _may_mean(rule, about, situation))
     return next(found, None)
 
 
 def allowing(about: Known, situation: Situation) -> tuple[Rule, ...] | None:
-    """Give the rules that together allow a subject whole; None when they do not."""
+    """Return the rules that together allow a subject whole; None when they do not."""
     rules = tuple(situation.rules.of("allow"))
     match about.subject:
         case CommandAsked() as asked:
@@ -61,7 +61,7 @@ def allowing(about: Known, situation: Situation) -> tuple[Rule, ...] | None:
 
 
 def is_mcp(pattern: str, tool: str) -> bool:
-    """Tell whether `server/tool`, or `server/*`, means a tool of another server."""
+    """Return whether `server/tool`, or `server/*`, means a tool of another server."""
     if pattern.endswith(EVERY_MCP_TOOL):
         return tool.startswith(pattern[:-1])
     return tool == pattern

@@ -62,7 +62,7 @@ MATRIX: Final[Mapping[Column, Mapping[Mode, Cell]]] = {
 
 
 def column_of(subject: Subject, situation: Situation) -> Column:
-    """Say which column a subject falls into: the strictest of those that fit."""
+    """Return which column a subject falls into: the strictest of those that fit."""
     match subject:
         case CommandAsked():
             return _of_command(subject, situation)

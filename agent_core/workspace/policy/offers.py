@@ -26,7 +26,7 @@ SCOPES: Final[tuple[tuple[OptionKind, Scope, str], ...]] = (
 def offers(
     about: Known, situation: Situation, *, lasting: Literal["by rules", "never"]
 ) -> tuple[Option, ...]:
-    """Give the ways to answer.
+    """Return the ways to answer.
 
     Args:
         about: What is asked.
@@ -58,7 +58,7 @@ def _proven(about: Known, situation: Situation) -> Rule | None:
 
 
 def _label(verb: str, rule: Rule, where: str) -> str:
-    """Say what a rule is about; what is long loses its middle, so that verb and extent are always read."""
+    """Return what a rule is about; what is long loses its middle, so that verb and extent are always read."""
     thing = UNSEEN.sub("?", _thing(rule))
     room = LABEL_CHARS - len(f"{verb}  {where}")
     if len(thing) > room:

@@ -17,7 +17,7 @@ ENV: Final = "env"
 
 
 def find_program(word: str, *, env_path: str, roots: Sequence[Path]) -> str | None:
-    """Give the absolute path of what a word starts; None when a rule must not hold on to it.
+    """Return the absolute path of what a word starts; None when a rule must not hold on to it.
 
     That is so for a relative path, for a program that lies in the workspace or leads there, and when the search comes
     past a folder that depends on where the shell stands: each of these can become another program by an edit. The same
@@ -91,7 +91,7 @@ def _look_up(word: str, env_path: str) -> str | None:
 
 
 def _starts_firm(path: str, env_path: str, roots: Sequence[Path], scripts: int) -> bool:
-    """Tell whether what a script is run by cannot become another program by an edit; no script is run by itself."""
+    """Return whether what a script is run by cannot become another program by an edit; no script is run by itself."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - the path is not to be normalised
             line = file.readline(MOST_LINE_BYTES)

@@ -68,7 +68,7 @@ def denying_rule(about: Known) -> Rule | None:
 
 
 def prefix_of(argv: Argv) -> Argv:
-    """Give the beginning by which a command is known: as much of it as says what it does."""
+    """Return the beginning by which a command is known: as much of it as says what it does."""
     name = _name(argv[0])
     if name in CHECKERS:
         return argv[:1]

@@ -21,7 +21,7 @@ GRAVE: Final = frozenset(
 
 
 def risk_of(about: Known, column: Column) -> Risk:
-    """Say how much is at stake."""
+    """Return how much is at stake."""
     if column in {"edit protected", "read protected", "unix sockets"}:
         return "high"
     match about.subject:

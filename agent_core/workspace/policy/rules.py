@@ -39,7 +39,7 @@ class Rule(Value, frozen=True, kw_only=True):
 
 
 def named(rule: Rule) -> Rule:
-    """Give a rule the id that follows from what it says: the same answer twice is one rule."""
+    """Return a rule with the id that follows from what it says: the same answer twice is one rule."""
     told = encode(
         {
             "tool": rule.tool,
@@ -73,5 +73,5 @@ class RuleSet(Value, frozen=True, kw_only=True):
         return RuleSet(rules=tuple(one for one in self.rules if one.scope != scope))
 
     def of(self, verdict: RuleVerdict) -> Iterator[Rule]:
-        """Give the rules with a verdict, oldest first."""
+        """Return the rules with a verdict, oldest first."""
         return (one for one in self.rules if one.verdict == verdict)

@@ -25,7 +25,7 @@ class Ground(Value, frozen=True, kw_only=True):
 
 
 def why_unsound(rule: Rule, ground: Ground) -> str | None:
-    """Say in a sentence why a rule cannot be held to; None when it can."""
+    """Describe in a sentence why a rule cannot be held to; None when it can."""
     if not _fits_tool(rule):
         return "it names what its tool does not have, so it is about nothing"
     return _why_unsound_allowance(rule, ground) if rule.verdict == "allow" else None
@@ -69,7 +69,7 @@ def _what_starts(prefix: tuple[str, ...]) -> str:
 
 
 def _fits_tool(rule: Rule) -> bool:
-    """Tell whether a rule names only what subjects of its tool have: else it would never be about any."""
+    """Return whether a rule names only what subjects of its tool have: else it would never be about any."""
     named = {
         "command": bool(rule.argv_prefix or rule.program),
         "file": rule.path is not None,

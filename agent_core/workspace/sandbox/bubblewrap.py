@@ -82,7 +82,7 @@ class Bubblewrap:
         env: Mapping[str, str],
         needs: frozenset[Needs],
     ) -> Launch:
-        """Say how to start a process. Blocking."""
+        """Return how to start a process. Blocking."""
         namespace = self._namespace(argv[0], cwd=cwd, env=env, needs=needs)
         problem = namespace.ground.holds.problem
         if self._problem.stands_in_the_way(problem, agreed="uncontained" in needs):
@@ -103,7 +103,7 @@ class Bubblewrap:
         )
 
     def _waiting(self, namespace: "_Namespace") -> Launch:
-        """Say how to start a process that waits for its command. Blocking."""
+        """Return how to start a process that waits for its command. Blocking."""
         reading, writing = os.pipe()
         return replace(self._launch(namespace, (), key_fd=reading), order_fd=writing)
 
@@ -162,7 +162,7 @@ class Bubblewrap:
         )
 
     def _inner(self, env: Mapping[str, str]) -> Mapping[str, str]:
-        """Give the environment inside; most commands have that of the one before."""
+        """Return the environment inside; most commands have that of the one before."""
         known, inner = self._last
         if known != env:
             known, inner = self._last = (
@@ -268,7 +268,7 @@ class Problem:
 
 
 def filter_descriptor(*, sockets: bool) -> int | None:
-    """Give a file in memory with the filter of system calls; None where there is none for the processor."""
+    """Return a file in memory with the filter of system calls; None where there is none for the processor."""
     # The namespace holds what is sent to the internet.
     content = seccomp_filter(machine=os.uname().machine, internet=True, unix=sockets)
     if content is None:

@@ -96,7 +96,7 @@ class Walls(Value, frozen=True, kw_only=True):
 
 
 def denials(output: str, *, exit_code: int | None, walls: Walls) -> tuple[str, ...]:
-    """Say what containment stood in the way of, a sentence each.
+    """Return what containment stood in the way of, a sentence each.
 
     Args:
         output: The end of what the command wrote.

@@ -123,7 +123,7 @@ def scrubbed(env: Mapping[str, str], *, passed: Collection[str] = ()) -> Scrubbe
 
 
 def is_secret(name: str, value: str) -> bool:
-    """Tell whether a variable holds a secret, by its name or because it is an address with a password."""
+    """Return whether a variable holds a secret, by its name or because it is an address with a password."""
     if name in NO_SECRETS:
         return False
     upper = name.upper()
@@ -133,7 +133,7 @@ def is_secret(name: str, value: str) -> bool:
 
 
 def steers_programs(name: str) -> bool:
-    """Tell whether a variable makes programs load or run other code, or leads to other programs of the user."""
+    """Return whether a variable makes programs load or run other code, or leads to other programs of the user."""
     return _runs_others(name) or _is_door(name)
 
 

@@ -153,7 +153,7 @@ def _is_tame_line(line: str) -> bool:
 
 
 def _named_by(file: Path) -> Path | None:
-    """Give the folder that a `.git` file names."""
+    """Return the folder that a `.git` file names."""
     with suppress(OSError, ValueError):
         text = git_text(file)
         if text.startswith("gitdir:"):
@@ -162,7 +162,7 @@ def _named_by(file: Path) -> Path | None:
 
 
 def _names_back(folder: Path, file: Path, root: Path) -> bool:
-    """Tell whether a git folder belongs to this root by its own word."""
+    """Return whether a git folder belongs to this root by its own word."""
     with suppress(OSError, ValueError):
         back = git_text(folder / "gitdir").strip()
         return bool(back) and _real((folder / back).parent) == root and Path(back).name == file.name
@@ -175,7 +175,7 @@ def _names_back(folder: Path, file: Path, root: Path) -> bool:
 
 
 def _common(folder: Path) -> Path | None:
-    """Give the folder of the repository that a worktree belongs to."""
+    """Return the folder of the repository that a worktree belongs to."""
     with suppress(OSError, ValueError):
         common = _real(folder / git_text(folder / "commondir").strip())
         # git makes worktrees nowhere else; another place would be somebody's invention.
@@ -230,5 +230,5 @@ def _is_inside(path: Path, root: Path) -> bool:
 
 
 def outside(folders: Sequence[GitFolder], root: Path) -> tuple[GitFolder, ...]:
-    """Give those that do not lie in the root."""
+    """Return those that do not lie in the root."""
     return tuple(one for one in folders if not one.path.is_relative_to(root))

@@ -135,14 +135,14 @@ def find_shell() -> str | None:
 
 
 def limits_processes(release: str) -> bool:
-    """Tell whether the limit of processes counts only those of one command, by the version of the kernel. Pure."""
+    """Return whether the limit of processes counts only those of one command, by the version of the kernel. Pure."""
     major, _, rest = release.partition(".")
     minor = re.match(r"\d+", rest)
     return (int(major), int(minor[0]) if minor else 0) >= COUNTED_PER_NAMESPACE
 
 
 def memory_bytes() -> int | None:
-    """Give what one process may have at most: as much as the machine has."""
+    """Return what one process may have at most: as much as the machine has."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError):

@@ -54,7 +54,7 @@ class Landlocked:
         env: Mapping[str, str],
         needs: frozenset[Needs],
     ) -> Launch:
-        """Say how to start a process. Blocking."""
+        """Return how to start a process. Blocking."""
         _ = find_program(argv[0], cwd=cwd, path=env.get("PATH", os.defpath))
         ground = self._survey.before(env=env, git=git_access(needs))
         temporary = self._private.path
@@ -97,7 +97,7 @@ def launcher_rules(
     network: bool,
     sockets: bool = False,
 ) -> str:
-    """Give what the launcher is told. Blocking: Landlock only allows, so all that is no secret is named."""
+    """Return what the launcher is told. Blocking: Landlock only allows, so all that is no secret is named."""
     content = seccomp_filter(machine=os.uname().machine, internet=network, unix=sockets)
     return json.dumps(
         {
@@ -115,7 +115,7 @@ def launcher_rules(
 
 
 def all_but(secret: Iterable[Path]) -> list[str]:
-    """Give the fewest paths that hold everything but some. Blocking.
+    """Return the fewest paths that hold everything but some. Blocking.
 
     Where there are too many, it is the most crowded folders that lose some of theirs.
     """
@@ -129,7 +129,7 @@ def all_but(secret: Iterable[Path]) -> list[str]:
 
 
 def _beside(folder: Path, known: Container[Path]) -> list[str]:
-    """Give what is in a folder, but for some."""
+    """Return what is in a folder, but for some."""
     try:
         names = os.listdir(folder)  # noqa: PTH208 - strings are enough
     except OSError:
@@ -140,7 +140,7 @@ def _beside(folder: Path, known: Container[Path]) -> list[str]:
 
 
 def try_landlock() -> int | None:
-    """Give the version of Landlock that works here; None: none does. Blocking."""
+    """Return the version of Landlock that works here; None: none does. Blocking."""
     rules = launcher_rules(writable=(), secret=(), readable=(), network=False)
     check = f'import os; os.open("{os.devnull}", os.O_RDONLY); print("in")'
     try:

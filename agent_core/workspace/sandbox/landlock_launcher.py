@@ -59,7 +59,7 @@ def main(words: list[str]) -> None:
 
 
 def told(word: str) -> str:
-    """Give the rules: they stand there, or in the file of the descriptor that is named."""
+    """Return the rules: they stand there, or in the file of the descriptor that is named."""
     if not word.isdigit():
         return word
     with open(int(word), encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
@@ -67,7 +67,7 @@ def told(word: str) -> str:
 
 
 def version() -> int:
-    """Give the version of Landlock; below 1: there is none."""
+    """Return the version of Landlock; below 1: there is none."""
     return syscall(CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(VERSION_FLAG))
 
 

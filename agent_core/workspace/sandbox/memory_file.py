@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 
 def memory_file(name: str, content: bytes) -> int:
-    """Give a descriptor of a file in memory with a content, at its beginning; the caller closes it. Linux alone."""
+    """Return a descriptor of a file in memory with a content, at its beginning; the caller closes it. Linux alone."""
     opened = os.memfd_create(name)
     try:
         left = memoryview(content)

@@ -51,7 +51,7 @@ class Prober:
         self._lock = threading.Lock()
 
     def containing(self) -> Containing:
-        """Say how this machine contains processes. Blocking, up to some seconds the first time."""
+        """Return how this machine contains processes. Blocking, up to some seconds the first time."""
         with self._lock:
             if self._known is None:
                 self._known = probe()

@@ -45,7 +45,7 @@ class Profile(Value, frozen=True, kw_only=True):
 
 
 def bubblewrap_arguments(profile: Profile) -> tuple[str, ...]:
-    """Give the arguments for bubblewrap, up to where the command begins. Later ones lie over earlier ones."""
+    """Return the arguments for bubblewrap, up to where the command begins. Later ones lie over earlier ones."""
     return tuple(_arguments(profile))
 
 

@@ -20,7 +20,7 @@ NEVER_INSIDE: Final = tuple(Path(f"/{one}") for one in ("proc", "sys", "dev", "b
 
 
 def sandbox_for(containing: Containing, boundaries: Boundaries) -> Sandbox:
-    """Give the containment for a workspace: never a lower rung without saying why. Blocking."""
+    """Return the containment for a workspace: never a lower rung without saying why. Blocking."""
     homes = homes_of(boundaries.env)
     why = why_uncontainable(boundaries.roots, homes=homes)
     if why is not None:
@@ -46,7 +46,7 @@ def sandbox_for(containing: Containing, boundaries: Boundaries) -> Sandbox:
 
 
 def why_uncontainable(roots: tuple[Path, ...], *, homes: tuple[Path, ...]) -> str | None:
-    """Say why a workspace cannot be contained; None: it can. Pure."""
+    """Return why a workspace cannot be contained; None: it can. Pure."""
     advice = "open a folder of the project alone to have commands contained"
     for root in roots:
         for place in (*homes, *NOT_A_ROOT):
@@ -59,7 +59,7 @@ def why_uncontainable(roots: tuple[Path, ...], *, homes: tuple[Path, ...]) -> st
 
 
 def homes_of(env: Mapping[str, str]) -> tuple[Path, ...]:
-    """Give the home that the environment names and the one of the user, as real paths. Blocking."""
+    """Return the home that the environment names and the one of the user, as real paths. Blocking."""
     homes = [env.get("HOME", "")]
     with suppress(KeyError, OSError, ImportError):
         import pwd  # noqa: PLC0415 - not every system has it

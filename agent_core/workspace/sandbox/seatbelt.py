@@ -38,7 +38,7 @@ class Seatbelt:
         env: Mapping[str, str],
         needs: frozenset[Needs],
     ) -> Launch:
-        """Say how to start a process. Blocking."""
+        """Return how to start a process. Blocking."""
         _ = find_program(argv[0], cwd=cwd, path=env.get("PATH", os.defpath))
         ground = self._survey.before(env=env, git=git_access(needs))
         temporary = self._private.path
@@ -79,7 +79,7 @@ def seatbelt_profile(
     network: bool,
     sockets: bool = False,
 ) -> str:
-    """Give a profile in the language of sandbox-exec; a later rule wins over an earlier one. Pure."""
+    """Return a profile in the language of sandbox-exec; a later rule wins over an earlier one. Pure."""
     rules = [
         "(version 1)",
         "(deny default)",

@@ -101,7 +101,7 @@ LOOKED_INTO: Final = frozenset({"socket", "clone", "clone3", "ioctl", "openat2",
 
 @lru_cache(maxsize=8)
 def seccomp_filter(*, machine: str, internet: bool, unix: bool) -> bytes | None:
-    """Give the filter; None for a processor that it is not written for.
+    """Return the filter; None for a processor that it is not written for.
 
     Refused are calls that change mounts, namespaces, keys, the kernel and other processes, injected terminal input,
     sockets of kinds that no build or test needs, and programs that others would run as the user (set-user-ID).
@@ -241,7 +241,7 @@ def _only_for(number: int, inner: Sequence[bytes]) -> Sequence[bytes]:
 
 
 def _argument_at(index: int) -> int:
-    """Give the place of the low half of an argument, on a little-endian machine."""
+    """Return the place of the low half of an argument, on a little-endian machine."""
     return 16 + 8 * index
 
 

@@ -137,7 +137,7 @@ def _candidates(
 
 
 def _names(folder: Path) -> set[str] | None:
-    """Give what is in a folder, without letter case, as some disks are; None: nobody may know."""
+    """Return what is in a folder, without letter case, as some disks are; None: nobody may know."""
     try:
         return {name.casefold() for name in os.listdir(folder)}  # noqa: PTH208 - strings are enough
     except OSError:

@@ -342,7 +342,7 @@ def git_access(needs: frozenset[Needs]) -> GitAccess:
 
 
 def find_program(name: str, *, cwd: Path, path: str) -> Path:
-    """Give the file of a program, as the system would find it on starting it.
+    """Return the file of a program, as the system would find it on starting it.
 
     Raises:
         OSError: There is none, or it may not be run.
@@ -385,7 +385,7 @@ def shown_again(
     network: bool,
     closed: Sequence[Path] = (),
 ) -> tuple[Path, ...]:
-    """Give what lies in a masked or temporary place and must be read all the same."""
+    """Return what lies in a masked or temporary place and must be read all the same."""
     found = [folder for folder in boundaries.readable if folder.is_dir()]
     if any(_is_in(program, place) for place in (*OVERLAID, *closed)) and not any(
         _is_in(program, root) for root in boundaries.roots

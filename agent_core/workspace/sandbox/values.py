@@ -112,7 +112,7 @@ class Sandbox(Protocol):
         env: Mapping[str, str],
         needs: frozenset[Needs],
     ) -> Launch:
-        """Say how to start a process. Blocking: looks at the disk.
+        """Return how to start a process. Blocking: looks at the disk.
 
         Args:
             argv: The program with its arguments.

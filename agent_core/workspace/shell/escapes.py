@@ -19,17 +19,17 @@ HIGHEST: Final = 0x10FFFF
 
 
 def decoded(text: str) -> str:
-    r"""Give what stands in `$'…'`, with `\x72` and the like as their characters."""
+    r"""Return what stands in `$'…'`, with `\x72` and the like as their characters."""
     return ANSI.sub(_character, text)
 
 
 def unescaped(text: str) -> str:
-    """Give the line that stands between two backticks."""
+    """Return the line that stands between two backticks."""
     return IN_BACKTICKS.sub(r"\1", text)
 
 
 def end_of_backticks(text: str, start: int) -> int:
-    """Give where the backtick stands that closes the one before `start`; the end of the text without one."""
+    """Return where the backtick stands that closes the one before `start`; the end of the text without one."""
     at = start
     while at < len(text) and text[at] != "`":
         at += 2 if text[at] == "\\" else 1

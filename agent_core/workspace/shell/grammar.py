@@ -17,7 +17,7 @@ JOINS: Final = frozenset({"&&", "||", "|", ";", "\n", "comment", "(", ")", "{", 
 
 
 def commands_by_grammar(text: str) -> tuple[Argv, ...] | None:
-    """Give the commands of a line as the grammar sees them; None when it sees anything else in it.
+    """Return the commands of a line as the grammar sees them; None when it sees anything else in it.
 
     Args:
         text: No longer than a few KiB: on some texts the parser takes time that grows with their square.
@@ -70,7 +70,7 @@ def _word(node: "Node", data: bytes) -> str | None:
 
 
 def _has_only_parts(word: "Node") -> bool:
-    """Tell whether a word is made of nothing but text and quotes, without a gap."""
+    """Return whether a word is made of nothing but text and quotes, without a gap."""
     at = word.start_byte
     for part in word.children if word.type == "concatenation" else ():
         if part.type not in PARTS or part.start_byte != at or not _has_only_parts(part):

@@ -31,7 +31,7 @@ NAMED: Final = re.compile(r"-*[A-Za-z_][A-Za-z0-9_-]*=")
 
 
 def mentioned(text: str) -> tuple[Argv, ...]:
-    """Give every command that may run somewhere inside: in substitutions, behind wrappers, in `sh -c "…"`.
+    """Return every command that may run somewhere inside: in substitutions, behind wrappers, in `sh -c "…"`.
 
     It guesses where it must, so it both misses what is only known at run time and names what never runs. Never raises.
     """
@@ -56,7 +56,7 @@ def mentioned(text: str) -> tuple[Argv, ...]:
 
 
 def _started(argv: Argv) -> Iterator[Argv]:
-    """Give what a wrapper may start: every end of its words, because options may take values."""
+    """Return what a wrapper may start: every end of its words, because options may take values."""
     if _is_runner(argv[0]):
         for start in range(1, min(len(argv), MOST_STARTS)):
             yield argv[start : start + MOST_STARTS]
@@ -67,7 +67,7 @@ def _started(argv: Argv) -> Iterator[Argv]:
 
 
 def _lines_in(fresh: Sequence[Argv], found: Found) -> Iterator[str]:
-    """Give the texts that are lines of a shell again."""
+    """Return the texts that are lines of a shell again."""
     yield from found.inner
     for argv in fresh:
         if base_name(argv[0]) in JOINED:

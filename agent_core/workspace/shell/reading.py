@@ -12,7 +12,7 @@ MOST_COMMANDS: Final = 100
 
 
 def read_command(text: str) -> Plain | Unclear:
-    """Say which commands a line of bash runs, with their exact words, or why that is not certain.
+    """Return which commands a line of bash runs, with their exact words, or why that is not certain.
 
     Two readings that know nothing of one another must agree. Never raises.
     """

@@ -18,7 +18,7 @@ MOST_WORDS: Final = 64
 
 
 def ways_to_read(words: Sequence[str]) -> Iterator[Argv]:
-    """Give the commands that words between two joins can mean, the likeliest first."""
+    """Return the commands that words between two joins can mean, the likeliest first."""
     # Whether braces were quoted is not known here, so they are read both ways.
     listed = itertools.chain.from_iterable(_listed(word) for word in words)
     for argv in dict.fromkeys((_command(listed), _command(words))):
@@ -33,7 +33,7 @@ def ways_to_read(words: Sequence[str]) -> Iterator[Argv]:
 
 
 def pieces(text: str) -> Iterator[Argv]:
-    """Give the words between all signs that might join commands, for a text whose quotes do not close."""
+    """Return the words between all signs that might join commands, for a text whose quotes do not close."""
     for line in re.split(r"[;&|\n(){}`]|\$\(", text):
         if argv := tuple(re.sub(r"[\"'\\]", "", line).split()):
             yield from ways_to_read(argv)
@@ -48,7 +48,7 @@ def _is_before_command(word: str) -> bool:
 
 
 def _listed(word: str) -> Sequence[str]:
-    """Give the words of `{a,b}`, else the word."""
+    """Return the words of `{a,b}`, else the word."""
     found = LIST.fullmatch(word)
     if found is None:
         return (word,)

@@ -82,7 +82,7 @@ class _Line(Struct):
 
 
 def split_line(text: str) -> tuple[Argv, ...] | Unclear:
-    """Give the commands of a line, or why they are not certain."""
+    """Return the commands of a line, or why they are not certain."""
     line = _Line()
     at = 0
     while at < len(text):
@@ -112,7 +112,7 @@ def split_line(text: str) -> tuple[Argv, ...] | Unclear:
 
 
 def one_word(text: str) -> str | None:
-    """Give what a single word means; None when it is not certain or more than one word."""
+    """Return what a single word means; None when it is not certain or more than one word."""
     meant: list[str] = []
     at = 0
     while piece := PIECE.match(text, at):
@@ -122,7 +122,7 @@ def one_word(text: str) -> str | None:
 
 
 def odd_character(text: str) -> str | None:
-    """Give the first character that is not seen, or not as what it is; tabs and newlines are no such."""
+    """Return the first character that is not seen, or not as what it is; tabs and newlines are no such."""
     for char in dict.fromkeys(text):
         if char in "\n\t" or " " <= char <= "~":
             continue
@@ -134,7 +134,7 @@ def odd_character(text: str) -> str | None:
 
 
 def beyond(text: str, at: int) -> str:
-    """Say in a sentence why a line is not plain at a place."""
+    """Describe in a sentence why a line is not plain at a place."""
     char = text[at]
     if char == '"' and '"' in text[at + 1 :]:
         return _in_double_quotes(text[at + 1 : text.index('"', at + 1)])
@@ -223,7 +223,7 @@ def _ended(line: _Line) -> tuple[Argv, ...] | Unclear:
 
 
 def _problem_of_program(word: str) -> str | None:
-    """Say why a first word is no name of a program; None when it is one."""
+    """Return why a first word is no name of a program; None when it is one."""
     if not word:
         return "the name of a program is empty"
     if "=" in word:

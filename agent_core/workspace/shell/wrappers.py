@@ -53,7 +53,7 @@ EXTENSION: Final = re.compile(r"\.(exe|com|cmd|bat)$")
 
 
 def is_wrapper(word: str) -> bool:
-    """Tell whether the first word of a command starts something else than it says."""
+    """Return whether the first word of a command starts something else than it says."""
     name = base_name(word)
     return (
         name in WRAPPERS or VERSION.sub("", name) in WRAPPERS or LOADER.fullmatch(name) is not None
@@ -61,11 +61,11 @@ def is_wrapper(word: str) -> bool:
 
 
 def is_shell(word: str) -> bool:
-    """Tell whether the first word of a command is a shell."""
+    """Return whether the first word of a command is a shell."""
     name = base_name(word)
     return name in SHELLS or VERSION.sub("", name) in SHELLS
 
 
 def base_name(word: str) -> str:
-    """Give a program's name without folder, letter case and the endings that Windows knows."""
+    """Return a program's name without folder, letter case and the endings that Windows knows."""
     return EXTENSION.sub("", word.rstrip("/").rpartition("/")[2].casefold())

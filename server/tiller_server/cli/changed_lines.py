@@ -13,7 +13,7 @@ AROUND: Final = "2"
 
 
 def changed_lines(details: JsonValue) -> Iterator[tuple[str, str]]:
-    """Give the first lines of the difference that a tool tells, each with its colour; nothing when it tells none."""
+    """Return the first lines of the difference that a tool tells, each with its colour; nothing when it tells none."""
     patch = details.get("patch") if is_object(details) else None
     if not isinstance(patch, str):
         return

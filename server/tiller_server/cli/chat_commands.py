@@ -255,7 +255,7 @@ COMMANDS: Final[Mapping[str, ChatCommand]] = {
 
 
 def completed(line: str, *, session: AgentSession) -> list[str]:
-    """Give the ways in which a line goes on that begins with a slash."""
+    """Return the ways in which a line goes on that begins with a slash."""
     if not line.startswith("/") or "\n" in line:
         return []
     name, blank, typed = line[1:].partition(" ")

@@ -43,7 +43,7 @@ async def export(chat: Chat, named: str) -> None:
 
 
 async def _unused(root: Path, session: str) -> anyio.Path:
-    """Give a name that nothing has yet; who takes it meanwhile is not overwritten either."""
+    """Return a name that nothing has yet; who takes it meanwhile is not overwritten either."""
     stem = f"tiller-{session[-SHORT_ID:]}"
     path = anyio.Path(root / f"{stem}.md")
     for number in range(2, MOST_TRIED):

@@ -256,7 +256,7 @@ def _keys_kept() -> Generator[None]:
 
 
 def paths_completed(line: str, *, root: Path) -> list[str]:
-    """Give the ways in which a line goes on that ends in `@` and the beginning of a path of the workspace. Blocking."""
+    """Return the ways in which a line goes on that ends in `@` and the beginning of a path of the workspace. Blocking."""
     head, mark, typed = line.rpartition("@")
     if not mark or any(one.isspace() for one in typed) or (head and not head[-1].isspace()):
         return []
@@ -264,7 +264,7 @@ def paths_completed(line: str, *, root: Path) -> list[str]:
 
 
 def paths_after(head: str, typed: str, *, root: Path) -> list[str]:
-    """Give the ways in which a line goes on that holds the beginning of a path behind its head. Blocking."""
+    """Return the ways in which a line goes on that holds the beginning of a path behind its head. Blocking."""
     folder, _, name = typed.rpartition("/")
     try:
         found = sorted(os.scandir(root / folder), key=lambda one: one.name)

@@ -32,7 +32,7 @@ Line = Words | Shell | Slashed | Unknown
 
 
 def meaning(line: str, *, ours: Iterable[str], theirs: Iterable[str]) -> Line | None:
-    """Tell what a line means; None: it is blank.
+    """Return what a line means; None: it is blank.
 
     A line that begins with a blank is words, whatever follows.
 

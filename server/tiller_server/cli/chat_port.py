@@ -73,6 +73,6 @@ class ChatCommand(Value, frozen=True, kw_only=True):
 
 
 async def is_kept(session: AgentSession) -> bool:
-    """Tell whether the session has a file: it gets one when something is said, and none in memory."""
+    """Return whether the session has a file: it gets one when something is said, and none in memory."""
     location = session.info.location
     return location is not None and await anyio.Path(location).exists()

@@ -23,7 +23,7 @@ async def may_leave(session: AgentSession, after: Next) -> Next:
 
 
 async def arrive(session: AgentSession, request: SessionRequest, previous: SessionId) -> None:
-    """Tell the hooks of a session that a conversation came to it from another."""
+    """Report the hooks of a session that a conversation came to it from another."""
     if previous != session.id:
         reason = "new" if request.session == NEW else "resume"
         await session.switching.arrived(previous, reason=reason)

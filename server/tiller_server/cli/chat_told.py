@@ -6,7 +6,7 @@ from tiller_server.cli.sessions_text import one_line
 
 
 def below(snapshot: SessionSnapshot) -> str:
-    """Give the line under the one that is typed: who answers, under which permission, how full, at which cost."""
+    """Return the line under the one that is typed: who answers, under which permission, how full, at which cost."""
     config = snapshot.config
     parts = [config.model or "no model", f"thinking {config.thinking}", f"permission {config.mode}"]
     usage = snapshot.usage
@@ -24,7 +24,7 @@ def below(snapshot: SessionSnapshot) -> str:
 
 
 def session_told(session: AgentSession) -> str:
-    """Give the session in numbers, some lines."""
+    """Return the session in numbers, some lines."""
     stats = session.info.stats()
     calls = ", ".join(f"{name} {count}" for name, count in stats.tool_calls.items()) or "none"
     cost = "unknown" if stats.cost is None else f"${stats.cost:.4f}"

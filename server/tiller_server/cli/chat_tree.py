@@ -57,7 +57,7 @@ async def go_to(chat: Chat, words: str) -> Refill | None:
 
 
 def _around(found: Sequence[Row], here: str | None) -> Sequence[Row]:
-    """Give the rows that end soon behind where the session goes on; the last ones, when that is not among them."""
+    """Return the rows that end soon behind where the session goes on; the last ones, when that is not among them."""
     at = next((place for place, row in enumerate(found) if row.node.entry == here), len(found))
     end = min(len(found), max(at + MOST_ROWS // 2, MOST_ROWS))
     return found[max(0, end - MOST_ROWS) : end]
@@ -77,7 +77,7 @@ async def _move(chat: Chat, node: Node) -> Refill | None:
 
 
 async def _entries(chat: Chat) -> Sequence[AnyEntry]:
-    """Give all entries of all branches, those of a kept session with all their words."""
+    """Return all entries of all branches, those of a kept session with all their words."""
     session = chat.session
     if not await is_kept(session):
         return session.tree.entries

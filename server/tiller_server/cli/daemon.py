@@ -187,7 +187,7 @@ def _logs(env: Mapping[str, str], *, follow: bool) -> int:
 
 
 def _tail(path: Path, *, follow: bool) -> Iterator[str]:
-    """Give the last lines of a log, and what is added when it is followed; also when a new file takes its place."""
+    """Return the last lines of a log, and what is added when it is followed; also when a new file takes its place."""
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         _ = file.seek(max(0, size - READ_BYTES))

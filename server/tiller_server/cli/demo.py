@@ -142,7 +142,7 @@ def _copy_config(paths: AppPaths, config: Path) -> None:
 
 
 async def _model(paths: AppPaths, variables: Mapping[str, str]) -> str:
-    """Give the user's model when there is one that can be asked, else the embedded one."""
+    """Return the user's model when there is one that can be asked, else the embedded one."""
     clock = SystemClock()
     pool = HttpPool(clock=clock)
     models = await load_models(paths=paths, env=variables, clock=clock, pool=pool)

@@ -272,7 +272,7 @@ def _program(
 
 
 def _ripgrep(env: Mapping[str, str], workspace: Path) -> Check:
-    """Tell which ripgrep searches use, and which they pass over."""
+    """Return which ripgrep searches use, and which they pass over."""
     advice = f"install ripgrep {RIPGREP} or newer, or Tiller with its extra `search`"
     passed_over: list[str] = []
     for program in ripgrep_programs(env, (workspace,)):

@@ -19,7 +19,7 @@ INSTALL: Final = "pip install 'tillerd[mcp]'"
 def mcp_check(
     paths: AppPaths, *, workspace: Path, env: Mapping[str, str], sandbox: Sandbox
 ) -> Check:
-    """Say which servers the user's own file names, and what stands in their way.
+    """Return which servers the user's own file names, and what stands in their way.
 
     What a project names is not looked at: whether it is trusted is another question.
     """

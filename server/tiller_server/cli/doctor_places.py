@@ -119,7 +119,7 @@ def _repository(workspace: Path) -> Check:
 
 
 def _common(repository: Path) -> Path:
-    """Give the folder of git that holds the history: a worktree and a submodule only name it."""
+    """Return the folder of git that holds the history: a worktree and a submodule only name it."""
     if repository.is_dir():
         return repository
     try:
@@ -146,7 +146,7 @@ def _can_write(folder: Path) -> bool:
 
 
 def _nearest(folder: Path) -> Path:
-    """Give a folder, or the nearest above it that is there."""
+    """Return a folder, or the nearest above it that is there."""
     # What lies below a file is not there, and asking for it is an error of its own.
     return next((one for one in (folder, *folder.parents) if os.path.lexists(one)), Path("/"))
 

@@ -27,7 +27,7 @@ class Terminal(Protocol):
     """Something that may be a terminal."""
 
     def isatty(self) -> bool:
-        """Tell whether it is."""
+        """Return whether it is."""
         ...
 
 
@@ -37,11 +37,11 @@ class Environment(Value, frozen=True):
     variables: Mapping[str, str]
 
     def colour(self, stream: Terminal) -> bool:
-        """Tell whether to use colours: on a terminal, unless NO_COLOR is set to anything."""
+        """Return whether to use colours: on a terminal, unless NO_COLOR is set to anything."""
         return self.moves(stream) and not self.variables.get("NO_COLOR")
 
     def moves(self, stream: Terminal) -> bool:
-        """Tell whether what was shown can be drawn over: on a terminal that is not a dumb one."""
+        """Return whether what was shown can be drawn over: on a terminal that is not a dumb one."""
         return stream.isatty() and self.variables.get("TERM") != "dumb"
 
 

@@ -38,21 +38,21 @@ class StoppedEarly(TillerError):
 
 
 def code_of_run(result: RunResult | RunEnded) -> int:
-    """Give the exit code of a run; a missing or wrong key is a matter of usage."""
+    """Return the exit code of a run; a missing or wrong key is a matter of usage."""
     if result.error is not None and result.error.kind == "AuthRequired":
         return USAGE
     return BY_STATUS.get(result.status, FAILED)
 
 
 def code_of_error(error: TillerError) -> int:
-    """Give the exit code of an error that kept a run from starting."""
+    """Return the exit code of an error that kept a run from starting."""
     if isinstance(error, StoppedEarly):
         return error.code
     return USAGE if isinstance(error, UsageError | SessionNotFound) else FAILED
 
 
 def complain(command: str, text: str) -> None:
-    """Tell an error as one sentence on standard error."""
+    """Report an error as one sentence on standard error."""
     with suppress(OSError):  # standard error may be what is broken
         _ = sys.stderr.write(f"tiller {command}: {shown(text)}\n")
         sys.stderr.flush()

@@ -33,12 +33,12 @@ class LiveWords:
         return [self._lines(block) for block in blocks]
 
     def end(self) -> list[str]:
-        """Give what is left."""
+        """Return what is left."""
         self._tail = ()
         return [self._lines(block) for block in self._blocks.finish()]
 
     def tail(self) -> Sequence[str]:
-        """Give the lines of what is being written, as many as there is room for."""
+        """Return the lines of what is being written, as many as there is room for."""
         text, columns = self._blocks.tail, self._screen.columns
         if self._drawn != (text, columns):
             self._drawn = (text, columns)

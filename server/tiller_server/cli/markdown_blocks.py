@@ -49,7 +49,7 @@ class Blocks(Struct):
         return done
 
     def finish(self) -> list[str]:
-        """Give what is left; the next words begin anew."""
+        """Return what is left; the next words begin anew."""
         done: list[str] = []
         if self._rest:
             done.extend(self._take("".join(self._rest)))
@@ -97,7 +97,7 @@ class Blocks(Struct):
         return done
 
     def _begins_anew(self, line: str) -> bool:
-        """Tell whether a line that follows a blank one is no part of what stood before it."""
+        """Return whether a line that follows a blank one is no part of what stood before it."""
         if not self._is_apart or line[0] in " \t":
             return False
         both_items = _ITEM.match(line) and _ITEM.match(self._lines[0])

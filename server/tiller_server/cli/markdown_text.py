@@ -22,12 +22,12 @@ STYLES: Final[Mapping[str, str]] = {"markdown.code": "cyan", "markdown.code_bloc
 
 
 def can_render() -> bool:
-    """Tell whether the library for it is installed: it comes with the extra `cli`."""
+    """Return whether the library for it is installed: it comes with the extra `cli`."""
     return find_spec("rich") is not None
 
 
 def rendered(markdown: str, *, columns: int, colour: bool) -> list[str]:
-    """Give the lines that show a piece of Markdown, none wider than the window.
+    """Return the lines that show a piece of Markdown, none wider than the window.
 
     What the text hides has to be written out before: nothing in it is taken for an order to the terminal.
     """

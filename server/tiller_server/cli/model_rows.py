@@ -46,7 +46,7 @@ def _row(model: ModelFacts, registry: ModelRegistry, *, mark: str, width: int) -
 def described(
     model: ModelFacts, registry: ModelRegistry, sources: Mapping[str, str]
 ) -> Iterator[str]:
-    """Give everything that is known of a model, line by line, each with where it comes from."""
+    """Return everything that is known of a model, line by line, each with where it comes from."""
     yield f"{'model':<{NAME_WIDTH}}{model.ref}"
     shown: Mapping[str, str] = {
         "name": model.name,
@@ -70,7 +70,7 @@ def described(
 
 
 def as_json(model: ModelFacts, registry: ModelRegistry) -> JsonObject:
-    """Give a model for programs; never a header, which a user may have put a key into."""
+    """Return a model for programs; never a header, which a user may have put a key into."""
     return {
         "model": model.ref,
         "name": model.name,

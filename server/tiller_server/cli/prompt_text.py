@@ -28,7 +28,7 @@ def read_prompt(
     example: str,
     patience_s: float = PATIENCE_S,
 ) -> tuple[UserContent, ...]:
-    """Give what is to be said.
+    """Return what is to be said.
 
     Args:
         words: Those of the command line. `-` stands for standard input, which else follows them if it is a pipe or a
@@ -63,12 +63,12 @@ def read_prompt(
 
 
 def is_file_word(word: str) -> bool:
-    """Tell whether a word of the command line names a file to be said."""
+    """Return whether a word of the command line names a file to be said."""
     return len(word) > 1 and word.startswith("@") and not any(one.isspace() for one in word)
 
 
 def mentioned(texts: Sequence[str], *, root: Path) -> Iterator[Path]:
-    """Give the files of the workspace that a longer text mentions; what is no file was not meant as one."""
+    """Return the files of the workspace that a longer text mentions; what is no file was not meant as one."""
     for text in texts:
         if is_file_word(text):
             continue
@@ -79,7 +79,7 @@ def mentioned(texts: Sequence[str], *, root: Path) -> Iterator[Path]:
 
 
 def file_parts(path: Path) -> tuple[UserContent, ...]:
-    """Give a file as the model reads it: its text, its picture, or where it is.
+    """Return a file as the model reads it: its text, its picture, or where it is.
 
     Raises:
         UsageError: It cannot be read, or is neither text nor a picture that can be shown.
@@ -98,7 +98,7 @@ def file_parts(path: Path) -> tuple[UserContent, ...]:
 
 
 def _alone(path: Path) -> tuple[UserContent, ...]:
-    """Give a file that is the whole prompt."""
+    """Return a file that is the whole prompt."""
     data = _bytes(path)
     if (picture := _picture(path, data)) is not None:
         return picture
@@ -190,5 +190,5 @@ def _joined(words: Sequence[str]) -> str:
 
 
 def _readable(text: str) -> str:
-    """Give words that files and wires can hold: the shell may have passed them on in another encoding than UTF-8."""
+    """Return words that files and wires can hold: the shell may have passed them on in another encoding than UTF-8."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -205,7 +205,7 @@ def write_words(out: Output, text: str) -> None:
 
 
 def around(event: Event) -> tuple[str, str] | None:
-    """Give what is told beside the words, and its style; None: nothing."""
+    """Return what is told beside the words, and its style; None: nothing."""
     told: tuple[str, str] | None = None
     match event:
         case RetryStarted(attempt=attempt, max_attempts=most, delay_ms=ms, error=error):
@@ -252,7 +252,7 @@ def _of_extension(
 
 
 def tool_line(event: ToolEnded, *, title: str) -> str:
-    """Say how a tool call ended: its mark, and of one that failed the last line of what it says."""
+    """Return how a tool call ended: its mark, and of one that failed the last line of what it says."""
     if event.status == "ok":
         took = "" if event.duration_ms is None else f" · {event.duration_ms / KILO:.1f} s"
         return f"{MARKS[event.status]} {title}{took}"
@@ -265,7 +265,7 @@ def tool_line(event: ToolEnded, *, title: str) -> str:
 
 
 def summary(result: RunResult | RunEnded) -> str:
-    """Say in one line what a run came to."""
+    """Describe in one line what a run came to."""
     parts = ["done" if result.status == "completed" else result.status]
     changes = result.changes
     if changes.files:

@@ -49,7 +49,7 @@ async def order_of(options: argparse.Namespace, variables: Mapping[str, str]) ->
 
 
 def is_ci(variables: Mapping[str, str]) -> bool:
-    """Tell whether a service runs this, where nobody watches what it costs."""
+    """Return whether a service runs this, where nobody watches what it costs."""
     return variables.get("CI", "").lower() in {"true", "1"}
 
 

@@ -210,7 +210,7 @@ async def _converse(
 
 
 def _after(event: Event, code: int) -> int:
-    """Give the exit code of a command of an extension, as far as it has come: that it failed outlasts its runs."""
+    """Return the exit code of a command of an extension, as far as it has come: that it failed outlasts its runs."""
     match event:
         case ExtensionError(event=point) if point == BY_COMMAND:
             return FAILED
@@ -244,7 +244,7 @@ async def _stop_at_end(session: AgentSession, reader: Reader) -> None:
 
 
 def header(session: AgentSession) -> JsonObject:
-    """Give the first line of a JSON stream: what session this is."""
+    """Return the first line of a JSON stream: what session this is."""
     info = session.info
     snapshot = info.snapshot()
     return {

@@ -95,7 +95,7 @@ async def open_or_copy(request: SessionRequest) -> AsyncGenerator[AgentSession, 
 
 
 async def forked(request: SessionRequest) -> SessionRequest:
-    """Give the request for a copy of the session that is asked for, which stays as it is.
+    """Return the request for a copy of the session that is asked for, which stays as it is.
 
     Raises:
         SessionNotFound: There is none.

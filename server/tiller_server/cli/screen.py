@@ -15,7 +15,7 @@ COLUMNS: Final = 80
 
 
 def terminal_size() -> tuple[int, int]:
-    """Give columns and lines of the terminal; those of an ordinary one when it does not say."""
+    """Return columns and lines of the terminal; those of an ordinary one when it does not say."""
     size = shutil.get_terminal_size((COLUMNS, LINES))
     return size.columns, size.lines
 

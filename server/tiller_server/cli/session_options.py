@@ -62,7 +62,7 @@ def add_budgets(parser: argparse.ArgumentParser) -> None:
 
 
 def budgets_of(options: argparse.Namespace) -> dict[str, JsonValue]:
-    """Give the budgets that were asked for, with the names of the settings."""
+    """Return the budgets that were asked for, with the names of the settings."""
     asked = {
         "usd": options.budget_usd,
         "tokens": options.max_tokens,
@@ -73,7 +73,7 @@ def budgets_of(options: argparse.Namespace) -> dict[str, JsonValue]:
 
 
 def request_of(options: argparse.Namespace, environment: Environment) -> SessionRequest:
-    """Give the session to open.
+    """Return the session to open.
 
     Raises:
         UsageError: The options contradict one another.
@@ -103,7 +103,7 @@ def request_of(options: argparse.Namespace, environment: Environment) -> Session
 
 
 def is_attended() -> bool:
-    """Tell whether a person can be asked: standard input and the stream of the question are a terminal."""
+    """Return whether a person can be asked: standard input and the stream of the question are a terminal."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 

@@ -169,7 +169,7 @@ def _cwd(options: argparse.Namespace) -> str | None:
 
 
 def _folder(name: str) -> str:
-    """Give the folder as sessions name it: absolute and real."""
+    """Return the folder as sessions name it: absolute and real."""
     try:
         found = Path(name).expanduser().resolve()
     except (OSError, RuntimeError) as error:

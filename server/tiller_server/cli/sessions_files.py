@@ -42,7 +42,7 @@ async def export(library: SessionLibrary, options: argparse.Namespace) -> int:
 
 
 def format_of(path: Path) -> ExportFormat | None:
-    """Give the format that the ending of a name says; None: it says none."""
+    """Return the format that the ending of a name says; None: it says none."""
     return ENDINGS.get(path.suffix.lower())
 
 

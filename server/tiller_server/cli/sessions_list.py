@@ -96,7 +96,7 @@ async def _tell_waiting() -> None:
 
 
 def as_json(one: SessionSummary) -> dict[str, JsonValue]:
-    """Give a session as programs read it."""
+    """Return a session as programs read it."""
     return {
         "session": one.session,
         "title": one.title,

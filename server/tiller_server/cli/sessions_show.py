@@ -65,21 +65,21 @@ async def show(library: SessionLibrary, options: argparse.Namespace, *, colour: 
 
 
 def tell_recovery(stored: Stored) -> None:
-    """Say what of a file could not be read."""
+    """Report what of a file could not be read."""
     if stored.recovery.skipped_lines:
         lines = ", ".join(map(str, stored.recovery.skipped_lines))
         _ = sys.stderr.write(f"these lines of the file are damaged and are not shown: {lines}\n")
 
 
 def call_line(call: ToolCall) -> str:
-    """Give a tool call as one line."""
+    """Return a tool call as one line."""
     told = (call.arguments.get(key) for key in ABOUT)
     about = next((value for value in told if isinstance(value, str)), "")
     return clipped(one_line(f"{call.name} {about}"), LINE_CELLS)
 
 
 def words(content: Iterable[UserContent]) -> str:
-    """Give what was said; a picture is only named."""
+    """Return what was said; a picture is only named."""
     parts = (part.text if isinstance(part, Text) else f"(image, {part.mime})" for part in content)
     return safe("\n".join(parts)).strip("\n")
 
@@ -93,7 +93,7 @@ def _show_json(stored: Stored, path: Iterable[AnyEntry]) -> int:
 
 
 def _conversation(path: Iterable[AnyEntry], *, colour: bool) -> Iterator[str]:
-    """Give the blocks of a conversation; an empty line stands before each but the lines of tools."""
+    """Return the blocks of a conversation; an empty line stands before each but the lines of tools."""
     for entry in path:
         match entry:
             case MessageEntry(message=UserMessage(content=content)):

@@ -25,12 +25,12 @@ def safe(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Give a text as one line."""
+    """Return a text as one line."""
     return " ".join(safe(text).split())
 
 
 def styled(text: str, style: str, *, colour: bool) -> str:
-    """Give a text its colour, where there are colours."""
+    """Return a text its colour, where there are colours."""
     return f"\x1b[{style}m{text}\x1b[0m" if colour and text else text
 
 
@@ -59,7 +59,7 @@ def padded(text: str, cells: int) -> str:
 
 
 def cells_of_row() -> int:
-    """Say how wide a row may be."""
+    """Return how wide a row may be."""
     return get_terminal_size((PIPE_CELLS, 24)).columns if sys.stdout.isatty() else PIPE_CELLS
 
 

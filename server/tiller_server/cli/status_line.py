@@ -49,7 +49,7 @@ class Status(Struct, kw_only=True):
 
     @property
     def is_busy(self) -> bool:
-        """Tell whether something goes on."""
+        """Return whether something goes on."""
         return self._began_s is not None
 
     def see(self, event: Event) -> None:
@@ -76,7 +76,7 @@ class Status(Struct, kw_only=True):
                 self._doing = _doing(event) or self._doing
 
     def line(self) -> str:
-        """Give the line as it is now."""
+        """Return the line as it is now."""
         now_s = self.now_s()
         frame = self.frames[int(now_s / FRAME_S) % len(self.frames)]
         doing = ", ".join(self._tools.values()) or self._doing
@@ -90,7 +90,7 @@ class Status(Struct, kw_only=True):
         return " · ".join(parts)
 
     def context(self) -> str:
-        """Say how full the context is and what the session has cost; empty before the first answer."""
+        """Return how full the context is and what the session has cost; empty before the first answer."""
         usage = self._usage
         if usage is None:
             return ""
@@ -104,7 +104,7 @@ class Status(Struct, kw_only=True):
         return " · ".join(parts)
 
     def with_context(self, text: str) -> str:
-        """Give a text with how full the context is behind it."""
+        """Return a text with how full the context is behind it."""
         usage = self._usage
         if usage is None or not usage.context_used or not usage.context_size:
             return text
@@ -132,7 +132,7 @@ def _doing(event: Event) -> str | None:
 
 
 def frames_for(encoding: str) -> str:
-    """Give the pictures of what turns, as far as a stream can show them."""
+    """Return the pictures of what turns, as far as a stream can show them."""
     try:
         _ = FRAMES.encode(encoding)
     except (UnicodeError, LookupError):

@@ -61,7 +61,7 @@ async def watch_for(
 
 
 def _listened() -> list[signal.Signals]:
-    """Give the signals that end a run. Under `nohup` the end of the terminal is none."""
+    """Return the signals that end a run. Under `nohup` the end of the terminal is none."""
     return [one for one in CODES if signal.getsignal(one) != signal.SIG_IGN or one != HUNG_UP]
 
 

@@ -11,7 +11,7 @@ _ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-
 
 
 def differences(recorded: JsonValue, now: JsonValue, *, place: str = "") -> Iterator[str]:
-    """Say where an answer has another shape: members that came or went, values of another kind.
+    """Return where an answer has another shape: members that came or went, values of another kind.
 
     Of a list the first element stands for all; what the values are does not matter.
     """
@@ -48,7 +48,7 @@ def learn(ids: dict[str, str], recorded: JsonValue, now: JsonValue) -> None:
 
 
 def translated(value: JsonValue, ids: Mapping[str, str]) -> JsonValue:
-    """Give a value with the ids of now in the place of those of the recording."""
+    """Return a value with the ids of now in the place of those of the recording."""
     if isinstance(value, str):
         return _ID.sub(lambda found: ids.get(found[0], found[0]), value)
     if isinstance(value, Mapping):

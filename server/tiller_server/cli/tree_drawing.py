@@ -79,7 +79,7 @@ def draw(entries: Sequence[AnyEntry]) -> Drawing:
 
 
 def rows(drawing: Drawing, *, room: int) -> Iterator[Row]:
-    """Give the lines of it, each cut so that it fits.
+    """Return the lines of it, each cut so that it fits.
 
     Args:
         drawing: What is drawn.
@@ -118,7 +118,7 @@ def _shown(
 
 
 def _drawn(roots: Sequence[Node]) -> Iterator[tuple[str, Node]]:
-    """Give each node with the lines before it; only where branches part is anything drawn to the right."""
+    """Return each node with the lines before it; only where branches part is anything drawn to the right."""
     waiting = list(_placed(roots, ""))
     while waiting:
         node, first, rest = waiting.pop()
@@ -127,7 +127,7 @@ def _drawn(roots: Sequence[Node]) -> Iterator[tuple[str, Node]]:
 
 
 def _placed(siblings: Sequence[Node], rest: str) -> Iterator[tuple[Node, str, str]]:
-    """Give nodes, the last one first, with what stands before their own line and before those that follow."""
+    """Return nodes, the last one first, with what stands before their own line and before those that follow."""
     for node in reversed(siblings):
         is_fork = len(siblings) > 1
         first, below = _fork(rest, is_last=node is siblings[-1]) if is_fork else (rest, rest)
@@ -135,7 +135,7 @@ def _placed(siblings: Sequence[Node], rest: str) -> Iterator[tuple[Node, str, st
 
 
 def _fork(rest: str, *, is_last: bool) -> tuple[str, str]:
-    """Give what stands before the first line of a branch, and before its other lines."""
+    """Return what stands before the first line of a branch, and before its other lines."""
     if len(rest) >= INDENTS * 2:
         return rest, rest
     return (f"{rest}└─", f"{rest}  ") if is_last else (f"{rest}├─", f"{rest}│ ")
@@ -150,7 +150,7 @@ def _is_result(entry: AnyEntry) -> bool:
 
 
 def _text(entry: AnyEntry) -> str:
-    """Say in a line what an entry is; empty for what is not shown."""
+    """Describe in a line what an entry is; empty for what is not shown."""
     match entry:
         case MessageEntry(message=UserMessage(content=content)):
             return f"> {one_line(words(content))}"
@@ -175,6 +175,6 @@ def _answer(said: AssistantMessage) -> str:
 
 
 def _labels(entries: Sequence[AnyEntry]) -> Mapping[EntryId, str]:
-    """Give the labels in force: the last one of each entry counts."""
+    """Return the labels in force: the last one of each entry counts."""
     last = {entry.target: entry.label for entry in entries if isinstance(entry, LabelEntry)}
     return {target: label for target, label in last.items() if label}

@@ -56,7 +56,7 @@ def main(options: argparse.Namespace, environment: Environment) -> int:
 
 
 def look_at(paths: AppPaths, folder: Path) -> Verdict:
-    """Say whether a workspace is trusted as it is now."""
+    """Return whether a workspace is trusted as it is now."""
     return _trust(paths, folder).look_now()
 
 
@@ -112,7 +112,7 @@ def _remove(paths: AppPaths, folder: Path) -> int:
 
 
 def _told(verdict: Verdict) -> list[str]:
-    """Say what changed, in characters that a terminal only shows."""
+    """Return what changed, in characters that a terminal only shows."""
     lines = [f"  changed  {name!a}" for name in verdict.changed]
     lines += [f"  new      {name!a}" for name in verdict.added]
     lines += [f"  gone     {name!a}" for name in verdict.removed]

@@ -14,7 +14,7 @@ SIDE: Final = "standard error"
 
 
 def json_view() -> View:
-    """Give events for programs."""
+    """Return events for programs."""
     return JsonView(out=Output(sys.stdout, name=OUT), side=Output(sys.stderr, name=SIDE))
 
 

@@ -43,7 +43,7 @@ def status_of(runtime: Runtime, *, version: str, since_ms: int, connections: int
 
 
 def answer(ask: Ask | None, status: Status) -> Told:
-    """Say what a question deserves; `stop` is not obeyed while something goes on."""
+    """Return what a question deserves; `stop` is not obeyed while something goes on."""
     match ask:
         case "stop" if status.working:
             return Told(line=_line("busy", status))

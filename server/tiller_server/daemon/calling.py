@@ -95,7 +95,7 @@ def _check_uid(uid: int | None, path: str) -> None:
 
 
 def _uid_behind(sock: socket) -> int | None:
-    """Give the user of the process that listens; None where the system does not say."""
+    """Return the user of the process that listens; None where the system does not say."""
     if sys.platform != "linux":
         return None
     from _socket import SO_PEERCRED  # noqa: PLC0415 - not every system has it

@@ -20,7 +20,7 @@ MAX_ANSWER_BYTES: Final = 64 * 1024
 
 
 def ask_daemon(env: Mapping[str, str], ask: Ask) -> Mapping[str, object] | None:
-    """Give the daemon's answer; None when there is none.
+    """Return the daemon's answer; None when there is none.
 
     Raises:
         Unreachable: There is one, or something in its place, that does not answer as it should.

@@ -217,7 +217,7 @@ class Conversation:
             self._sort_notification(message)
 
     def _wanted(self, message: Message) -> bytes:
-        """Give an answer as the daemon waits for it; nothing if it does not."""
+        """Return an answer as the daemon waits for it; nothing if it does not."""
         is_wanted, other_id = self._asks.settle(message.key)
         if not is_wanted or self.stage != ATTACHED:
             return b""
@@ -258,7 +258,7 @@ class Conversation:
         self._passed.append((self._daemons, body))
 
     def _go_on_retelling(self, answer: Message, introduced: Message) -> None:
-        """Tell a new daemon all that counts, open the session that was open, then give it what was held for it."""
+        """Report a new daemon all that counts, open the session that was open, then give it what was held for it."""
         if answer.key == introduced.key:
             self._compare(answer)
             for body in self._memory.retelling():

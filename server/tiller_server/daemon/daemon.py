@@ -191,7 +191,7 @@ class Daemon:
         self.leave()
 
     def is_working(self) -> bool:
-        """Tell whether something goes on in a session."""
+        """Return whether something goes on in a session."""
         return self._runtime.working() > 0
 
     def _is_used(self) -> bool:

@@ -99,16 +99,16 @@ class DaemonEnd:
             return
 
     def asked(self, now: float) -> None:
-        """Take note that it was asked something."""
+        """Record that it was asked something."""
         self._asked_at = now
 
     def is_deaf(self, now: float, *, after_s: float) -> bool:
-        """Tell whether it has not said a word for so long since it was asked."""
+        """Return whether it has not said a word for so long since it was asked."""
         asked_at = self._asked_at
         return not self.has_spoken and asked_at is not None and now - asked_at > after_s
 
     def finish(self) -> None:
-        """Say that nothing more will come; to be repeated is harmless."""
+        """Report that nothing more will come; to be repeated is harmless."""
         if not self._is_shut:
             self._is_shut = True
             try:

@@ -12,7 +12,7 @@ OTHERS: Final = 0o077
 
 
 def private_folder(path: str) -> Path:
-    """Give a folder that is ours alone, making it when it is missing. Blocking.
+    """Return a folder that is ours alone, making it when it is missing. Blocking.
 
     Raises:
         CannotServe: It cannot be made, is a link, is another user's or open to others.
@@ -32,7 +32,7 @@ def private_folder(path: str) -> Path:
 
 
 def objection(found: os.stat_result, *, uid: int) -> str | None:
-    """Say what is wrong with a folder for secrets of a user, if anything is. Pure."""
+    """Return what is wrong with a folder for secrets of a user, if anything is. Pure."""
     if stat.S_ISLNK(found.st_mode):
         return "is a link; remove it, or set TILLER_RUNTIME_DIR to a folder"
     if not stat.S_ISDIR(found.st_mode):

@@ -7,7 +7,7 @@ from tiller_server.lsp.positions import Encoding, Lines
 
 
 def folded(text: str, changes: Iterable[Json], *, encoding: str) -> str:
-    """Give the text after some content changes, each of which refers to the text after the one before. Pure.
+    """Return the text after some content changes, each of which refers to the text after the one before. Pure.
 
     Args:
         text: The text before.

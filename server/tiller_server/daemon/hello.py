@@ -124,7 +124,7 @@ def check_token(hello: Hello, *, token: str) -> None:
 
 
 def is_newer(version: str, *, than: str) -> bool:
-    """Tell whether one version comes after another; what is no version comes after none. Pure."""
+    """Return whether one version comes after another; what is no version comes after none. Pure."""
     return _numbers(version) > _numbers(than)
 
 

@@ -53,7 +53,7 @@ class Calls:
         self._calls: dict[str, Call] = {}
 
     def begin(self, message: Message, *, again: bool = False) -> None:
-        """Take note of a request that was passed on."""
+        """Record a request that was passed on."""
         if (key := message.key) is not None:
             self._calls[key] = Call(message, again=again)
 
@@ -63,7 +63,7 @@ class Calls:
         return call.message if call is not None else None
 
     def take_all(self) -> list[Call]:
-        """Give them all, the oldest first, and forget them."""
+        """Return them all, the oldest first, and forget them."""
         calls = list(self._calls.values())
         self._calls.clear()
         return calls
@@ -91,11 +91,11 @@ class Held:
         return None
 
     def bodies(self) -> list[bytes]:
-        """Give what is held, and go on holding it."""
+        """Return what is held, and go on holding it."""
         return [body for body, _, _ in self._held]
 
     def take_all(self) -> list[tuple[bytes, Message | None, bool]]:
-        """Give all with whether it was sent before, and forget it."""
+        """Return all with whether it was sent before, and forget it."""
         held, self._held = self._held, []
         self.waiting_bytes = 0
         return held
@@ -119,12 +119,12 @@ class Asks:
         return bool(self._orphans or self._renamed)
 
     def begin(self, message: Message) -> None:
-        """Take note of a request that was passed on to the editor."""
+        """Record a request that was passed on to the editor."""
         if (key := message.key) is not None:
             self._open[key] = message.id
 
     def renamed(self, message: Message) -> str | None:
-        """Give another id for a request whose own id an orphan has; None when it can stay."""
+        """Return another id for a request whose own id an orphan has; None when it can stay."""
         if message.key not in self._orphans:
             return None
         self._count += 1
@@ -133,7 +133,7 @@ class Asks:
         return name
 
     def name_of(self, id_: object) -> object:
-        """Give what the editor knows a request of the daemon as."""
+        """Return what the editor knows a request of the daemon as."""
         for name, known in self._renamed.items():
             if known == id_:
                 return name[1:]
@@ -150,7 +150,7 @@ class Asks:
         return True, self._renamed.pop(key, None)
 
     def progress(self, message: Message) -> None:
-        """Take note of lines of progress that are shown."""
+        """Record lines of progress that are shown."""
         params = message.params or {}
         token, key = params.get("token"), key_of(params.get("token"))
         kind = (as_object(params.get("value")) or {}).get("kind")
@@ -160,7 +160,7 @@ class Asks:
             self._tokens.pop(key, None)
 
     def abandon(self) -> list[bytes]:
-        """Give what the editor must be told when the daemon is gone: no dialog and no line outlives it."""
+        """Return what the editor must be told when the daemon is gone: no dialog and no line outlives it."""
         told = [notification("$/cancelRequest", {"id": id_}) for id_ in self._open.values()]
         value = {"kind": "end", "message": "the daemon ended"}
         told += [

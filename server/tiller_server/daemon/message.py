@@ -60,24 +60,24 @@ def write(told: Json) -> bytes:
 
 
 def as_object(value: object) -> Json | None:
-    """Give a JSON value as the object it is, or None."""
+    """Return a JSON value as the object it is, or None."""
     return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType] - as above
 
 
 def as_list(value: object) -> list[object]:
-    """Give a JSON value as the array it is, or an empty one."""
+    """Return a JSON value as the array it is, or an empty one."""
     return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType] - of JSON values
 
 
 def key_of(id_: object) -> str | None:
-    """Give what tells an id from others; None when it is none."""
+    """Return what tells an id from others; None when it is none."""
     if isinstance(id_, str):
         return f"s{id_}"
     return f"i{id_}" if isinstance(id_, int) and not isinstance(id_, bool) else None
 
 
 def is_work_done(body: bytes) -> bool:
-    """Tell whether a progress message may begin or end a line that editors show."""
+    """Return whether a progress message may begin or end a line that editors show."""
     head = body[:_HEAD_BYTES]
     return b'"kind":"begin"' in head or b'"kind":"end"' in head
 

@@ -39,7 +39,7 @@ class Outgoing:
                 self._sent = 0
 
     def take_unsent(self) -> list[bytes]:
-        """Give the frames of which no byte went out, and forget all."""
+        """Return the frames of which no byte went out, and forget all."""
         unsent = list(self._frames)[1 if self._sent else 0 :]
         self._frames.clear()
         self._sent = self.waiting_bytes = 0

@@ -57,7 +57,7 @@ class Ownership:
 
 
 def owner(path: Path) -> Mapping[str, object] | None:
-    """Give what the holder of the lock wrote down, {} when it has not yet; None when nobody holds it."""
+    """Return what the holder of the lock wrote down, {} when it has not yet; None when nobody holds it."""
     if not path.exists():
         return None
     free = Ownership.take(path)

@@ -95,7 +95,7 @@ class Lineage:
 
 
 def _line(pid: int) -> Iterator[int]:
-    """Give a process and its ancestors, the nearest first."""
+    """Return a process and its ancestors, the nearest first."""
     for _ in range(FARTHEST):
         if pid <= 1:
             return

@@ -10,7 +10,7 @@ SOCKET = "daemon.sock"
 
 
 def runtime_folder(env: Mapping[str, str]) -> str:
-    """Give the folder that holds the socket, the token, the lock and the log: the same as `app_paths(env).runtime`.
+    """Return the folder that holds the socket, the token, the lock and the log: the same as `app_paths(env).runtime`.
 
     Raises:
         ValueError: `TILLER_RUNTIME_DIR` is a relative path, or there is no home; the text says so.
@@ -22,27 +22,27 @@ def runtime_folder(env: Mapping[str, str]) -> str:
 
 
 def socket_path(env: Mapping[str, str]) -> str:
-    """Give where the daemon listens."""
+    """Return where the daemon listens."""
     return f"{runtime_folder(env)}/{SOCKET}"
 
 
 def token_path(env: Mapping[str, str]) -> str:
-    """Give the file with the token that a client shows."""
+    """Return the file with the token that a client shows."""
     return f"{runtime_folder(env)}/daemon.token"
 
 
 def lock_path(env: Mapping[str, str]) -> str:
-    """Give the file that the daemon holds locked for as long as it lives."""
+    """Return the file that the daemon holds locked for as long as it lives."""
     return f"{runtime_folder(env)}/daemon.lock"
 
 
 def log_path(env: Mapping[str, str]) -> str:
-    """Give the file that the daemon writes its log to."""
+    """Return the file that the daemon writes its log to."""
     return f"{runtime_folder(env)}/daemon.log"
 
 
 def short_folder(folder: str) -> str:
-    """Give the stand-in for a folder whose socket would have too long a path; one for each user and folder."""
+    """Return the stand-in for a folder whose socket would have too long a path; one for each user and folder."""
     import hashlib  # noqa: PLC0415 - hardly anybody needs it
 
     digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]

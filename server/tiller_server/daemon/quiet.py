@@ -25,7 +25,7 @@ class Quiet:
 
 
 def idle_limit_s(env: Mapping[str, str]) -> float:
-    """Give how long nobody may use the daemon: `TILLER_DAEMON_IDLE_S`, else half an hour."""
+    """Return how long nobody may use the daemon: `TILLER_DAEMON_IDLE_S`, else half an hour."""
     try:
         given = float(env.get("TILLER_DAEMON_IDLE_S", ""))
     except ValueError:

@@ -278,7 +278,7 @@ class _Watch:
         self._looked_at = 0.0
 
     def is_gone(self, pid: int | None, *, now: float) -> bool:
-        """Tell whether a process that was there has ended; looked up every few seconds."""
+        """Return whether a process that was there has ended; looked up every few seconds."""
         if pid is None or now - self._looked_at < WATCH_S:
             return False
         self._looked_at = now
@@ -295,7 +295,7 @@ class _Poll:
         self._registered: dict[int, int] = {}
 
     def wait(self, wanted: dict[int, int], *, timeout_s: float) -> dict[int, int]:
-        """Give what happened, by descriptor."""
+        """Return what happened, by descriptor."""
         for fd in [fd for fd in self._registered if not wanted.get(fd)]:
             self._poll.unregister(fd)
             del self._registered[fd]

@@ -67,14 +67,14 @@ class Remembered:
             self._follow(method, params, message)
 
     def introduction(self) -> bytes:
-        """Give the `initialize` for a new daemon: the editor's own, but that what was new is the latest by now."""
+        """Return the `initialize` for a new daemon: the editor's own, but that what was new is the latest by now."""
         if self.initialize is None:
             return b""
         told = {"jsonrpc": "2.0", "id": self.initialize.id, "method": "initialize"}
         return write({**told, "params": _continued(self.initialize.params or {})})
 
     def retelling(self) -> list[bytes]:
-        """Give what follows the answer to `initialize`."""
+        """Return what follows the answer to `initialize`."""
         *before, after = _LAST
         told = [self._last[name] for name in before if name in self._last]
         if self._folders:
@@ -88,7 +88,7 @@ class Remembered:
         return told
 
     def differs(self, answer: Message) -> bool:
-        """Tell whether a new daemon can do other things than the one that the editor was introduced to."""
+        """Return whether a new daemon can do other things than the one that the editor was introduced to."""
         first = read(self.answer or b"{}")
         return first is None or _capabilities(first) != _capabilities(answer)
 

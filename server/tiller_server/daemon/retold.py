@@ -52,7 +52,7 @@ class Retold:
             self._become(text, version)
 
     def messages(self) -> list[bytes]:
-        """Give what a server must be told to have the same text and version."""
+        """Return what a server must be told to have the same text and version."""
         opened = self._opened
         if opened is None:
             opened = notification("textDocument/didOpen", {"textDocument": self._document})
@@ -85,7 +85,7 @@ def _version_of(change: Message) -> object:
 
 
 def _changes_of(change: Message) -> list[Json] | None:
-    """Give the changes of a message, or None when one of them cannot be followed."""
+    """Return the changes of a message, or None when one of them cannot be followed."""
     told = [as_object(one) for one in as_list((change.params or {}).get("contentChanges"))]
     whole = [one for one in told if one is not None and _is_sound(one)]
     return whole if whole and len(whole) == len(told) else None

@@ -58,7 +58,7 @@ class Search:
             self._look_at = now
 
     def look(self) -> tuple[socket, str] | None:
-        """Give the socket and the token of a daemon that answers, None when it has to be looked for again.
+        """Return the socket and the token of a daemon that answers, None when it has to be looked for again.
 
         Raises:
             Unreachable: There will be none.

@@ -35,7 +35,7 @@ class Stop:
             signal.signal(number, self._take)
 
     def code(self) -> int | None:
-        """Give the exit code that a signal has asked for."""
+        """Return the exit code that a signal has asked for."""
         return self._code
 
     def _take(self, number: int, _frame: object) -> None:

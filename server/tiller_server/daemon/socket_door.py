@@ -195,12 +195,12 @@ class Bound:
     """A socket in its folder, told from one that others have put there since. Blocking."""
 
     def __init__(self, path: Path) -> None:
-        """Take note of the one that is there now."""
+        """Record the one that is there now."""
         self._path = path
         self._is = _identity(path)
 
     def is_there(self) -> bool:
-        """Tell whether clients still find it."""
+        """Return whether clients still find it."""
         return self._is is not None and _identity(self._path) == self._is
 
 

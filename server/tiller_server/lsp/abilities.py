@@ -104,7 +104,7 @@ def abilities_of(params: Mapping[str, Any], quirks: Quirks) -> Abilities:
 
 
 def _review(said: object, offered: object) -> str:
-    """Give the review that the user wants, if the editor has it."""
+    """Return the review that the user wants, if the editor has it."""
     return said if isinstance(said, str) and said in (as_array(offered) or ()) else "none"
 
 
@@ -119,5 +119,5 @@ def _under(value: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
 
 
 def _is_offered(marker: object) -> bool:
-    """Tell whether a capability is there: `{}` means yes, and so does true."""
+    """Return whether a capability is there: `{}` means yes, and so does true."""
     return marker is True or isinstance(marker, dict)

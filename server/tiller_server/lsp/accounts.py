@@ -19,7 +19,7 @@ Known = TypeVar("Known")
 
 
 async def providers_of(front: Front) -> Mapping[str, ProviderState]:
-    """Give the providers as they are now: those of the session, to which its extensions bring, else those of the user."""
+    """Return the providers as they are now: those of the session, to which its extensions bring, else those of the user."""
     # Without a folder there is no session, but an account all the same.
     with suppress(RpcError):
         _ = await front.hosted()
@@ -28,7 +28,7 @@ async def providers_of(front: Front) -> Mapping[str, ProviderState]:
 
 
 async def as_they_stand(front: Front) -> Mapping[str, ProviderState]:
-    """Give all of them, also those that nobody signs in to; opens no session."""
+    """Return all of them, also those that nobody signs in to; opens no session."""
     if front.bound is None:
         return (await front.host.registry(front.origin.env)).states()
     await refresh(front)
@@ -55,7 +55,7 @@ def named(known: Mapping[str, Known], name: str | None, *, asked: str) -> Known:
 
 
 def how_to_key(door: Door) -> str:
-    """Say how a key is given: never through an editor, which keeps what is typed."""
+    """Return how a key is given: never through an editor, which keeps what is typed."""
     terminal = f"run `tiller auth login {door.provider}` in a terminal"
     if not door.variables:
         return f"{door.name} takes a key: {terminal}."

@@ -14,7 +14,7 @@ def can_watch(pid: int) -> bool:
 
 
 def is_alive(pid: int) -> bool:
-    """Tell whether there is such a process; one of another user counts."""
+    """Return whether there is such a process; one of another user counts."""
     try:
         os.kill(pid, 0)
     except PermissionError:

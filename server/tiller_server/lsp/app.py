@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 def chat_name(params: Mapping[str, Any]) -> str:
-    """Give how the URI of the chat file ends."""
+    """Return how the URI of the chat file ends."""
     known: Mapping[str, Any] = params
     for name in ("initializationOptions", "agent", "plain"):
         known = as_object(known.get(name)) or {}
@@ -63,7 +63,7 @@ class App:
         self._register()
 
     async def front(self) -> Any:
-        """Give the loaded half of this connection."""
+        """Return the loaded half of this connection."""
         host = await self._runtime.host()
         if self._front is None:
             self._front = host.connect(
@@ -126,7 +126,7 @@ class App:
             connection.protocol.work_done.cancel(params.token)
 
     def _amend(self, result: types.InitializeResult) -> None:
-        """Say what the agent can do, and start loading it: this answer goes out first."""
+        """Report what the agent can do, and start loading it: this answer goes out first."""
         given: object = result.capabilities.experimental
         known = cast("dict[str, object]", given) if isinstance(given, dict) else {}
         agent = server_capability()
@@ -174,7 +174,7 @@ class App:
         self.mirror.did_change(read, version=version)
 
     async def _chat(self, what: str, document: Document | None) -> None:
-        """Tell the chat file that something was done to it; of other documents nothing is loaded."""
+        """Report the chat file that something was done to it; of other documents nothing is loaded."""
         if document is None or not document.uri.endswith(chat_name(self.connection.client_params)):
             return
         chat = (await self.front()).chat

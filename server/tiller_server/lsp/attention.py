@@ -51,16 +51,16 @@ class Attention:
             return
 
     def news_for(self, session: str, words: str | None) -> str | None:
-        """Give the words if that session does not have them already; `told` says when it has."""
+        """Return the words if that session does not have them already; `told` says when it has."""
         return None if words is None or self._told.get(session) == words else words
 
     def told(self, session: str, words: str) -> None:
-        """Take note that a session has these words."""
+        """Record that a session has these words."""
         self._told[session] = words
 
 
 def context_words(context: EditorContext, *, roots: Sequence[Path]) -> str | None:
-    """Say in lines what the user looks at; None when it is nothing of the workspace. Pure.
+    """Describe in lines what the user looks at; None when it is nothing of the workspace. Pure.
 
     What lies outside of the roots is not named: its name alone may be nobody's business.
     """

@@ -43,7 +43,7 @@ class Bindings:
         self._written = 0
 
     async def get(self, client: str, folder: Path) -> str | None:
-        """Give the session that a window had last in a folder."""
+        """Return the session that a window had last in a folder."""
         return (await self._all()).get((client, str(folder)))
 
     async def bind(self, client: str, folder: Path, session: str) -> None:

@@ -81,7 +81,7 @@ class Buffers:
             self._editors.remove(editor)
 
     async def find(self, path: Path) -> Buffer | None:
-        """Give the buffer that counts for a file: one with unsaved text, else the one touched last.
+        """Return the buffer that counts for a file: one with unsaved text, else the one touched last.
 
         Raises:
             WorkspaceError: It is open, but the workspace must not use it.
@@ -100,7 +100,7 @@ class Buffers:
             self._check = _anything
 
     async def find_to_read(self, path: Path) -> Buffer | None:
-        """Give what `find` does; where links lead is looked up at times only, for a search reads thousands of files.
+        """Return what `find` does; where links lead is looked up at times only, for a search reads thousands of files.
 
         Raises:
             WorkspaceError: It is open, but the workspace must not use it.
@@ -123,7 +123,7 @@ class Buffers:
         return editor is not None and await editor.requests.show(path)
 
     async def unsaved_below(self, folder: Path) -> Mapping[Path, Buffer]:
-        """Give the buffers at or below a real path whose text the disk does not have, by real path."""
+        """Return the buffers at or below a real path whose text the disk does not have, by real path."""
         found: dict[Path, Buffer] = {}
         for path, spelt in (await self._below(folder)).items():
             try:
@@ -135,7 +135,7 @@ class Buffers:
         return found
 
     async def names_in(self, folder: Path) -> Sequence[Entry]:
-        """Give what a folder has of open documents, whether or not it has it on the disk too."""
+        """Return what a folder has of open documents, whether or not it has it on the disk too."""
         entries: dict[str, Entry] = {}
         for path, spelt in (await self._below(folder)).items():
             name, *rest = path.relative_to(folder).parts or ("",)
@@ -176,7 +176,7 @@ class Buffers:
         return await self._judged(path, same) if same else None
 
     async def _below(self, folder: Path) -> Mapping[Path, AbstractSet[Path]]:
-        """Give the spellings of the open files at or below a folder, by their real paths."""
+        """Return the spellings of the open files at or below a folder, by their real paths."""
         found: dict[Path, set[Path]] = {}
         at, below = str(folder), f"{str(folder).removesuffix(os.sep)}{os.sep}"
         for spelt, real in (await self._real_paths(max_age_s=REMEMBERED_S)).items():
@@ -185,7 +185,7 @@ class Buffers:
         return found
 
     async def _real_paths(self, *, max_age_s: float) -> Mapping[Path, str]:
-        """Give what the paths of all open documents really mean."""
+        """Return what the paths of all open documents really mean."""
         spelt = self._spelt()
         if not spelt:
             return {}
@@ -214,7 +214,7 @@ class Buffers:
 
 
 def text_of(path: Path, buffer: Buffer) -> FileText:
-    """Give a document's text as it is read."""
+    """Return a document's text as it is read."""
     document = buffer.document
     known = buffer.disk if isinstance(buffer.disk, FileText) else None
     return FileText(
@@ -242,7 +242,7 @@ def _real_path(spelt: Path) -> str:
 
 
 def _same_files(path: Path, spelt: Iterable[Path]) -> set[Path]:
-    """Give those of some paths that name the file of a real path. Reads the disk."""
+    """Return those of some paths that name the file of a real path. Reads the disk."""
     return {one for one in spelt if _is_same(path, one)}
 
 

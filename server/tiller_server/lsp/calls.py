@@ -42,7 +42,7 @@ class Calls:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def refusal(self, request_id: RequestId) -> RpcError | None:
-        """Say why a request may not start beside those in flight."""
+        """Return why a request may not start beside those in flight."""
         if request_id in self._open:
             return RpcError(INVALID_REQUEST, f"The id {request_id!r:.80} is still in use.")
         if len(self._open) < MAX_IN_FLIGHT:

@@ -27,7 +27,7 @@ class _Room:
         self._left = SET_CHARS
 
     def cut(self, text: str) -> str:
-        """Give as much of a text as fits; what is left out is counted in its place."""
+        """Return as much of a text as fits; what is left out is counted in its place."""
         fits = min(TEXT_CHARS, self._left)
         self._left -= min(len(text), fits)
         return text if len(text) <= fits else f"{text[:fits]}… ({len(text) - fits} more characters)"
@@ -40,7 +40,7 @@ async def change_set(
     redactor: Redactor | None = None,
     patch: str | None = None,
 ) -> dict[str, JsonValue]:
-    """Give a change set.
+    """Return a change set.
 
     Args:
         one: What is shown.
@@ -110,7 +110,7 @@ def _hunks(file: FileNow, encoding: Encoding, clean: Clean) -> list[JsonValue]:
 
 
 def _shown(file: FileNow, one: Hunk) -> str:
-    """Give what stands there now; of what is gone, what stood there."""
+    """Return what stands there now; of what is gone, what stood there."""
     return one.new if one.state in GONE or file.text is None else file.text[one.start : one.end]
 
 

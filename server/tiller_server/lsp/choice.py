@@ -13,7 +13,7 @@ Opening = str | SessionById | None
 
 
 def candidates(asked: str | None, *, bound: str | None, opening: Opening) -> Sequence[str]:
-    """Give ids, `latest` or `new`; one that is not there any more gives way to the next.
+    """Return ids, `latest` or `new`; one that is not there any more gives way to the next.
 
     Args:
         asked: What the request itself names; nothing else counts then.

@@ -72,7 +72,7 @@ def _agent_options(connection: Connection) -> Mapping[str, object]:
 
 
 def settings_of(options: AgentOptions) -> Mapping[str, JsonValue]:
-    """Give what the editor's configuration says, as a layer of settings."""
+    """Return what the editor's configuration says, as a layer of settings."""
     permission, budgets = options.permission, options.budgets
     groups: dict[str, dict[str, JsonValue]] = {"permission": {}, "budgets": {}}
     if permission is not None:
@@ -96,12 +96,12 @@ def settings_of(options: AgentOptions) -> Mapping[str, JsonValue]:
 
 
 def opening_of(options: AgentOptions) -> Opening:
-    """Give what the client wants opened when it names no session."""
+    """Return what the client wants opened when it names no session."""
     return options.session.open if options.session else None
 
 
 def ends_sessions(options: AgentOptions) -> bool:
-    """Say whether what the client opened ends with its connection."""
+    """Return whether what the client opened ends with its connection."""
     return options.session is not None and options.session.lifetime == CONNECTION
 
 
@@ -114,7 +114,7 @@ def attendant_of(options: AgentOptions, *, editor: str) -> Attendant:
 
 
 def is_plain(params: Mapping[str, Any], options: AgentOptions) -> bool:
-    """Tell whether a client knows plain LSP and nothing of ours: then it gets code actions, lenses and hints."""
+    """Return whether a client knows plain LSP and nothing of ours: then it gets code actions, lenses and hints."""
     capabilities = as_object(params.get("capabilities")) or {}
     experimental = as_object(capabilities.get("experimental")) or {}
     return options.capabilities is None and "agent" not in experimental

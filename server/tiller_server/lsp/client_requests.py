@@ -69,7 +69,7 @@ class ClientRequests:
         return request_id, answer
 
     def withdraw(self, request_id: str) -> None:
-        """Tell the client that nobody waits for the answer any more; nothing if it came."""
+        """Report the client that nobody waits for the answer any more; nothing if it came."""
         if self._waiting.pop(request_id, None) is None or self._is_closed:
             return
         params = {"id": request_id}

@@ -116,14 +116,14 @@ def make_encoder(default: Callable[[object], object]) -> Callable[[object], byte
 
 
 def as_object(value: object) -> dict[str, Any] | None:
-    """Give a JSON value as the object it is, or None."""
+    """Return a JSON value as the object it is, or None."""
     if not isinstance(value, dict):
         return None
     return cast("dict[str, Any]", value)  # the keys of what JSON calls an object are strings
 
 
 def as_array(value: object) -> list[object] | None:
-    """Give a JSON value as the array it is, or None."""
+    """Return a JSON value as the array it is, or None."""
     return cast("list[object]", value) if isinstance(value, list) else None  # of JSON values
 
 

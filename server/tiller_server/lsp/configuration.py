@@ -41,7 +41,7 @@ class EditorConfiguration:
         self._is_asked = False
 
     async def settings(self, at_start: Mapping[str, JsonValue]) -> JsonObject:
-        """Give what is said now; the client is asked the first time.
+        """Return what is said now; the client is asked the first time.
 
         Args:
             at_start: What was said when the client connected; it holds where nothing else is said.
@@ -53,7 +53,7 @@ class EditorConfiguration:
         return _over(at_start, self._said)
 
     async def changed(self, params: Mapping[str, Any]) -> None:
-        """Take note of `workspace/didChangeConfiguration`."""
+        """Record `workspace/didChangeConfiguration`."""
         told = as_object(as_object(params.get("settings")) or {}) or {}
         self._is_asked = True
         if SECTION in told:

@@ -28,7 +28,7 @@ class Credit:
             self._bytes += size
 
     def acknowledge(self, seq: int) -> None:
-        """Take note that the client has everything up to a number; an older one than before changes nothing."""
+        """Record that the client has everything up to a number; an older one than before changes nothing."""
         while self._sent and self._sent[0][0] <= seq:
             self._bytes -= self._sent.popleft()[1]
         bell, self._bell = self._bell, anyio.Event()

@@ -31,7 +31,7 @@ OFFERED: Final = (
 
 
 def dialog(request: PermissionRequest) -> dict[str, Any]:
-    """Give the params of the dialog: at most three lines and four buttons."""
+    """Return the params of the dialog: at most three lines and four buttons."""
     target = exactly(_target(request))
     fits = len(target) <= MOST_CHARS
     if not fits:
@@ -47,7 +47,7 @@ def dialog(request: PermissionRequest) -> dict[str, Any]:
 
 
 def chosen(request: PermissionRequest, answer: object) -> str:
-    """Give the option that was taken; a dialog that was dismissed, or answered oddly, takes the default, a no."""
+    """Return the option that was taken; a dialog that was dismissed, or answered oddly, takes the default, a no."""
     action = as_object(answer) or {}
     offered = {one["optionId"]: one["title"] for one in dialog(request)["actions"]}
     option = action.get("optionId")

@@ -75,7 +75,7 @@ Listener: TypeAlias = Callable[[Document | None], None]
 
 
 def passed(before: Document, after: Document) -> Sequence[Lines]:
-    """Give the texts that a document had from one state to the next, both included, as far as that is known."""
+    """Return the texts that a document had from one state to the next, both included, as far as that is known."""
     texts = [before.lines]
     for change in after.told[:-1]:
         texts.append(_followed(Lines(texts[-1].text, before.lines.encoding), [change]))
@@ -83,7 +83,7 @@ def passed(before: Document, after: Document) -> Sequence[Lines]:
 
 
 def hash_of(text: str) -> str:
-    """Give the hash of a text in UTF-8, in hex."""
+    """Return the hash of a text in UTF-8, in hex."""
     return sha256(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
 
 
@@ -193,7 +193,7 @@ class Mirror:
         )
 
     def focused(self, uri: str) -> None:
-        """Take note that the user looks at a document now: of several editors this one has it."""
+        """Record that the user looks at a document now: of several editors this one has it."""
         document = self._open.get(uri)
         if document is not None:
             self._open[uri] = replace(document, touched_at=self.clock())
@@ -224,11 +224,11 @@ class Mirror:
     # ------------------------------------------------------------------ what others ask
 
     def get(self, uri: str) -> Document | None:
-        """Give a document as it is now."""
+        """Return a document as it is now."""
         return self._open.get(uri)
 
     def documents(self) -> tuple[Document, ...]:
-        """Give all that are open."""
+        """Return all that are open."""
         return tuple(self._open.values())
 
     @contextmanager
@@ -316,7 +316,7 @@ def _followed(lines: Lines, changes: Sequence[types.TextDocumentContentChangeEve
 def _descending(
     lines: Lines, changes: Sequence[types.TextDocumentContentChangeEvent]
 ) -> list[tuple[int, int, str]]:
-    """Give the changes by offset if each ends before the one ahead of it begins: then none moves the place of another."""
+    """Return the changes by offset if each ends before the one ahead of it begins: then none moves the place of another."""
     found: list[tuple[int, int, str]] = []
     for change in changes:
         if not isinstance(change, types.TextDocumentContentChangePartial):
@@ -357,5 +357,5 @@ def _mended(text: str) -> str:
 
 
 def _has_halves(text: str) -> bool:
-    """Tell whether a text has lone surrogates, which JSON can say and UTF-8 cannot."""
+    """Return whether a text has lone surrogates, which JSON can say and UTF-8 cannot."""
     return not text.isascii() and _HALF.search(text) is not None

@@ -11,7 +11,7 @@ from tiller_server.lsp.editor import Editor, Report
 
 
 def check_merges(path: Path, base: FileText | None, buffer: Buffer) -> FileText:
-    """Give the base if an edit of it can be brought into what a document is now.
+    """Return the base if an edit of it can be brought into what a document is now.
 
     Raises:
         StaleText: There is no base, so that nobody has seen what is there.
@@ -69,7 +69,7 @@ def check_settled(path: Path, buffer: Buffer) -> None:
 
 
 def over(base: FileText, disk: FileText | FileBytes | None, path: Path) -> FileText:
-    """Give what the disk has, if its text is that of the base."""
+    """Return what the disk has, if its text is that of the base."""
     if isinstance(disk, FileText) and disk.text == base.text:
         return disk
     message = f"{path} is not on the disk as it was read: nothing was written."

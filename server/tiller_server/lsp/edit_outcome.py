@@ -60,7 +60,7 @@ class Found(Value, frozen=True, kw_only=True):
 
 
 def find_edit(before: str, target: str, now: str) -> Found:
-    """Say how much of the edit that makes `target` of `before` is in the text as it is now."""
+    """Return how much of the edit that makes `target` of `before` is in the text as it is now."""
     if now == target:
         return Found(kind="exact")
     if now == before:
@@ -110,7 +110,7 @@ def _lower(hunks: Sequence[Hunk], lines: int) -> tuple[Hunk, ...]:
 
 
 def problem(found: Found | None, answer: Answer, *, path: Path) -> WorkspaceError | None:
-    """Give the error that tells the model the truth; None when the edit is there.
+    """Return the error that tells the model the truth; None when the edit is there.
 
     Args:
         found: None when the document was closed, so that nobody can look.
@@ -136,7 +136,7 @@ def problem(found: Found | None, answer: Answer, *, path: Path) -> WorkspaceErro
 
 
 def _absence(found: Found, answer: Answer, path: Path) -> WorkspaceError:
-    """Say why nothing of an edit is there."""
+    """Return why nothing of an edit is there."""
     if answer.applied is None:
         reason = answer.reason or "the editor did not answer"
         return EditUnverified(
@@ -169,7 +169,7 @@ def _marked(ranges: Sequence[tuple[int, int]], count: int) -> list[bool]:
 
 
 def _is_removed(hunk: Hunk, old: Sequence[str], gone: Sequence[bool]) -> bool:
-    """Tell whether the lines that a hunk takes away are gone."""
+    """Return whether the lines that a hunk takes away are gone."""
     start, end = hunk.old_start, hunk.old_end
     if hunk.new_start < hunk.new_end or all(gone[start:end]):
         return all(gone[start:end])
@@ -184,7 +184,7 @@ def _is_removed(hunk: Hunk, old: Sequence[str], gone: Sequence[bool]) -> bool:
 
 
 def _is_brought(hunk: Hunk, new: Sequence[str], lost: Sequence[bool]) -> bool:
-    """Tell whether the lines that a hunk brings are there. Of equal lines none may be lost, for it may be this one."""
+    """Return whether the lines that a hunk brings are there. Of equal lines none may be lost, for it may be this one."""
     first, last = _slide(new, hunk.new_start, hunk.new_end)
     return not any(lost[first:last])
 
@@ -192,7 +192,7 @@ def _is_brought(hunk: Hunk, new: Sequence[str], lost: Sequence[bool]) -> bool:
 def _is_absent(
     hunk: Hunk, old: Sequence[str], new: Sequence[str], *, before: str, now: str
 ) -> bool:
-    """Tell whether nothing of a hunk is in a text, for sure: nothing that it brings, and all that it takes away."""
+    """Return whether nothing of a hunk is in a text, for sure: nothing that it brings, and all that it takes away."""
     removed = "".join(old[hunk.old_start : hunk.old_end])
     brought = "".join(new[hunk.new_start : hunk.new_end])
     whole = Splice(start=0, end=len(removed), new_text=brought)
@@ -207,18 +207,18 @@ def _is_absent(
 
 
 def _is_elsewhere(hunk: Hunk, new: Sequence[str], *, before: str, now: str) -> bool:
-    """Tell whether what a hunk brings has come to another place than its own."""
+    """Return whether what a hunk brings has come to another place than its own."""
     brought = "".join(new[hunk.new_start : hunk.new_end]).strip()
     return brought != "" and now.count(brought) > before.count(brought)
 
 
 def _has_rest(hunk: Hunk, old: Sequence[str], *, target: str, now: str) -> bool:
-    """Tell whether something of lines that were to go is still there, in lines that somebody else made of them."""
+    """Return whether something of lines that were to go is still there, in lines that somebody else made of them."""
     return _has_some(now, "".join(old[hunk.old_start : hunk.old_end]), before=target)
 
 
 def _has_some(now: str, part: str, *, before: str) -> bool:
-    """Tell whether a piece of a text may be in another and was not there before, however it was cut up since."""
+    """Return whether a piece of a text may be in another and was not there before, however it was cut up since."""
     words = "".join(part.split())
     if len(words) < FEW_CHARS:
         return any(now.count(char) > before.count(char) for char in set(words))

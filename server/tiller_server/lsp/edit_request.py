@@ -21,7 +21,7 @@ def edit_request(
     origin: EditOrigin | None,
     abilities: Abilities,
 ) -> dict[str, object]:
-    """Give the params for an edit.
+    """Return the params for an edit.
 
     Args:
         documents: Those that it changes, as they must be when it is applied.

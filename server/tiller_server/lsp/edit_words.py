@@ -20,7 +20,7 @@ TYPED: Final = "The text was changed elsewhere meanwhile, by the user or on savi
 def written_as(
     text: str, *, base: FileText, landed: Landed, written: Written, now: Document
 ) -> Written:
-    """Say in what a document differs from what was asked for, and from what it was when it was read.
+    """Describe in what a document differs from what was asked for, and from what it was when it was read.
 
     Args:
         text: What was asked for.

@@ -101,7 +101,7 @@ class Editor:
         return self._quirks.opens_notebooks
 
     def quirks_in_force(self) -> dict[str, bool]:
-        """Give what is assumed of this editor, by the names that users may set."""
+        """Return what is assumed of this editor, by the names that users may set."""
         return {wire_name(name): value for name, value in asdict(self._quirks).items()}
 
     def turn(self, path: Path) -> AbstractAsyncContextManager[None]:
@@ -109,7 +109,7 @@ class Editor:
         return self._turns.hold(path)
 
     def notes_of(self, document: Document) -> Notes:
-        """Give what is remembered of a document; nothing when it was opened anew."""
+        """Return what is remembered of a document; nothing when it was opened anew."""
         notes = self._notes.get(document.uri)
         if notes is None or notes.epoch != document.epoch:
             is_open = self.mirror.get
@@ -173,7 +173,7 @@ class Editor:
             return report
 
     def is_current(self, document: Document) -> bool:
-        """Tell whether a document is as far as is known what it was."""
+        """Return whether a document is as far as is known what it was."""
         now = self.mirror.get(document.uri)
         return now is not None and now.revision == document.revision
 
@@ -249,13 +249,13 @@ class Editor:
 
 
 def _is_in_doubt(report: Report) -> bool:
-    """Tell whether an edit was not seen although the editor did not refuse it."""
+    """Return whether an edit was not seen although the editor did not refuse it."""
     is_seen = report.found is not None and report.found.is_whole
     return report.answer.applied is not False and report.now is not None and not is_seen
 
 
 def _text_edits(document: Document, target: str) -> tuple[list[Splice], list[dict[str, object]]]:
-    """Give the edits, and as LSP has them."""
+    """Return the edits, and as LSP has them."""
     edits = minimal_edits(document.text, target)
     offsets = [offset for one in edits for offset in (one.start, one.end)]
     places = [

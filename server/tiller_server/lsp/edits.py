@@ -80,7 +80,7 @@ class EditorFiles:
         return await self._disk.resolve(path, access)
 
     async def stat(self, path: Path) -> FileStat:
-        """Say what a path is, also when it is only in an editor."""
+        """Return what a path is, also when it is only in an editor."""
         try:
             return await self._disk.stat(path)
         except FileMissing:
@@ -92,7 +92,7 @@ class EditorFiles:
             raise
 
     async def list(self, path: Path) -> tuple[Entry, ...]:
-        """Give what is in a folder, also what is only in an editor."""
+        """Return what is in a folder, also what is only in an editor."""
         unsaved = await self._buffers.names_in(path)
         try:
             there = await self._disk.list(path)
@@ -127,7 +127,7 @@ class EditorFiles:
         yield BytesReader(await to_thread.run_sync(text.encode, "utf-8", "surrogatepass"))
 
     async def buffers(self, folder: Path) -> tuple[FileText, ...]:
-        """Give the open documents at or below a path whose text is not the disk's."""
+        """Return the open documents at or below a path whose text is not the disk's."""
         found = await self._buffers.unsaved_below(folder)
         return tuple(text_of(path, buffer) for path, buffer in found.items())
 
@@ -149,7 +149,7 @@ class EditorFiles:
         await write_one_by_one(self, left, heard=heard)
 
     async def _gatherer(self, write: Write) -> Editor | None:
-        """Give the editor that has a file open and takes edits of several documents."""
+        """Return the editor that has a file open and takes edits of several documents."""
         if write.base is None or not any(one.abilities.gathers for one in self._buffers.editors):
             return None
         try:

@@ -22,7 +22,7 @@ class Encoding:
         self.encode = make_encoder(self._plain)
 
     def answer(self, request_id: RequestId | None, outcome: object) -> bytes:
-        """Give the response to a request; one that cannot be written becomes an error.
+        """Return the response to a request; one that cannot be written becomes an error.
 
         Args:
             request_id: None when the request's own could not be read.

@@ -36,7 +36,7 @@ class EventBytes:
         self._middle = b""
 
     def of(self, stamped: Stamped) -> bytes:
-        """Give an event as JSON on one line."""
+        """Return an event as JSON on one line."""
         key = (stamped.first, stamped.seq)
         known = self._shared.get(key)
         if known is not None:
@@ -92,7 +92,7 @@ def _item(event: Delta) -> _Item:
 
 
 def _middle(event: Delta) -> bytes:
-    """Give what stands between a delta's time and its text."""
+    """Return what stands between a delta's time and its text."""
     out = [b'"type":"%b",' % NAMES[type(event)].encode()]
     if not isinstance(event, BashOutput):
         out.append(b'"run":%b,' % to_json(event.run))

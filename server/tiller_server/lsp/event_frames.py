@@ -39,7 +39,7 @@ class Frames:
         return self._send(b"agent/snapshot", epoch, rest, Lane.CONTROL)
 
     def gap(self, epoch: str, first: int, to: int, *, lane: Lane) -> bool:
-        """Tell which deltas were dropped; the ended events still have the whole."""
+        """Return which deltas were dropped; the ended events still have the whole."""
         return self._send(b"agent/gap", epoch, b',"from":%d,"to":%d' % (first, to), lane)
 
     def heartbeat(self, epoch: str, seq: int) -> None:

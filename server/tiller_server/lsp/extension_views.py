@@ -16,7 +16,7 @@ EVERYWHERE: Final[frozenset[Shown]] = frozenset({"notify"})
 
 
 def shows(hosted: Any, what: Shown) -> bool:
-    """Tell whether a client of a session shows such a thing; who follows the events is taken to show all of them."""
+    """Return whether a client of a session shows such a thing; who follows the events is taken to show all of them."""
     if any(_hears(front, hosted) for front in hosted.fronts):
         return True
     if _chats(hosted):
@@ -25,7 +25,7 @@ def shows(hosted: Any, what: Shown) -> bool:
 
 
 async def tell(front: Front, hosted: Any) -> None:
-    """Tell a client what extensions tell, as plain messages, for as long as it is there and has no better way."""
+    """Report a client what extensions tell, as plain messages, for as long as it is there and has no better way."""
     reader = hosted.session.subscribe()
     front.has.readers.append(reader)
     async for stamped in reader:

@@ -17,7 +17,7 @@ RETRY_AFTER_MS = 1000
 
 
 def rpc_error(error: TillerError, **more: object) -> RpcError:
-    """Give the answer for an error; `more` goes into its data."""
+    """Return the answer for an error; `more` goes into its data."""
     data: dict[str, object] = {"kind": error.kind, "retryable": error.retryable, **more}
     if not isinstance(error, RunMismatch):
         # What was expected says something beside what is there, and of nothing else.

@@ -74,7 +74,7 @@ class FileOperations:
         await self._disk.move(source, target)
 
     async def _editor_moves(self, source: Path, target: Path, buffer: Buffer) -> bool:
-        """Tell whether a file is moved by its editor, rather than on the disk below it."""
+        """Return whether a file is moved by its editor, rather than on the disk below it."""
         # Not from older text in an editor: some save a document when they rename it.
         if not buffer.editor.abilities.renames or buffer.state == "outdated":
             return False
@@ -136,7 +136,7 @@ class FileOperations:
 
 
 async def _is_named_by(path: Path, buffer: Buffer) -> bool:
-    """Tell whether a document's URI is a name of the file itself: an operation on a link would take the link."""
+    """Return whether a document's URI is a name of the file itself: an operation on a link would take the link."""
     spelt = buffer.document.path
     return spelt == path or (
         spelt is not None
@@ -146,7 +146,7 @@ async def _is_named_by(path: Path, buffer: Buffer) -> bool:
 
 
 def _saved(path: Path, buffer: Buffer) -> FileText | FileBytes:
-    """Give what the disk has below a document without unsaved text."""
+    """Return what the disk has below a document without unsaved text."""
     if buffer.state in {"clean", "outdated"} and buffer.disk is not None:
         return buffer.disk
     message = (
@@ -157,7 +157,7 @@ def _saved(path: Path, buffer: Buffer) -> FileText | FileBytes:
 
 
 def _not_done(what: str, path: Path, answer: Answer) -> WorkspaceError:
-    """Say why an operation did not come to pass."""
+    """Return why an operation did not come to pass."""
     reason = answer.reason.rstrip(".")
     if answer.applied is None:
         why = reason or "the editor did not answer"

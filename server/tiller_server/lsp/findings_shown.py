@@ -85,7 +85,7 @@ class FindingsShown:
             self._draw(path, file)
 
     def diagnostic(self, finding: Finding, *, lines: Sequence[str]) -> dict[str, JsonValue]:
-        """Give a finding as the protocol has it."""
+        """Return a finding as the protocol has it."""
         encoding = self._mirror.encoding
         text = lines[finding.end_line - 1] if finding.end_line <= len(lines) else ""
         first = lines[finding.line - 1] if finding.line <= len(lines) else ""
@@ -106,7 +106,7 @@ class FindingsShown:
         }
 
     def actions(self, params: Mapping[str, Any]) -> list[dict[str, JsonValue]]:
-        """Give the suggestions for some lines of an open document, as edits that the editor makes itself."""
+        """Return the suggestions for some lines of an open document, as edits that the editor makes itself."""
         uri = (as_object(params.get("textDocument")) or {}).get("uri")
         document = self._mirror.get(uri) if isinstance(uri, str) else None
         if document is None or document.path is None or not is_asked_for(params):

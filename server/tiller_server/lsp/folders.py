@@ -55,7 +55,7 @@ class Folders:
 
 
 def canonical(folder: Path) -> Path:
-    """Give the one name that stands for a folder: links followed, upper and lower case as on the disk. Blocking.
+    """Return the one name that stands for a folder: links followed, upper and lower case as on the disk. Blocking.
 
     Raises:
         OSError: It cannot be looked at.
@@ -72,7 +72,7 @@ def canonical(folder: Path) -> Path:
 
 
 def reals(folders: tuple[Path, ...]) -> tuple[Path, ...]:
-    """Give what `canonical` says of some folders, without those that cannot be looked at. Blocking."""
+    """Return what `canonical` says of some folders, without those that cannot be looked at. Blocking."""
     found: list[Path] = []
     for folder in folders:
         try:
@@ -83,7 +83,7 @@ def reals(folders: tuple[Path, ...]) -> tuple[Path, ...]:
 
 
 def spelt_as(name: str, names: Iterator[str]) -> str:
-    """Give the one of a folder's names that is meant: the same, or the same but for case. Pure."""
+    """Return the one of a folder's names that is meant: the same, or the same but for case. Pure."""
     low, alike = name.casefold(), name
     for one in names:
         if one == name:

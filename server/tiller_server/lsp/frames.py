@@ -54,7 +54,7 @@ class FrameReader:
         self._buffer += data
 
     def take(self) -> bytes | None:
-        """Give the next whole body, or None until more has been fed.
+        """Return the next whole body, or None until more has been fed.
 
         Raises:
             FrameError: The header is not one, or claims a length that is not allowed.

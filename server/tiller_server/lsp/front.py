@@ -69,7 +69,7 @@ class Sessions(Protocol):
     signing_in: SigningIn
 
     async def registry(self, env: Mapping[str, str]) -> ModelRegistry:
-        """Give every model there is, and whether its provider can be asked."""
+        """Return every model there is, and whether its provider can be asked."""
         ...
 
     async def open(
@@ -81,11 +81,11 @@ class Sessions(Protocol):
         front: "Front",
         chosen: bool,
     ) -> Any:
-        """Give a session of a folder, attached to the connection; None: the one that the client means."""
+        """Return a session of a folder, attached to the connection; None: the one that the client means."""
         ...
 
     async def library(self) -> SessionLibrary:
-        """Give the stored sessions."""
+        """Return the stored sessions."""
         ...
 
     def start(
@@ -99,15 +99,15 @@ class Sessions(Protocol):
         ...
 
     async def follow_roots(self, front: "Front") -> None:
-        """Take note that a client has opened or closed folders."""
+        """Record that a client has opened or closed folders."""
         ...
 
     def now_ms(self) -> int:
-        """Give the time, in Unix milliseconds."""
+        """Return the time, in Unix milliseconds."""
         ...
 
     def sessions(self) -> tuple[Any, ...]:
-        """Give what is loaded."""
+        """Return what is loaded."""
         ...
 
     def detach(self, front: "Front") -> None:
@@ -180,7 +180,7 @@ class Front:
         return self.has.hosted
 
     async def hosted(self, session: str | None = None) -> Any:
-        """Give the session that a request means: by id, else the one of this connection, opened on demand.
+        """Return the session that a request means: by id, else the one of this connection, opened on demand.
 
         Raises:
             RpcError: There is none of that id, or no folder to open one in.
@@ -241,12 +241,12 @@ class Front:
             await self.host.release(SessionId(which))
 
     def forget(self, hosted: Hosted) -> None:
-        """Take note that a session was closed: the next request opens another."""
+        """Record that a session was closed: the next request opens another."""
         if self.has.hosted is hosted:
             self.has.hosted = None
 
     def root(self) -> Path:
-        """Give the folder that the client opened first.
+        """Return the folder that the client opened first.
 
         Raises:
             RpcError: It opened none.
@@ -257,7 +257,7 @@ class Front:
         raise RpcError(REQUEST_FAILED, message, {"kind": "RootNotAllowed", "retryable": False})
 
     def holds(self, hosted: Hosted) -> bool:
-        """Tell whether a session is the one of this connection, or is listened to here."""
+        """Return whether a session is the one of this connection, or is listened to here."""
         heard = (self.has.heard.get(token) is hosted for token in self.subscriptions)
         return self.has.hosted is hosted or any(heard)
 
@@ -307,7 +307,7 @@ class Front:
 
     @contextmanager
     def waits_for(self, run: RunId) -> Generator[None, None, None]:
-        """Say that a request of this client waits for a run and shows it in its own way."""
+        """Report that a request of this client waits for a run and shows it in its own way."""
         self.has.otherwise.add(run)
         try:
             yield
@@ -320,7 +320,7 @@ class Front:
             await subscription.flush()
 
     def snapshot(self, hosted: Hosted) -> dict[str, JsonValue]:
-        """Give the picture of a session as this client gets it."""
+        """Return the picture of a session as this client gets it."""
         info = hosted.session.info
         seen = info.snapshot()
         run = None if seen.run is None else str(seen.run.run)

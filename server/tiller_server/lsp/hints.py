@@ -52,13 +52,13 @@ class Hint(Value, frozen=True, kw_only=True):
     message: str
 
     def reaches(self, first: int, last: int) -> bool:
-        """Tell whether it is on some of these lines."""
+        """Return whether it is on some of these lines."""
         # A hunk of whole lines ends at the beginning of the next.
         end = self.end[0] - (self.end[1] == 0 and self.end > self.start)
         return self.start[0] <= last and end >= first
 
     def diagnostic(self, *, with_data: bool = True) -> dict[str, JsonValue]:
-        """Give it as the protocol has it."""
+        """Return it as the protocol has it."""
         told: dict[str, JsonValue] = {
             "range": {"start": _position(self.start), "end": _position(self.end)},
             "severity": HINT,
@@ -117,11 +117,11 @@ class Hints:
             self._forget(session.id)
 
     def of(self, uri: str) -> list[Hint]:
-        """Give the hints of a document."""
+        """Return the hints of a document."""
         return [one for (at, _), hints in self._shown.hints.items() if at == uri for one in hints]
 
     def actions(self, params: Mapping[str, Any]) -> list[dict[str, JsonValue]]:
-        """Give what can be done with the hunks on some lines of a document."""
+        """Return what can be done with the hunks on some lines of a document."""
         if not is_asked_for(params):
             return []
         uri = (as_object(params.get("textDocument")) or {}).get("uri")
@@ -190,7 +190,7 @@ class Hints:
 
 
 def wants_hints(params: object, options: AgentOptions) -> bool:
-    """Tell whether an editor is shown hints: as its user says, else when it has no better way and knows diagnostics."""
+    """Return whether an editor is shown hints: as its user says, else when it has no better way and knows diagnostics."""
     said = options.edit.review if options.edit is not None else None
     if said is not None:
         return said == "hints"
@@ -244,13 +244,13 @@ def _action(
 
 
 def is_asked_for(params: Mapping[str, Any]) -> bool:
-    """Tell whether actions of our kind are wanted, by the params of `textDocument/codeAction`."""
+    """Return whether actions of our kind are wanted, by the params of `textDocument/codeAction`."""
     only = as_array((as_object(params.get("context")) or {}).get("only"))
     return only is None or any(_is_above(one) for one in only)
 
 
 def _is_above(kind: object) -> bool:
-    """Tell whether a kind that was asked for has ours in it."""
+    """Return whether a kind that was asked for has ours in it."""
     return isinstance(kind, str) and (not kind or f"{KIND}.".startswith(f"{kind}."))
 
 

@@ -46,7 +46,7 @@ class Placed(Value, frozen=True, kw_only=True):
 def items(
     entries: Sequence[AnyEntry], *, branch: Sequence[AnyEntry] | None = None
 ) -> Iterator[Placed]:
-    """Give the items of entries that follow one another.
+    """Return the items of entries that follow one another.
 
     Args:
         entries: What is read.
@@ -60,7 +60,7 @@ def items(
 
 
 def of_run(entries: Sequence[AnyEntry], run: str) -> Sequence[AnyEntry]:
-    """Give the entries of one run: from the words that began it to its end."""
+    """Return the entries of one run: from the words that began it to its end."""
     begun: int | None = None
     for place, entry in enumerate(entries):
         match entry:
@@ -77,7 +77,7 @@ def of_run(entries: Sequence[AnyEntry], run: str) -> Sequence[AnyEntry]:
 
 
 def cursor_before(entries: Sequence[AnyEntry], run: str | None) -> str | None:
-    """Give the cursor from which the past of a snapshot is read backwards; None: there is none.
+    """Return the cursor from which the past of a snapshot is read backwards; None: there is none.
 
     Args:
         entries: The present branch.
@@ -91,7 +91,7 @@ def cursor_before(entries: Sequence[AnyEntry], run: str | None) -> str | None:
 
 
 def shortened(item: Item, *, part: str | None) -> Item:
-    """Give an item as it was asked for: `full`, `meta` without its texts, else with long texts cut."""
+    """Return an item as it was asked for: `full`, `meta` without its texts, else with long texts cut."""
     if part == "full":
         return item
     if part == "meta":
@@ -108,7 +108,7 @@ def shortened(item: Item, *, part: str | None) -> Item:
 
 
 def ranged(item: Item, *, start: int, end: int) -> Item:
-    """Give a part of an item's text, in characters, end exclusive; pictures are left out."""
+    """Return a part of an item's text, in characters, end exclusive; pictures are left out."""
     content = item.get("content")
     if isinstance(content, list):
         texts = [one["text"] for one in content if isinstance(one, Mapping) and "text" in one]

@@ -164,11 +164,11 @@ class Holding:
     # ------------------------------------------------------------------ sessions
 
     def get(self, session: SessionId) -> Hosted | None:
-        """Give a session that is loaded, or is on its way out."""
+        """Return a session that is loaded, or is on its way out."""
         return self._held.get(session)
 
     def sessions(self) -> tuple[Hosted, ...]:
-        """Give all of them."""
+        """Return all of them."""
         return tuple(self._held.values())
 
     def let_go(self, hosted: Hosted) -> None:
@@ -298,7 +298,7 @@ class Holding:
     # ------------------------------------------------------------------ what is stored
 
     async def library(self) -> SessionLibrary:
-        """Give the stored sessions; opened when they are first asked for.
+        """Return the stored sessions; opened when they are first asked for.
 
         Raises:
             SessionClosed: The server is closing.

@@ -83,7 +83,7 @@ class Host:
         return Front(connection, mirror, folders, host=self, origin=origin)
 
     async def registry(self, env: Mapping[str, str]) -> ModelRegistry:
-        """Give every model there is, and whether its provider can be asked."""
+        """Return every model there is, and whether its provider can be asked."""
         models = await load_models(
             paths=app_paths(self._config.env),
             env=env,
@@ -94,7 +94,7 @@ class Host:
         return models.registry
 
     async def library(self) -> SessionLibrary:
-        """Give the stored sessions; their index is brought up to date when they are first asked for.
+        """Return the stored sessions; their index is brought up to date when they are first asked for.
 
         Raises:
             SessionClosed: The server is closing.
@@ -116,11 +116,11 @@ class Host:
         self._holding.start(work, what=what, is_cut=is_cut)
 
     def now_ms(self) -> int:
-        """Give the time, in Unix milliseconds."""
+        """Return the time, in Unix milliseconds."""
         return self._clock.now_ms()
 
     def sessions(self) -> tuple[Hosted, ...]:
-        """Give what is loaded."""
+        """Return what is loaded."""
         return self._holding.sessions()
 
     async def open(
@@ -132,7 +132,7 @@ class Host:
         front: Front,
         chosen: bool,
     ) -> Hosted:
-        """Give a session of a folder, with a client attached to it.
+        """Return a session of a folder, with a client attached to it.
 
         Args:
             root: The folder.
@@ -175,13 +175,13 @@ class Host:
                 self._holding.start(hosted.follow_roots, what="the folders of a session")
 
     async def follow_roots(self, front: Front) -> None:
-        """Take note that a client has opened or closed folders."""
+        """Record that a client has opened or closed folders."""
         for hosted in self.sessions():
             if front in hosted.fronts:
                 await hosted.follow_roots()
 
     async def configure(self, front: Front, params: Mapping[str, JsonValue]) -> None:
-        """Take note that a client's settings have changed; in force in its sessions from the next run."""
+        """Record that a client's settings have changed; in force in its sessions from the next run."""
         configuration = front.editor.configuration
         await configuration.changed(params)
         settings = await configuration.settings(settings_of(front.options))
@@ -214,7 +214,7 @@ class Host:
         return hosted
 
     async def _latest(self, root: Path) -> str:
-        """Give the session of a folder in which something was said last, be it loaded or not; `new`: there is none."""
+        """Return the session of a folder in which something was said last, be it loaded or not; `new`: there is none."""
         stored = await latest_session(app_paths(self._config.env), root, clock=self._clock)
         if stored is not None and self._holding.get(stored) is None:
             return stored
@@ -263,7 +263,7 @@ def _folder(root: Path) -> Path:
 
 
 def _speaks_for_all(hosted: Hosted, front: Front) -> bool:
-    """Tell whether a session has no other client; a window's former connection, not gone yet, is none."""
+    """Return whether a session has no other client; a window's former connection, not gone yet, is none."""
     client = front.options.client_id
     others = (one for one in hosted.fronts if one is not front)
     return all(client is not None and one.options.client_id == client for one in others)

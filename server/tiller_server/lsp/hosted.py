@@ -156,7 +156,7 @@ class Hosted(Struct, kw_only=True):
             self.tell_roots()
 
     async def _folders(self) -> Sequence[Path]:
-        """Give what the clients have open beside the primary root; who looks in from elsewhere adds nothing."""
+        """Return what the clients have open beside the primary root; who looks in from elsewhere adds nothing."""
         found: list[Path] = []
         for front in tuple(self.fronts):
             folders = await anyio.to_thread.run_sync(reals, front.folders.paths)
@@ -181,7 +181,7 @@ class Hosted(Struct, kw_only=True):
                 show(front, f"Tiller: {text}")
 
     def tell_proposal(self, path: Path, patch: Path) -> None:
-        """Tell the users of clients that do not follow the events of an edit that no editor could take."""
+        """Report the users of clients that do not follow the events of an edit that no editor could take."""
         for front in self.fronts:
             if not front.subscriptions:
                 text = f"Tiller: {path.name} has unsaved text and this editor takes no edits; the edit is in {patch}"

@@ -11,7 +11,7 @@ MINUTE_S: Final = 60.0
 
 
 def unloading(sessions: Iterable[Hosted], *, now_s: float, limit_s: float) -> tuple[Hosted, ...]:
-    """Give those that can go, and note of the others that they are in use."""
+    """Return those that can go, and note of the others that they are in use."""
     going: list[Hosted] = []
     for hosted in sessions:
         if hosted.closing.is_set():

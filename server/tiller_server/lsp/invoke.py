@@ -27,7 +27,7 @@ class Invoker:
     async def run(
         self, handler: Handler, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """Give what the handler returns. A thread cannot be cancelled, only no longer waited for."""
+        """Return what the handler returns. A thread cannot be cancelled, only no longer waited for."""
         call = partial(handler, *args, **(kwargs or {}))
         if inspect.isgeneratorfunction(handler):
             return await self._drive(call())

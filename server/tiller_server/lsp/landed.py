@@ -109,7 +109,7 @@ class LandedEdits:
 
     @contextmanager
     def ours(self, editor: Editor, document: Document) -> Generator[None]:
-        """Say that what happens to a document during the block is our doing."""
+        """Report that what happens to a document during the block is our doing."""
         key = (id(editor), document.uri)
         followed = self._followed.get(key)
         if followed is not None:

@@ -30,7 +30,7 @@ class KeptText(Struct, kw_only=True):
         return cls(size=len(text), text=text)
 
     def is_text(self, text: str) -> bool:
-        """Tell whether a text is this one."""
+        """Return whether a text is this one."""
         if len(text) != self.size:
             return False
         return text == self.text if self.text is not None else hash_of(text) == self.sha256
@@ -80,7 +80,7 @@ def stands(edits: Sequence[LandedEdit], text: str) -> Mapping[int, bool]:
 
 
 def turned(edits: Sequence[LandedEdit], text: str) -> Mapping[int, bool]:
-    """Say which edits a text has that were undone, or has no more, among other changes.
+    """Return which edits a text has that were undone, or has no more, among other changes.
 
     Of those of which nobody can tell it says nothing.
     """
@@ -112,7 +112,7 @@ def let_go_beyond_room(edits: Sequence[LandedEdit]) -> None:
 
 
 def _may_have_turned(edit: LandedEdit, text: str) -> bool:
-    """Tell whether it is worth a closer look: most of what a user types has nothing to do with an edit."""
+    """Return whether it is worth a closer look: most of what a user types has nothing to do with an edit."""
     brought = [new for _, new in edit.blocks if new]
     if edit.is_undone:
         return all(block in text for block in brought)

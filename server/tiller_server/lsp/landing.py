@@ -60,7 +60,7 @@ class Landing:
         self._states.append(document)
 
     def unlooked(self) -> Sequence[tuple[Document, Document]]:
-        """Give the changes that were not looked at so far: those of a text that the edit was not made for."""
+        """Return the changes that were not looked at so far: those of a text that the edit was not made for."""
         fresh = [*pairwise(self._states)][max(1, self._looked) :]
         self._looked = len(self._states) - 1
         return fresh
@@ -104,7 +104,7 @@ def find_step(
 def _made(
     before: Document, edits: Sequence[Splice], *, first: Document, target: str
 ) -> Sequence[str]:
-    """Give what editors may make of a text by an edit that was made for another."""
+    """Return what editors may make of a text by an edit that was made for another."""
     made = [_put_blindly(first, edits, before), _put_along(first, edits, before)]
     moved = merge(first.text, target, before.text)
     return made if moved.conflicts else [*made, moved.text]
@@ -134,7 +134,7 @@ def _distance(one: str, other: str) -> int:
 
 
 def _is_brought(edits: Sequence[Splice], before: str, after: str) -> bool:
-    """Tell whether a change has brought what the edits bring; of mere deletions nobody can tell."""
+    """Return whether a change has brought what the edits bring; of mere deletions nobody can tell."""
     words = [word for edit in edits if (word := edit.new_text.strip())]
     return bool(words) and all(after.count(word) > before.count(word) for word in words)
 
@@ -168,7 +168,7 @@ def _put_along(first: Document, edits: Sequence[Splice], newer: Document) -> str
 
 
 def _moved(offset: int, since: Sequence[Splice], *, behind: bool) -> int:
-    """Give where a place is after other edits: behind what they put there, or before it."""
+    """Return where a place is after other edits: behind what they put there, or before it."""
     moved = offset
     for one in since:
         if one.end < offset or (one.end == offset and (behind or one.start < offset)):

@@ -43,7 +43,7 @@ class Lifecycle:
             self.stage = stage
 
     def refusal(self, request: Request) -> RpcError | None:
-        """Say why a request may not be served at this stage."""
+        """Return why a request may not be served at this stage."""
         if self.stage in {Stage.SHUT_DOWN, Stage.CLOSED}:
             return RpcError(INVALID_REQUEST, "The server is shut down; only 'exit' may follow.")
         if request.method == INITIALIZE:
@@ -60,7 +60,7 @@ class Lifecycle:
 
 
 def check_initialize(params: object) -> dict[str, Any]:
-    """Give the params of `initialize`, or refuse what nothing later could make sense of.
+    """Return the params of `initialize`, or refuse what nothing later could make sense of.
 
     Raises:
         RpcError: -32602, the capabilities are no object or a root is no URI.

@@ -38,7 +38,7 @@ def beside(
 
 
 def _is_command(hosted: Any, content: Sequence[Block]) -> bool:
-    """Tell whether words run a command, which takes nothing beside them."""
+    """Return whether words run a command, which takes nothing beside them."""
     match content:
         case [TextBlock(text=text)]:
             return bool(hosted.session.resources.runs(text))

@@ -167,7 +167,7 @@ EVENTS: Final[tuple[str, ...]] = (
 
 
 def server_capability() -> dict[str, object]:
-    """Give what the answer to `initialize` says of the agent."""
+    """Return what the answer to `initialize` says of the agent."""
     return {
         "v": LEVEL,
         "protocol": PROTOCOL,

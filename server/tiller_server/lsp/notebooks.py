@@ -38,7 +38,7 @@ async def check_no_notebook(path: Path, editors: Iterable[Editor]) -> None:
 
 
 def _notebooks(editor: Editor) -> frozenset[Path]:
-    """Give the notebooks that an editor has open, as it spells them."""
+    """Return the notebooks that an editor has open, as it spells them."""
     mirror = editor.mirror
     found = {path for uri in mirror.notebooks if (path := path_of(uri)) is not None}
     for document in mirror.documents():
@@ -51,7 +51,7 @@ def _notebooks(editor: Editor) -> frozenset[Path]:
 
 
 def _cell_of(uri: str) -> Path | None:
-    """Give the notebook of a document that is one of its cells."""
+    """Return the notebook of a document that is one of its cells."""
     try:
         parts = urlsplit(uri)
     except ValueError:

@@ -66,7 +66,7 @@ class OpenEdits:
         return None
 
     async def unsaved(self) -> tuple[Path, ...]:
-        """Give the files that were edited here and are not on the disk as their editor has them."""
+        """Return the files that were edited here and are not on the disk as their editor has them."""
         for path in tuple(self._edited):
             buffer = await self._buffers.find(path)
             if buffer is None or buffer.state in {"clean", "outdated"}:
@@ -81,13 +81,13 @@ class OpenEdits:
                 _ = await buffer.editor.requests.save(buffer.document, reason=reason)
 
     def moved(self, source: Path, target: Path) -> None:
-        """Take note that a file has another name."""
+        """Record that a file has another name."""
         if source in self._edited:
             del self._edited[source]
             self._edited[target] = None
 
     def gone(self, path: Path) -> None:
-        """Take note that a file was deleted."""
+        """Record that a file was deleted."""
         self._edited.pop(path, None)
 
     async def _quiet(self, path: Path, seen: Buffer, base: FileText | None) -> Buffer | None:
@@ -186,7 +186,7 @@ class OpenEdits:
         )
 
     async def _told(self, path: Path, buffer: Buffer, now: Document) -> Written:
-        """Say what is in the editor now; a look at the disk tells whether it is saved."""
+        """Return what is in the editor now; a look at the disk tells whether it is saved."""
         is_saved = await self._is_on_disk(path, now.text)
         note = None
         if not is_saved:

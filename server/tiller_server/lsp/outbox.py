@@ -52,7 +52,7 @@ class Hiding(Protocol):
         ...
 
     def held(self, text: str, /) -> str:
-        """Give a text without the secrets that the program holds."""
+        """Return a text without the secrets that the program holds."""
         ...
 
 
@@ -293,7 +293,7 @@ class Outbox:
 
 
 def _whole(clean: str, body: bytes) -> bytes:
-    """Give a message without secrets; when nothing can be told, at least whoever asked gets an answer."""
+    """Return a message without secrets; when nothing can be told, at least whoever asked gets an answer."""
     if clean.startswith("{"):
         return clean.encode()
     found = _ID.search(body[:_HEAD_BYTES])

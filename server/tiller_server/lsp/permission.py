@@ -27,7 +27,7 @@ def check_mode(mode: str, *, allowed: str) -> None:
 
 
 def asked_budgets(change: ConfigChange) -> Budgets | None:
-    """Give the budgets that a client asks for; None: it leaves them as they are. Null asks for those of the settings."""
+    """Return the budgets that a client asks for; None: it leaves them as they are. Null asks for those of the settings."""
     if "budgets" not in change.model_fields_set:
         return None
     given = change.budgets

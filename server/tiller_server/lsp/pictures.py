@@ -28,7 +28,7 @@ ROOTS = "session.roots"
 
 
 def event(stamped: Stamped) -> dict[str, JsonValue]:
-    """Give an event with URIs in the place of paths."""
+    """Return an event with URIs in the place of paths."""
     out = encode(stamped)
     kind = out["type"]
     if isinstance(kind, str) and kind.startswith(EDIT):
@@ -45,7 +45,7 @@ def event(stamped: Stamped) -> dict[str, JsonValue]:
 
 
 def config(one: SessionConfig) -> JsonValue:
-    """Give what is in force."""
+    """Return what is in force."""
     return value(one)
 
 
@@ -57,7 +57,7 @@ def snapshot(
     clients: Sequence[Attendant],
     cursor: str | None,
 ) -> dict[str, JsonValue]:
-    """Give the picture that a client starts from; `cursor` is where its past is read from."""
+    """Return the picture that a client starts from; `cursor` is where its past is read from."""
     out: dict[str, JsonValue] = {
         "session": one.session,
         "epoch": epoch,
@@ -98,17 +98,17 @@ def snapshot(
 
 
 def trust(one: FolderTrust) -> JsonValue:
-    """Give whether a folder is trusted."""
+    """Return whether a folder is trusted."""
     return _with_uri(value(one), key="folder", uri="folder")
 
 
 def request(one: PermissionRequest | Question) -> JsonValue:
-    """Give a question to a person."""
+    """Return a question to a person."""
     return _request(permission(one))
 
 
 def counts(changes: ChangeCounts) -> dict[str, JsonValue]:
-    """Give how much was changed."""
+    """Return how much was changed."""
     return {
         "files": changes.files,
         "additions": changes.additions,
@@ -118,7 +118,7 @@ def counts(changes: ChangeCounts) -> dict[str, JsonValue]:
 
 
 def item(view: ItemView) -> dict[str, JsonValue]:
-    """Give an item of a run: its ended event, or what has come so far."""
+    """Return an item of a run: its ended event, or what has come so far."""
     out: dict[str, JsonValue] = {"item": view.item, "kind": view.kind}
     if view.ended is None:
         return out | _unfinished(view)
@@ -126,7 +126,7 @@ def item(view: ItemView) -> dict[str, JsonValue]:
 
 
 def result(one: RunResult, changes: JsonValue) -> dict[str, JsonValue]:
-    """Give what a run came to."""
+    """Return what a run came to."""
     out: dict[str, JsonValue] = {
         "run": one.run,
         "status": one.status,

@@ -39,7 +39,7 @@ class Lines:
         self._done = False
 
     def offset(self, line: int, character: int) -> int:
-        r"""Give the index in the text of a position that the editor told.
+        r"""Return the index in the text of a position that the editor told.
 
         What lies beyond the end of a line or of the text is moved back to it; what lies inside a character, to the
         beginning of the character. One unit beyond a line that ends with `\r\n` is the place between the two: Vim
@@ -62,7 +62,7 @@ class Lines:
         return start + found
 
     def position(self, offset: int) -> tuple[int, int]:
-        r"""Give line and character of an index in the text; between `\r` and `\n` that is the end of the line."""
+        r"""Return line and character of an index in the text; between `\r` and `\n` that is the end of the line."""
         offset = min(max(0, offset), len(self.text))
         self._look(offset=offset)
         line = bisect_right(self._starts, offset) - 1
@@ -70,14 +70,14 @@ class Lines:
         return line, _units(self.text[start : min(offset, self._stop(line))], self.encoding)
 
     def spliced(self, start: int, end: int, new_text: str) -> "Lines":
-        """Give the text with a part replaced; what is known of the lines before it stays known."""
+        """Return the text with a part replaced; what is known of the lines before it stays known."""
         text = "".join((self.text[:start], new_text, self.text[end:]))
         # A line that begins right at the change may follow a "\r" that gets its "\n" now.
         kept = max(1, bisect_right(self._starts, start - 1))
         return Lines(text, self.encoding, starts=self._starts[:kept])
 
     def _stop(self, line: int) -> int:
-        """Give where the content of a line ends, without its line end. The line after it has been looked for."""
+        """Return where the content of a line ends, without its line end. The line after it has been looked for."""
         if line + 1 >= len(self._starts):
             return len(self.text)
         stop = self._starts[line + 1] - 1
@@ -102,7 +102,7 @@ class Lines:
 
 
 def positions(text: str, offsets: Iterable[int], encoding: Encoding) -> Iterator[tuple[int, int]]:
-    """Give line and character of places in a text, which come in order and are in no line end; counts lines, keeps none."""
+    """Return line and character of places in a text, which come in order and are in no line end; counts lines, keeps none."""
     line = done = 0
     for offset in offsets:
         line += text.count("\n", done, offset)
@@ -115,7 +115,7 @@ def positions(text: str, offsets: Iterable[int], encoding: Encoding) -> Iterator
 
 
 def _line_ends(part: str, at: int) -> list[int]:
-    """Give where lines end in a part of a text, as offsets in that text."""
+    """Return where lines end in a part of a text, as offsets in that text."""
     lines = part.splitlines(keepends=True)
     if lines and not lines[-1].endswith(("\n", "\r")):
         _ = lines.pop()
@@ -136,7 +136,7 @@ def _units(content: str, encoding: Encoding) -> int:
 
 
 def _index(content: str, units: int, encoding: Encoding) -> int:
-    """Give the index that lies so many code units into a line."""
+    """Return the index that lies so many code units into a line."""
     if content.isascii() or encoding == "utf-32":
         return min(units, len(content))
     if encoding == "utf-16":

@@ -33,7 +33,7 @@ class EditorProblems:
         return bool(self._able())
 
     async def of(self, paths: Sequence[Path] | None, *, wait_s: float) -> Sequence[FileProblems]:
-        """Give the problems of files, or of all that the editors know.
+        """Return the problems of files, or of all that the editors know.
 
         Raises:
             ToolError: No editor can be asked, or none has answered.

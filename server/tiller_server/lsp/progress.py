@@ -74,7 +74,7 @@ class Detail:
         self._only = only
 
     def shows(self, event: Event) -> bool:
-        """Tell whether an event is sent."""
+        """Return whether an event is sent."""
         if isinstance(event, RunStarted):
             self.is_reduced = False
         if self._only is not None and not self._only(event):
@@ -170,7 +170,7 @@ class Subscription:
         await self._send_all(Lane.CONTROL)
 
     def acknowledge(self, seq: int) -> None:
-        """Take note of what the client has taken."""
+        """Record what the client has taken."""
         if self._credit is not None:
             self._credit.acknowledge(seq)
 
@@ -232,13 +232,13 @@ class Subscription:
                 return False
 
     def _waits_for_credit(self) -> bool:
-        """Tell whether deltas wait that may not be sent before the client has acknowledged others."""
+        """Return whether deltas wait that may not be sent before the client has acknowledged others."""
         if self._credit is None or not self._credit.is_used_up:
             return False
         return self._reader.has_deltas or any(one.is_delta for one in self._place.backlog)
 
     def _matters(self) -> bool:
-        """Tell whether more than deltas waits."""
+        """Return whether more than deltas waits."""
         return self._reader.urgent or any(not one.is_delta for one in self._place.backlog)
 
     def _take(self) -> None:

@@ -70,7 +70,7 @@ class Proposals:
         return patch
 
     async def all(self) -> Sequence[Proposal]:
-        """Give those that wait, the oldest first."""
+        """Return those that wait, the oldest first."""
         if self._folder is None:
             return ()
         async with self._turn:
@@ -79,7 +79,7 @@ class Proposals:
             return self._all
 
     async def texts(self, proposal: Proposal) -> tuple[str, str] | None:
-        """Give what an edit was made for and what it makes of that; None: that was not kept, or is damaged."""
+        """Return what an edit was made for and what it makes of that; None: that was not kept, or is damaged."""
         return await to_thread.run_sync(_read_texts, proposal.patch)
 
     async def forget(self, proposal: Proposal) -> None:

@@ -28,7 +28,7 @@ SHOWN: Final = 5
 
 
 async def actions(front: Front, params: Mapping[str, Any]) -> Sequence[dict[str, JsonValue]]:
-    """Give an action for each edit that waits for a document, the newest first."""
+    """Return an action for each edit that waits for a document, the newest first."""
     uri = (as_object(params.get("textDocument")) or {}).get("uri")
     document = front.editor.mirror.get(uri) if isinstance(uri, str) else None
     if document is None or document.path is None or not is_asked_for(params):
@@ -77,7 +77,7 @@ async def apply_proposal(front: Front, arguments: tuple[Any, ...]) -> object:
 
 
 async def _chosen(front: Front, waiting: Sequence[Proposal], wanted: str | None) -> Proposal | str:
-    """Say which edit is meant, or why none is."""
+    """Return which edit is meant, or why none is."""
     if wanted is not None:
         named = [one for one in waiting if one.id == wanted]
         return named[0] if named else "Tiller: this change does not wait any more."

@@ -14,19 +14,19 @@ NO: Final = "No"
 
 
 def shows(line: QuestionLine) -> bool:
-    """Tell whether a plain dialog can ask it: a few buttons, and nothing to type."""
+    """Return whether a plain dialog can ask it: a few buttons, and nothing to type."""
     if line.kind == "text" or len(line.text) > MESSAGE_CHARS:
         return False
     return line.kind == "confirm" or len(line.options) <= ACTIONS
 
 
 def missing(question: Question) -> tuple[QuestionLine, ...]:
-    """Give the lines for which a plain client has neither a dialog nor a default."""
+    """Return the lines for which a plain client has neither a dialog nor a default."""
     return tuple(one for one in question.questions if not shows(one) and one.default is None)
 
 
 def line_dialog(line: QuestionLine) -> dict[str, Any]:
-    """Give the params of the dialog for a line that `shows`."""
+    """Return the params of the dialog for a line that `shows`."""
     text = exactly(line.text)
     return {
         "type": INFO,

@@ -90,7 +90,7 @@ QUIRKS: Final[Mapping[str, Quirks]] = {
 
 
 def quirks_of(name: str, overrides: object = None) -> Quirks:
-    """Give what is known of the editor of that name.
+    """Return what is known of the editor of that name.
 
     Args:
         name: `clientInfo.name`.
@@ -109,7 +109,7 @@ def quirks_of(name: str, overrides: object = None) -> Quirks:
 
 
 def name_of(params: Mapping[str, Any]) -> str:
-    """Give the name of a client, from the params of `initialize`; `unknown` when nothing tells it."""
+    """Return the name of a client, from the params of `initialize`; `unknown` when nothing tells it."""
     name = (as_object(params.get("clientInfo")) or {}).get("name")
     if isinstance(name, str) and name:
         return name
@@ -121,6 +121,6 @@ def name_of(params: Mapping[str, Any]) -> str:
 
 
 def wire_name(name: str) -> str:
-    """Give the name of a quirk as users and clients write it."""
+    """Return the name of a quirk as users and clients write it."""
     head, *rest = name.split("_")
     return head + "".join(part.capitalize() for part in rest)

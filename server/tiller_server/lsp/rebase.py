@@ -185,7 +185,7 @@ class Rebase:
         return trouble
 
     def _may_try_again(self, report: Report, document: Document) -> bool:
-        """Tell whether an edit is not, or not wholly, there because the text changed: then nothing of it can still come."""
+        """Return whether an edit is not, or not wholly, there because the text changed: then nothing of it can still come."""
         now, found, answer = report.now, report.found, report.answer
         if now is None or found is None or answer.applied is None:
             return False
@@ -214,7 +214,7 @@ class Rebase:
         return Landed(buffer=buffer, before=before, edited=after.text, after=after)
 
     async def _at_last(self, report: Report, trouble: WorkspaceError) -> WorkspaceError:
-        """Say what is there after the last try: earlier ones may have brought a part."""
+        """Return what is there after the last try: earlier ones may have brought a part."""
         now = report.now
         if now is None or self._first is None or self._aim.mends:
             return trouble

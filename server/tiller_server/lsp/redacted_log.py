@@ -11,7 +11,7 @@ class Cleaner(Protocol):
     """Takes secrets out of texts; never raises. The redactor itself costs too much to be loaded with this file."""
 
     def text(self, text: str, /) -> str:
-        """Give a text without secrets."""
+        """Return a text without secrets."""
         ...
 
 
@@ -25,7 +25,7 @@ class RedactedLog(logging.Formatter):
 
     @override
     def format(self, record: logging.LogRecord) -> str:
-        """Give a line, always: what cannot be put together would go to standard error with all that is in it."""
+        """Return a line, always: what cannot be put together would go to standard error with all that is in it."""
         try:
             line = self.inner.format(record)
         except Exception:  # noqa: BLE001 - a wrong log call must not stop what it tells of
@@ -52,7 +52,7 @@ class EarlyLog(logging.Formatter):
 
     @override
     def format(self, record: logging.LogRecord) -> str:
-        """Give a line, always: what cannot be looked through is withheld."""
+        """Return a line, always: what cannot be looked through is withheld."""
         try:
             if self._redacted is None:
                 self._redacted = RedactedLog(self.inner, self._loaded())

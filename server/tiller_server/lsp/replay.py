@@ -131,7 +131,7 @@ class EventLog:
         )
 
     async def lines(self, after: int, *, to: int) -> tuple[Sequence[Line], int] | None:
-        """Give some of the events in `(after, to]` that are no deltas, and how far they reach; None: they are gone."""
+        """Return some of the events in `(after, to]` that are no deltas, and how far they reach; None: they are gone."""
         recent = self._recent
         if after >= recent.newest:
             return (), to
@@ -172,7 +172,7 @@ class Replay:
         return self.at >= self.to
 
     async def next(self) -> list[Piece] | None:
-        """Give what comes next, in order, and move `at` behind it; None when it is gone meanwhile."""
+        """Return what comes next, in order, and move `at` behind it; None when it is gone meanwhile."""
         found = await self._log.lines(self.at, to=self.to)
         if found is None or self._log.epoch != self._epoch:
             return None

@@ -137,7 +137,7 @@ class ReplayFile:
             self._prune(mark)
 
     def read(self, after: int, *, to: int, most_bytes: int) -> tuple[list[Line], int] | None:
-        """Give events in `(after, to]`, and how far they reach; None when older ones are gone.
+        """Return events in `(after, to]`, and how far they reach; None when older ones are gone.
 
         Raises:
             OSError: It cannot be read.

@@ -44,7 +44,7 @@ class _Open(Struct, kw_only=True):
         del self.seqs[:], self.ends[:], self.pieces[:]
 
     def after(self, seq: int) -> Iterator[Stamped]:
-        """Give what came after a number; what followed without anything between it comes as one."""
+        """Return what came after a number; what followed without anything between it comes as one."""
         text = "".join(self.pieces)
         start = cut = first = last = 0
         for number, end in zip(self.seqs, self.ends, strict=True):
@@ -85,11 +85,11 @@ class OpenItems:
                 self._chars -= known.chars if known is not None else 0
 
     def covers(self, seq: int) -> bool:
-        """Tell whether everything after a number is still there."""
+        """Return whether everything after a number is still there."""
         return all(one.forgotten_to <= seq for one in self._open.values())
 
     def after(self, seq: int) -> list[Stamped]:
-        """Give the deltas after a number, in order."""
+        """Return the deltas after a number, in order."""
         found = [piece for one in self._open.values() for piece in one.after(seq)]
         return sorted(found, key=lambda one: one.seq)
 

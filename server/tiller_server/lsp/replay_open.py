@@ -67,12 +67,12 @@ async def keep_events(
 
 
 def cache_of(location: Path) -> Path:
-    """Say where the cache of a session's file lies."""
+    """Return where the cache of a session's file lies."""
     return location.with_name(location.name.removesuffix(SUFFIX) + EVENTS_SUFFIX)
 
 
 def catching_up(found: Found, now: SessionSnapshot) -> Iterator[Event]:
-    """Say what is otherwise than it was told last: a process may have died, settings may have changed. Pure."""
+    """Return what is otherwise than it was told last: a process may have died, settings may have changed. Pure."""
     asked = {one.request for one in now.pending}
     for request, run in found.open.items():
         if request not in asked:

@@ -75,7 +75,7 @@ class ReplayWriter:
         return self._file if self._file is not None and self._file.is_there else None
 
     def put(self, seq: int, body: bytes | None) -> None:
-        """Take note of an event; without a body it is a delta, of which only the number is used."""
+        """Record an event; without a body it is a delta, of which only the number is used."""
         self._newest = seq
         if self._file is not None and body is not None:
             # The event itself does not count: one that is large is no sign of a slow disk.

@@ -58,7 +58,7 @@ class ReviewShown:
             group.start_soon(self._show_sets, hosted)
 
     async def of_run(self, hosted: Hosted, run: RunId) -> dict[str, JsonValue]:
-        """Give what a run changed, as this client counts characters."""
+        """Return what a run changed, as this client counts characters."""
         changes = await hosted.session.changes.of_run(run)
         encoding = self._editor.mirror.encoding
         return await change_set(changes, encoding=encoding, redactor=self._redactor)

@@ -38,7 +38,7 @@ class ReviewWatched(Struct, kw_only=True):
             self.line.report("writing the summary" if is_last else f"part {number} of {count}")
 
     def see(self, stamped: Stamped) -> None:
-        """Say what it looks at, and add up what it costs."""
+        """Report what it looks at, and add up what it costs."""
         match stamped.event:
             case ToolRunning(title=title) if self.line is not None:
                 self.line.report(title)

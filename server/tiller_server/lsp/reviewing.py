@@ -55,7 +55,7 @@ async def decide(front: Front, action: Action, arguments: tuple[Any, ...]) -> ob
 
 
 def argument_of(arguments: tuple[Any, ...]) -> dict[str, Any]:
-    """Give the one object that a command takes; none is an empty one.
+    """Return the one object that a command takes; none is an empty one.
 
     Raises:
         RpcError: It is something else.

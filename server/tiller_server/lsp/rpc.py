@@ -30,7 +30,7 @@ class RpcError(Exception):
         self.data = None if data is None else dict(data)
 
     def wire(self) -> dict[str, object]:
-        """Give the error as the `error` member of a response."""
+        """Return the error as the `error` member of a response."""
         shape: dict[str, object] = {"code": self.code, "message": self.message}
         if self.data is not None:
             shape["data"] = self.data

@@ -93,7 +93,7 @@ class Runtime:
         return () if isinstance(host, Exception) else host.sessions()
 
     async def host(self) -> Any:
-        """Give the host, waiting for it to be loaded."""
+        """Return the host, waiting for it to be loaded."""
         # Shielded: a request that is cancelled must not end the loading that others wait for.
         host = await asyncio.shield(self._begun())
         if isinstance(host, Exception):
@@ -101,11 +101,11 @@ class Runtime:
         return host
 
     def feature(self, method: str) -> ModuleType:
-        """Give the module that answers a method."""
+        """Return the module that answers a method."""
         return importlib.import_module(f"{FEATURES}.{METHODS[method]}")
 
     def told(self, method: str) -> ModuleType:
-        """Give the module that takes a notification."""
+        """Return the module that takes a notification."""
         return importlib.import_module(f"{FEATURES}.{TOLD[method]}")
 
     async def close(self) -> None:

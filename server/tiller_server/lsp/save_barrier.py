@@ -85,7 +85,7 @@ class SaveBarrier:
         return await self._files.edits.unsaved()
 
     async def _wish(self, path: Path) -> str | None:
-        """Say how the user of a document wants to be asked; None: not at all."""
+        """Return how the user of a document wants to be asked; None: not at all."""
         buffer: Buffer | None = await self._files.opened.find(path)
         if buffer is None:
             return None

@@ -33,7 +33,7 @@ class Taken(Value, frozen=True):
         return self.receipt.run
 
     def answer(self) -> dict[str, Any]:
-        """Give the acknowledgement."""
+        """Return the acknowledgement."""
         out: dict[str, Any] = {"accepted": self.receipt.accepted, "seq": self.receipt.seq}
         if self.receipt.run is not None:
             out["run"] = self.receipt.run
@@ -95,7 +95,7 @@ def check_size(words: Sequence[UserContent]) -> None:
 
 
 def running(session: AgentSession) -> RunId | None:
-    """Give the run that is going on."""
+    """Return the run that is going on."""
     return session.info.snapshot().activity.run
 
 

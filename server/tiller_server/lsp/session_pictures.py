@@ -10,7 +10,7 @@ from agent_core.storage import SessionSummary
 
 
 def session_info(one: SessionSummary) -> dict[str, JsonValue]:
-    """Give a stored session as a list shows it."""
+    """Return a stored session as a list shows it."""
     out: dict[str, JsonValue] = {
         "session": one.session,
         "workspace": Path(one.cwd).as_uri() if Path(one.cwd).is_absolute() else one.cwd,
@@ -24,7 +24,7 @@ def session_info(one: SessionSummary) -> dict[str, JsonValue]:
 
 
 def new_session(session: AgentSession, *, root: Path, now_ms: int) -> dict[str, JsonValue]:
-    """Give a session in which nothing was said, so that no file holds it."""
+    """Return a session in which nothing was said, so that no file holds it."""
     return session_info(
         SessionSummary(
             session=session.id,
@@ -40,7 +40,7 @@ def new_session(session: AgentSession, *, root: Path, now_ms: int) -> dict[str, 
 
 
 def stats(one: SessionStats, context: ContextUsage) -> dict[str, JsonValue]:
-    """Give what a session amounts to."""
+    """Return what a session amounts to."""
     tokens = one.tokens
     out: dict[str, JsonValue] = {
         "messages": {

@@ -50,7 +50,7 @@ Show: TypeAlias = Callable[[Page], None]
 
 
 def door_of(one: ProviderState) -> Door:
-    """Say how one gets in. Pure."""
+    """Return how one gets in. Pure."""
     return Door(
         provider=one.facts.id,
         name=one.facts.name,
@@ -85,7 +85,7 @@ class SigningIn:
         """Held by whoever begins a login in the background until its page is known: a second one finds that."""
 
     def page(self, provider: str) -> Page | None:
-        """Give the page of a login that waits for its user; None: none waits."""
+        """Return the page of a login that waits for its user; None: none waits."""
         return self._pages.get(provider)
 
     async def log_in(self, door: Door, *, show: Show) -> None:

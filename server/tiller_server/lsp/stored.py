@@ -8,7 +8,7 @@ from tiller_server.lsp.front import Front
 
 
 async def whole_entries(front: Front, session: str | None) -> Sequence[AnyEntry]:
-    """Give all entries of a session's present branch; one that is named is not attached to.
+    """Return all entries of a session's present branch; one that is named is not attached to.
 
     Raises:
         TillerError: There is no such session, or it cannot be read.

@@ -25,7 +25,7 @@ class Reader(Protocol):
     """Where bytes come from. An `asyncio.StreamReader` is one."""
 
     async def read(self, n: int, /) -> bytes:
-        """Give up to n bytes as soon as there are any; b"" at the end."""
+        """Return up to n bytes as soon as there are any; b"" at the end."""
         ...
 
 

@@ -113,7 +113,7 @@ class Together:
             left = still
 
     def _current(self, parts: Sequence[_Part]) -> list[_Part]:
-        """Give those whose document is what it was; the others end here."""
+        """Return those whose document is what it was; the others end here."""
         current: list[_Part] = []
         for part in parts:
             if self.editor.is_current(part.edit.document):

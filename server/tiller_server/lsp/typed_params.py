@@ -46,7 +46,7 @@ def read_params(converter: cattrs.Converter, *, method: str, params: object) -> 
 
 
 def read_object(*, method: str, params: object) -> dict[str, Any]:
-    """Give params as the object that was sent, {} when none were.
+    """Return params as the object that was sent, {} when none were.
 
     Raises:
         RpcError: -32602, they are something else.
@@ -100,7 +100,7 @@ def _number(value: Any, _: Any) -> float:
 
 
 def _known_or_raw(value: Any, wanted: Any) -> Any:
-    """Give the member, or the value itself when a newer protocol may have added it."""
+    """Return the member, or the value itself when a newer protocol may have added it."""
     try:
         return wanted(value)
     except ValueError:

@@ -226,12 +226,12 @@ class TillerProtocol(LanguageServerProtocol):
     # pygls caches these two by instance for ever, and with them every connection there was.
     @override
     def get_message_type(self, method: str) -> type[Any] | None:  # pyright: ignore[reportIncompatibleVariableOverride] - see above
-        """Give the class of a method's message."""
+        """Return the class of a method's message."""
         return types.METHOD_TO_TYPES.get(method, (None, None))[0]
 
     @override
     def get_result_type(self, method: str) -> type[Any] | None:  # pyright: ignore[reportIncompatibleVariableOverride] - see above
-        """Give the class of a method's response."""
+        """Return the class of a method's response."""
         return types.METHOD_TO_TYPES.get(method, (None, None))[1]
 
     @override

@@ -110,7 +110,7 @@ class Translation:
 
 
 def rest_of(uri: str, *, prefix: str) -> str | None:
-    """Give what follows a prefix, as it is spelt; None: the URI is another's. Pure.
+    """Return what follows a prefix, as it is spelt; None: the URI is another's. Pure.
 
     Schemes and hosts are compared as such: `wsl%2BUbuntu` is `wsl+ubuntu`. A prefix ends where a name ends.
     """

@@ -5,7 +5,7 @@ from urllib.parse import unquote, urlsplit
 
 
 def path_of(uri: str) -> Path | None:
-    """Give the path of a `file:` URI; None for any other."""
+    """Return the path of a `file:` URI; None for any other."""
     try:
         parts = urlsplit(uri)
     except ValueError:  # such as an unclosed bracket in the place of the host

@@ -55,7 +55,7 @@ class WorkDoneTokens:
         return token in self._on_cancel
 
     def open(self, token: ProgressToken, *, on_cancel: Callable[[], None]) -> WorkDone:
-        """Give the progress of a token that the client knows.
+        """Return the progress of a token that the client knows.
 
         Args:
             token: One that the client minted, or has accepted.

@@ -137,7 +137,7 @@ class WorkLine:
 
 
 def outcome(event: RunEnded) -> str:
-    """Say in a line what a run came to: how it ended, what it changed, what it cost."""
+    """Describe in a line what a run came to: how it ended, what it changed, what it cost."""
     head = "done" if event.status == "completed" else event.status
     if event.error is not None:
         head = f"{head}: {event.error.message}"

@@ -20,7 +20,7 @@ class Naming(Protocol):
     """A way to name findings."""
 
     def __call__(self, lines: Sequence[str], /, *, line: int, category: Category) -> str:
-        """Give the name of a finding at a line."""
+        """Return the name of a finding at a line."""
         ...
 
 
@@ -46,7 +46,7 @@ class BaselineFile(BaseModel):
 
 
 def read_baseline(content: bytes, *, name: str) -> frozenset[str]:
-    """Give the fingerprints that a file accepts.
+    """Return the fingerprints that a file accepts.
 
     Raises:
         ReviewFileInvalid: It is no such file; the text says where.

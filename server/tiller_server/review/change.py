@@ -22,7 +22,7 @@ class Change(Value, frozen=True, kw_only=True):
     left_out: tuple[LeftOut, ...]
 
     def file(self, path: str) -> ChangedFile | None:
-        """Give a file that is looked at, by its new name."""
+        """Return a file that is looked at, by its new name."""
         return next((file for file in self.files if file.path == path), None)
 
 

@@ -43,7 +43,7 @@ class Checked(Value, frozen=True, kw_only=True):
 
 
 def lines_of(content: bytes) -> tuple[str, ...]:
-    """Give the lines of a file, without their ends."""
+    """Return the lines of a file, without their ends."""
     text = content.decode("utf-8", "replace")
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     if lines and not lines[-1]:
@@ -52,7 +52,7 @@ def lines_of(content: bytes) -> tuple[str, ...]:
 
 
 def is_utf8(content: bytes) -> bool:
-    """Tell whether a file is text in the usual encoding."""
+    """Return whether a file is text in the usual encoding."""
     try:
         _ = content.decode()
     except UnicodeDecodeError:
@@ -94,7 +94,7 @@ def check(raw: RawFinding, there: NewSide) -> Checked:
 
 
 def in_one_hunk(hunks: Sequence[Hunk], place: Place) -> bool:
-    """Tell whether the diff shows all lines of a place in one stretch."""
+    """Return whether the diff shows all lines of a place in one stretch."""
     return any(hunk.shows(place.line) and hunk.shows(place.end_line) for hunk in hunks)
 
 
@@ -106,7 +106,7 @@ def _said_place(raw: RawFinding, there: NewSide) -> Place:
 
 
 def _place(raw: RawFinding, there: NewSide, *, said: Place, found: Place) -> Place:
-    """Give the lines that were said, when the evidence is among them; else those of the evidence."""
+    """Return the lines that were said, when the evidence is among them; else those of the evidence."""
     within = said.line <= found.line and found.end_line <= said.end_line
     if not within or not 1 <= raw.line <= raw.end_line <= len(there.lines):
         return found

@@ -28,7 +28,7 @@ class Deleted(Value, frozen=True, kw_only=True):
 
 
 def beginning_of(file: ChangedFile) -> Deleted:
-    """Give what is shown of a deleted file: whole lines, at least one when there is any."""
+    """Return what is shown of a deleted file: whole lines, at least one when there is any."""
     _, _, body = file.patch.removesuffix(NO_END).partition(b"\n")
     taken: list[bytes] = []
     at = size = 0

@@ -54,7 +54,7 @@ class Hunk(Value, frozen=True, kw_only=True):
     """Each begins with a space, `+`, `-` or a backslash."""
 
     def shows(self, line: int) -> bool:
-        """Tell whether a line of the new side is in it."""
+        """Return whether a line of the new side is in it."""
         return self.new_line <= line < self.new_line + self.new_count
 
 
@@ -110,7 +110,7 @@ def _path(name: bytes) -> str:
 
 
 def _by_file(text: bytes) -> Iterator[bytes]:
-    """Give the part of each file, in order; only a header of Git begins a line with `diff`."""
+    """Return the part of each file, in order; only a header of Git begins a line with `diff`."""
     return iter((b"\n" + text).split(b"\ndiff --git ")[1:])
 
 

@@ -48,7 +48,7 @@ async def find_since(revisions: Revisions, earlier: Review) -> Since | None:
 
 
 def hunks_to_read(change: Change, since: Since) -> dict[str, tuple[Hunk, ...]]:
-    """Give by path the hunks to look at: all of what was never read, of the rest those with a line that is newer."""
+    """Return by path the hunks to look at: all of what was never read, of the rest those with a line that is newer."""
     found: dict[str, tuple[Hunk, ...]] = {}
     for file in change.files:
         hunks = file.hunks()
@@ -62,7 +62,7 @@ def hunks_to_read(change: Change, since: Since) -> dict[str, tuple[Hunk, ...]]:
 
 
 def _touched(file: ChangedFile) -> frozenset[int]:
-    """Give the lines of the new side that were added, and those beside which one was taken away."""
+    """Return the lines of the new side that were added, and those beside which one was taken away."""
     lines: set[int] = set()
     for hunk in file.hunks():
         number = hunk.new_line
@@ -78,7 +78,7 @@ def _touched(file: ChangedFile) -> frozenset[int]:
 async def still_standing(
     findings: Sequence[Finding], *, since: Since | None, files: HeadFiles
 ) -> tuple[Finding, ...]:
-    """Give the findings of an earlier review whose evidence stands in the change as it is now, where it stands now."""
+    """Return the findings of an earlier review whose evidence stands in the change as it is now, where it stands now."""
     renamed: Mapping[str, str] = {} if since is None else since.moved
     stand: list[Finding] = []
     for finding in findings:

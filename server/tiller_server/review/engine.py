@@ -192,7 +192,7 @@ def _session_request(work: Work, request: SessionRequest, folder: Path) -> Sessi
 
 
 def _budgets(order: ReviewOrder, session: AgentSession) -> Budgets:
-    """Give what holds: the ceiling counts for models whose price is known."""
+    """Return what holds: the ceiling counts for models whose price is known."""
     facts = session.models.current
     wanted = order.budgets
     if wanted.usd is None and facts is not None and facts.prices is not None:

@@ -157,6 +157,6 @@ class Review(Value, frozen=True, kw_only=True):
 
 
 def worst(findings: tuple[Finding, ...]) -> Severity | None:
-    """Give the gravest severity among findings; None when there are none."""
+    """Return the gravest severity among findings; None when there are none."""
     there = {finding.severity for finding in findings}
     return next((severity for severity in SEVERITIES if severity in there), None)

@@ -22,7 +22,7 @@ MOST_PARENTS: Final = 4
 
 
 def fingerprint(lines: Sequence[str], *, line: int, category: Category) -> str:
-    """Give the name of a finding: 32 hex digits.
+    """Return the name of a finding: 32 hex digits.
 
     It is made of the first line of the finding and of the longest other line that stands beside it, blanks aside. The
     lines that it is indented below count only when nothing else is there, and then without the name that they give their
@@ -37,7 +37,7 @@ def fingerprint(lines: Sequence[str], *, line: int, category: Category) -> str:
 
 
 def former_fingerprint(lines: Sequence[str], *, line: int, category: Category) -> str:
-    """Give the name that a finding had in files of before: of its first line and of those that it is indented below."""
+    """Return the name that a finding had in files of before: of its first line and of those that it is indented below."""
     parents = list(_above(lines, line))[:MOST_PARENTS]
     return _digest(["1", category, *parents, _plain(lines[line - 1])])
 
@@ -52,7 +52,7 @@ def _digest(parts: Sequence[str]) -> str:
 
 
 def _beside(lines: Sequence[str], line: int) -> str:
-    """Give the line that tells this place from others with the same words; empty when there is none."""
+    """Return the line that tells this place from others with the same words; empty when there is none."""
     around = _paragraph(lines, line)
     own = _plain(lines[line - 1])
     telling = [text for text in around.lines if text != own and _tells(text)]

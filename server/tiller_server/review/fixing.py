@@ -68,7 +68,7 @@ class Bench(Struct, kw_only=True):
         _ = await self.git.output("clean", "-ffdq")
 
     async def tree(self) -> str:
-        """Give what lies there as a tree; what Git ignores is not in it."""
+        """Return what lies there as a tree; what Git ignores is not in it."""
         return await written_tree(self.git)
 
 
@@ -227,7 +227,7 @@ def _apply_now(folder: Path, findings: Sequence[Finding]) -> None:
 
 
 def with_suggestions(content: bytes, findings: Sequence[Finding]) -> bytes:
-    """Give a file with the suggestions of findings, which do not overlap; its ends of lines stay. Pure."""
+    """Return a file with the suggestions of findings, which do not overlap; its ends of lines stay. Pure."""
     lines = content.split(b"\n")
     end = b"\r" if lines and lines[0].endswith(b"\r") else b""
     chosen = [one.suggestion for one in findings if one.suggestion is not None]

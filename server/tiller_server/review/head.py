@@ -38,13 +38,13 @@ class HeadFiles:
         return frozenset(file.path for file in self._change.files if file.status == "deleted")
 
     async def side(self, path: str) -> NewSide | None:
-        """Give a file; None when the head has no such text file."""
+        """Return a file; None when the head has no such text file."""
         if path not in self._read:
             self._read[path] = await self._load(path)
         return self._read[path]
 
     async def lines_of(self, paths: Collection[str]) -> dict[str, tuple[str, ...]]:
-        """Give the lines of files, by path."""
+        """Return the lines of files, by path."""
         sides = [await self.side(path) for path in sorted(paths)]
         return {side.path: side.lines for side in sides if side is not None}
 
@@ -61,7 +61,7 @@ class HeadFiles:
 
 @asynccontextmanager
 async def head_folder(revisions: Revisions, *, scratch: Path) -> AsyncGenerator[Path]:
-    """Give a folder with the files of the head: the repository itself when they lie there, else a copy.
+    """Return a folder with the files of the head: the repository itself when they lie there, else a copy.
 
     The copy is written from an index of its own, so that neither the repository nor its list of work trees changes, and
     no hook runs.

@@ -48,7 +48,7 @@ def limited(
 
 
 def left(finding: Finding, reason: str) -> Dropped:
-    """Say that a finding is not shown."""
+    """Report that a finding is not shown."""
     return Dropped(path=finding.path, line=finding.line, title=finding.title, reason=reason)
 
 

@@ -14,7 +14,7 @@ MARK: Final = re.compile(r"\[redacted:[^\]\n]*\]")
 
 
 def moved(finding: Finding, lines: Sequence[str]) -> Finding | None:
-    """Give a finding with the lines of today; None when its evidence is gone. Its evidence is all of its lines.
+    """Return a finding with the lines of today; None when its evidence is gone. Its evidence is all of its lines.
 
     Args:
         finding: Of another time.

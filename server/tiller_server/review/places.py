@@ -45,7 +45,7 @@ def find_quote(lines: Sequence[str], quote: str, *, near: int) -> Place | None:
 
 
 def quoted_lines(quote: str) -> list[str]:
-    """Give the lines of a quote without fences, signs of a diff and blank lines around."""
+    """Return the lines of a quote without fences, signs of a diff and blank lines around."""
     raw = [line for line in quote.strip("\r\n").split("\n") if not line.strip().startswith("```")]
     plain = [plain_line(line) for line in raw]
     while plain and not plain[0]:
@@ -56,7 +56,7 @@ def quoted_lines(quote: str) -> list[str]:
 
 
 def plain_line(line: str) -> str:
-    """Give a line with single blanks, and what is hidden in it written out, as the model reads it."""
+    """Return a line with single blanks, and what is hidden in it written out, as the model reads it."""
     return " ".join(shown(line).split())
 
 

@@ -61,7 +61,7 @@ OUR_TAG: Final = re.compile(r"<(?=\s*/?\s*(?:change|project_rules|found|parts)\b
 
 
 def instructions() -> str:
-    """Give what holds for every review."""
+    """Return what holds for every review."""
     severities = "; ".join(f"{name}: {words}" for name, words in SEVERITY_WORDS.items())
     categories = "; ".join(f"{name}: {words}" for name, words in CATEGORIES.items())
     return INSTRUCTIONS.format(severities=severities, categories=categories)

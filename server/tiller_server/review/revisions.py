@@ -121,7 +121,7 @@ async def _sha(git: Git, ref: str) -> str | None:
 
 
 async def is_shallow(git: Git) -> bool:
-    """Tell whether the clone lacks older commits."""
+    """Return whether the clone lacks older commits."""
     answer = await git.ask("rev-parse", "--is-shallow-repository")
     return answer.output.strip() == b"true"
 

@@ -35,7 +35,7 @@ async def read_rules(git: Git, commit: str) -> ProjectRules:
 
 
 async def read_blob(git: Git, name: str) -> bytes | None:
-    """Give the content of a file; None when there is no such file.
+    """Return the content of a file; None when there is no such file.
 
     Args:
         git: Git of the repository.

@@ -99,7 +99,7 @@ def sort_out(
 
 
 def printable(path: str) -> str:
-    """Give a name that any report can hold."""
+    """Return a name that any report can hold."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 

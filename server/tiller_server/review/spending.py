@@ -34,7 +34,7 @@ class Spending(Struct, kw_only=True):
         self.turns += turns
 
     def left(self, now_s: float) -> Budgets:
-        """Give what the next run may use up."""
+        """Return what the next run may use up."""
         most = self.budgets
         return Budgets(
             usd=None if most.usd is None else max(0.0, most.usd - (self.cost_usd or 0.0)),

@@ -48,7 +48,7 @@ def checked_suggestion(text: str, lines: Sequence[str], place: Place, *, path: s
 
 
 def applied(lines: Sequence[str], suggestions: Sequence[Suggestion]) -> list[str]:
-    """Give the lines of a file with suggestions applied, which must not overlap."""
+    """Return the lines of a file with suggestions applied, which must not overlap."""
     result = list(lines)
     for each in sorted(suggestions, key=lambda one: one.line, reverse=True):
         result[each.line - 1 : each.end_line] = replaced_by(each)
@@ -56,7 +56,7 @@ def applied(lines: Sequence[str], suggestions: Sequence[Suggestion]) -> list[str
 
 
 def replaced_by(suggestion: Suggestion) -> list[str]:
-    """Give the lines that a suggestion puts there."""
+    """Return the lines that a suggestion puts there."""
     text = suggestion.replacement
     return text.removesuffix("\n").split("\n") if text else []
 

@@ -17,13 +17,13 @@ CODE: Final = re.compile(r"(```.*?(?:```|$)|`[^`\n]*`)", re.DOTALL)
 
 
 def title_of(text: str) -> str:
-    """Give a title: one line without marks of HTML."""
+    """Return a title: one line without marks of HTML."""
     line = one_line(COMMENT.sub("", text)).strip().rstrip(".")
     return line if len(line) <= TITLE_CHARS else f"{line[: TITLE_CHARS - 1]}…"
 
 
 def markdown_of(text: str) -> str:
-    """Give Markdown without pictures, HTML and hidden signs; code in it stays as it is."""
+    """Return Markdown without pictures, HTML and hidden signs; code in it stays as it is."""
     whole = shown(COMMENT.sub("", text)).strip()
     if len(whole) > MESSAGE_CHARS:
         whole = f"{whole[:MESSAGE_CHARS]} […]"
@@ -35,6 +35,6 @@ def markdown_of(text: str) -> str:
 
 
 def evidence_of(text: str) -> str:
-    """Give a quote, cut to a length that a report bears."""
+    """Return a quote, cut to a length that a report bears."""
     quote = shown(text.strip("\r\n"))
     return quote if len(quote) <= EVIDENCE_CHARS else f"{quote[:EVIDENCE_CHARS]} […]"

@@ -16,7 +16,7 @@ UNFINISHED_PATHS = ("", "/openai", "/openai/responses", "/openai/v1/responses")
 
 
 def deployment(facts: ModelFacts) -> str:
-    """Give the name by which a model is deployed; its own when nothing else is said."""
+    """Return the name by which a model is deployed; its own when nothing else is said."""
     mapped = facts.compat.get(DEPLOYMENTS)
     names = _pairs(mapped) if isinstance(mapped, str) else json.as_object(mapped)
     name = names.get(facts.id)
@@ -24,7 +24,7 @@ def deployment(facts: ModelFacts) -> str:
 
 
 def responses_url(facts: ModelFacts) -> str:
-    """Give the address to ask.
+    """Return the address to ask.
 
     Raises:
         ProviderError: No address is known; the text says what to set.

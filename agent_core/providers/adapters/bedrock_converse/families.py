@@ -33,11 +33,11 @@ def family_of(model: str) -> Family:
 
 
 def takes_cache_points(facts: ModelFacts) -> bool:
-    """Tell whether a model is known to take cache points; others refuse them."""
+    """Return whether a model is known to take cache points; others refuse them."""
     told = facts.compat.get(CACHE_POINTS)
     return told if isinstance(told, bool) else _CACHING.search(facts.id) is not None
 
 
 def caches_tools(family: Family) -> bool:
-    """Tell whether tools may have a cache point of their own."""
+    """Return whether tools may have a cache point of their own."""
     return family == "claude"

@@ -13,7 +13,7 @@ _USUAL = re.compile(r"bedrock-runtime\.[a-z0-9-]+\.amazonaws\.com(?:\.cn)?")
 
 
 def region_of(facts: ModelFacts) -> str | None:
-    """Say in which region a model is asked: its ARN has it, or `compat`, or its address; None: nobody says."""
+    """Describe in which region a model is asked: its ARN has it, or `compat`, or its address; None: nobody says."""
     arn = _ARN.match(facts.id)
     if arn:
         return arn[1]
@@ -30,7 +30,7 @@ def profile_of(facts: ModelFacts) -> str | None:
 
 
 def url_of(facts: ModelFacts, *, region: str) -> str:
-    """Give the address of a model's stream; an ARN is one segment of it."""
+    """Return the address of a model's stream; an ARN is one segment of it."""
     base = facts.base_url.rstrip("/")
     if not base or _USUAL.fullmatch(_host(base)):
         # A catalogue knows one region; the model's own ARN or the user's choice is nearer.

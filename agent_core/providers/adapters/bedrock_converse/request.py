@@ -45,7 +45,7 @@ _Json = dict[str, JsonValue]
 
 
 def request_body(request: ModelRequest, facts: ModelFacts) -> JsonObject:
-    """Give the body to send."""
+    """Return the body to send."""
     turns = acceptable(
         request.messages,
         facts,

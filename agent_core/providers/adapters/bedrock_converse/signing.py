@@ -22,13 +22,13 @@ class Signer(Protocol):
     """Makes a request one that Amazon lets in."""
 
     async def region(self, profile: str | None) -> str | None:
-        """Give the region that a profile names."""
+        """Return the region that a profile names."""
         ...
 
     async def signed(
         self, url: str, body: bytes, *, headers: Mapping[str, str], region: str, profile: str | None
     ) -> Mapping[str, str]:
-        """Give the headers to send: those given, and the signature.
+        """Return the headers to send: those given, and the signature.
 
         Raises:
             ProviderError: Of reason `auth`: there are no credentials; the text says what to set.
@@ -49,13 +49,13 @@ class AwsSigner:
         self._lock = threading.Lock()
 
     async def region(self, profile: str | None) -> str | None:
-        """Give the region that a profile names."""
+        """Return the region that a profile names."""
         return await anyio.to_thread.run_sync(self._region, profile, abandon_on_cancel=True)
 
     async def signed(
         self, url: str, body: bytes, *, headers: Mapping[str, str], region: str, profile: str | None
     ) -> Mapping[str, str]:
-        """Give the headers to send: those given, and the signature."""
+        """Return the headers to send: those given, and the signature."""
 
         def sign() -> Mapping[str, str]:
             return self._signed(url, body, headers=headers, region=region, profile=profile)

@@ -56,12 +56,12 @@ class ConverseReader:
 
     @property
     def has_end(self) -> bool:
-        """Tell whether the event came that says the answer is whole, and no frame is half there behind it."""
+        """Return whether the event came that says the answer is whole, and no frame is half there behind it."""
         return self._stop is not None and not self._framing.is_inside
 
     @property
     def is_over(self) -> bool:
-        """Tell whether nothing more is expected: the counts come behind the end."""
+        """Return whether nothing more is expected: the counts come behind the end."""
         return self._stop is not None and self._usage is not None
 
     @property
@@ -113,11 +113,11 @@ class ConverseReader:
         return priced(self._usage or Usage(), self._facts.prices)
 
     def take(self) -> list[Part]:
-        """Give the parts since the last time."""
+        """Return the parts since the last time."""
         return self._builder.take()
 
     def answer(self) -> Answer:
-        """Give the whole answer.
+        """Return the whole answer.
 
         Raises:
             ProviderError: The provider refused, or gave a reason that nobody knows.
@@ -205,7 +205,7 @@ class ConverseReader:
 
 
 def _as_delta(block: JsonObject) -> JsonObject:
-    """Give a whole block the form that it would have had in a stream."""
+    """Return a whole block the form that it would have had in a stream."""
     call = block.get("toolUse")
     if json.is_object(call):
         arguments = json.encode(json.as_object(call.get("input"))).decode()

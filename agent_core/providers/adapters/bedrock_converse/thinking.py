@@ -12,7 +12,7 @@ INTERLEAVED = "interleaved-thinking-2025-05-14"
 def extra_fields(
     request: ModelRequest, facts: ModelFacts, family: Family, *, max_tokens: int
 ) -> JsonObject:
-    """Give the fields beyond Converse; empty when there is nothing to ask for."""
+    """Return the fields beyond Converse; empty when there is nothing to ask for."""
     if not facts.reasoning:
         return {}
     level = clamp(request.thinking, facts)
@@ -45,5 +45,5 @@ def _claude(
 
 
 def _word(level: ThinkingLevel, facts: ModelFacts) -> str:
-    """Give the effort's name; the weakest of ours is none of theirs."""
+    """Return the effort's name; the weakest of ours is none of theirs."""
     return "low" if level == "minimal" else effort(level, facts)

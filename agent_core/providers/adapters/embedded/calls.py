@@ -23,7 +23,7 @@ KEYWORD = re.compile(r".*got an unexpected keyword argument '(?P<name>\w+)'")
 
 
 def repair_call(site: Site, evidence: Evidence) -> Verdict:
-    """Say what to do about a TypeError."""
+    """Return what to do about a TypeError."""
     if (keyword := KEYWORD.match(site.failure.message)) and site.failure.suggested:
         source = evidence.source(site.path, site.line)
         if not isinstance(source, Source):

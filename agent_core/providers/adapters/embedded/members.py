@@ -22,7 +22,7 @@ FOUND = re.compile(r"^(?:\./)?(?P<path>[^:\n]+):(?P<line>\d+):(?P<text>.*)$", re
 
 
 def repair_attribute(site: Site, evidence: Evidence) -> Verdict:
-    """Say what to do about an AttributeError."""
+    """Return what to do about an AttributeError."""
     match = NO_ATTRIBUTE.match(site.failure.message)
     if match is None or not site.raised_here or "partially initialized" in site.failure.message:
         return Declined(why="Python names no repair for it")
@@ -33,7 +33,7 @@ def repair_attribute(site: Site, evidence: Evidence) -> Verdict:
 
 
 def repair_import(site: Site, evidence: Evidence) -> Verdict:
-    """Say what to do about a name that a module does not have."""
+    """Return what to do about a name that a module does not have."""
     match = NOT_IMPORTED.match(site.failure.message)
     if match is None or "partially initialized" in site.failure.message:
         return Declined(why="Python names no repair for it")

@@ -21,7 +21,7 @@ NO_MODULE = re.compile(r"No module named '(?P<name>[\w.]+)'")
 
 
 def repair_module(site: Site, evidence: Evidence) -> Verdict:
-    """Say what to do about a module that is not there.
+    """Return what to do about a module that is not there.
 
     A package that is not installed may have nearly the name of another (`httpx` and `http`), so a candidate must
     also hold everything that the file uses of it.
@@ -107,7 +107,7 @@ def _import_at(source: Source, line: int) -> ast.Import | ast.ImportFrom | None:
 def _used(
     source: Source, statement: ast.Import | ast.ImportFrom | None, *, missing: str, meant: str
 ) -> set[str]:
-    """Give the names that a file uses of a module it imports."""
+    """Return the names that a file uses of a module it imports."""
     match statement:
         case ast.ImportFrom(names=names):
             return {one.name for one in names if one.name != "*"}

@@ -31,7 +31,7 @@ UNDEFINED = re.compile(r"name '(?P<name>\w+)' is not defined")
 
 
 def repair_name(site: Site, evidence: Evidence) -> Verdict:
-    """Say what to do about a NameError."""
+    """Return what to do about a NameError."""
     match = UNDEFINED.match(site.failure.message)
     if match is None or not site.raised_here:
         return Declined(why="Python names no repair for it")
@@ -44,7 +44,7 @@ def repair_name(site: Site, evidence: Evidence) -> Verdict:
 
 
 def repair_unbound(site: Site, evidence: Evidence) -> Verdict:
-    """Say what to do about a local variable that is read before it is set: its first setting may be misspelt."""
+    """Return what to do about a local variable that is read before it is set: its first setting may be misspelt."""
     match = UNBOUND.match(site.failure.message)
     if match is None or not site.raised_here:
         return Declined(why="Python names no repair for it")
@@ -58,7 +58,7 @@ def repair_unbound(site: Site, evidence: Evidence) -> Verdict:
 
 
 def told_suggestion(site: Site, evidence: Evidence) -> str | Run | Declined:
-    """Give what the interpreter suggests, asking it when the test runner left it out."""
+    """Return what the interpreter suggests, asking it when the test runner left it out."""
     failure = site.failure
     if failure.suggested is not None:
         return failure.suggested
@@ -83,7 +83,7 @@ def use_instead(source: Source, site: Site, found: Name, new: str) -> Repair:
 
 
 def repair_missing_self(source: Source, site: Site) -> Verdict:
-    """Give a method its `self`: where a name `self` is not defined, or one argument too many arrives."""
+    """Return a method its `self`: where a name `self` is not defined, or one argument too many arrives."""
     function, owner = source.function_at(site.line), source.class_at(site.line)
     if function is None or owner is None or function not in owner.body or function.decorator_list:
         return Declined(why="`self` is used outside of a plain method")
@@ -164,7 +164,7 @@ def _is_local(source: Source, site: Site, name: str | Declined) -> bool:
 
 
 def _one_slip_away(source: Source, line: int, missing: str) -> str | None:
-    """Give the one name of the function or file that is a single slip from the missing one."""
+    """Return the one name of the function or file that is a single slip from the missing one."""
     if len(missing) < 3:  # noqa: PLR2004 - every name is near to so short a one
         return None
     function = source.function_at(line)
@@ -177,7 +177,7 @@ def _one_slip_away(source: Source, line: int, missing: str) -> str | None:
 
 
 def _bound_here(statement: ast.stmt) -> set[str | None]:
-    """Give the names that a statement of a module makes, also by importing them."""
+    """Return the names that a statement of a module makes, also by importing them."""
     if isinstance(statement, ast.Assign):
         return {bound_by(node) for one in statement.targets for node in ast.walk(one)}
     return {bound_by(statement), *imported_by(statement)}
@@ -266,7 +266,7 @@ def _missing_import(source: Source, site: Site, missing: str, evidence: Evidence
 
 
 def attributes_of(source: Source, name: str) -> set[str]:
-    """Give the attributes that are looked up on a name."""
+    """Return the attributes that are looked up on a name."""
     return {
         node.attr
         for node in source.nodes
@@ -277,7 +277,7 @@ def attributes_of(source: Source, name: str) -> set[str]:
 
 
 def _import_line(tree: ast.Module) -> int:
-    """Give the line before which an import belongs: behind the docstring and `__future__`."""
+    """Return the line before which an import belongs: behind the docstring and `__future__`."""
     for node in tree.body:
         docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         future = isinstance(node, ast.ImportFrom) and node.module == "__future__"

@@ -87,7 +87,7 @@ def read_run(text: str, *, failed: bool) -> Report:
 
 
 def inside(frame: Frame, root: str | None) -> str | None:
-    """Give a frame's path relative to the workspace; None when it lies elsewhere."""
+    """Return a frame's path relative to the workspace; None when it lies elsewhere."""
     if FOREIGN.search(frame.path):
         return None
     path = PurePosixPath(frame.path)

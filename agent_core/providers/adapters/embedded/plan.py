@@ -114,7 +114,7 @@ def _after_failure(report: Report, steps: Sequence[Step], repaired: tuple[str, .
 
 
 def _ran(step: Step) -> bool:
-    """Tell whether a failed call of bash is a command that ran and failed."""
+    """Return whether a failed call of bash is a command that ran and failed."""
     return "Command exited with code" in step.output
 
 
@@ -168,7 +168,7 @@ def _where(failure: Failure, report: Report) -> str:
 
 
 def _tried(repair: Repair, steps: Sequence[Step]) -> str | None:
-    """Say why a repair is not made: it, or its reverse, was tried already."""
+    """Return why a repair is not made: it, or its reverse, was tried already."""
     forth = _edit(repair).arguments
     back = _edit_arguments(repair, reverse=True)
     for one in steps:

@@ -78,7 +78,7 @@ class Source:
         return () if self.tree is None else tuple(ast.walk(self.tree))
 
     def occurrences(self, text: str, *, within: range | None = None) -> tuple[Name, ...]:
-        """Give where a name stands."""
+        """Return where a name stands."""
         return tuple(
             name
             for name in self.names
@@ -98,7 +98,7 @@ class Source:
         )
 
     def function_at(self, line: int) -> FunctionNode | None:
-        """Give the innermost function around a line."""
+        """Return the innermost function around a line."""
         around = [
             node
             for node in self.nodes
@@ -107,7 +107,7 @@ class Source:
         return max(around, key=lambda node: node.lineno, default=None)
 
     def class_at(self, line: int) -> ast.ClassDef | None:
-        """Give the innermost class around a line."""
+        """Return the innermost class around a line."""
         around = [
             node
             for node in self.nodes
@@ -162,7 +162,7 @@ class Source:
 
 
 def names_in_string(token: tokenize.TokenInfo, first_line: int) -> Iterator[Name]:
-    """Give the names inside the braces of an f-string, which is one token before Python 3.12."""
+    """Return the names inside the braces of an f-string, which is one token before Python 3.12."""
     prefix = token.string[: len(token.string) - len(token.string.lstrip("rRbBuUfF"))]
     if "f" not in prefix.lower():
         return
@@ -180,7 +180,7 @@ def names_in_string(token: tokenize.TokenInfo, first_line: int) -> Iterator[Name
 
 
 def bound_by(node: ast.AST) -> str | None:
-    """Give the name to which a node gives its meaning here, other than by importing it."""
+    """Return the name to which a node gives its meaning here, other than by importing it."""
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
             return node.name
@@ -195,29 +195,29 @@ def bound_by(node: ast.AST) -> str | None:
 
 
 def binds(node: ast.AST, name: str) -> bool:
-    """Tell whether a node gives a name its meaning here, other than by importing it."""
+    """Return whether a node gives a name its meaning here, other than by importing it."""
     return bound_by(node) == name
 
 
 def imported_by(node: ast.AST) -> set[str]:
-    """Give the names under which a node imports something."""
+    """Return the names under which a node imports something."""
     if not isinstance(node, ast.Import | ast.ImportFrom):
         return set()
     return {(one.asname or one.name).split(".")[0] for one in node.names}
 
 
 def imports(node: ast.AST, name: str) -> bool:
-    """Tell whether a node imports something under a name."""
+    """Return whether a node imports something under a name."""
     return name in imported_by(node)
 
 
 def positional(function: FunctionNode) -> list[str]:
-    """Give the names of the parameters that can be passed by position."""
+    """Return the names of the parameters that can be passed by position."""
     return [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
 
 
 def _tokens(text: str) -> list[tokenize.TokenInfo]:
-    """Give the tokens up to the first place that is no Python, or the end of a window."""
+    """Return the tokens up to the first place that is no Python, or the end of a window."""
     found: list[tokenize.TokenInfo] = []
     with suppress(tokenize.TokenError, SyntaxError):
         for token in tokenize.generate_tokens(io.StringIO(text).readline):

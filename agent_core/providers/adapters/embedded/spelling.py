@@ -22,7 +22,7 @@ def slips(one: str, two: str) -> int:
 
 
 def closest(word: str, candidates: Iterable[str]) -> str | None:
-    """Give the one candidate that the word is a slip of; None when there is none, or no single one."""
+    """Return the one candidate that the word is a slip of; None when there is none, or no single one."""
     allowed = max(1, len(word) // LETTERS_PER_SLIP)
     near = [one for one in candidates if abs(len(one) - len(word)) <= allowed and one != word]
     ranked = sorted((slips(word, one), one) for one in near)

@@ -46,7 +46,7 @@ class Step(Value, frozen=True, kw_only=True):
     failed: bool
 
     def argument(self, name: str) -> str:
-        """Give an argument as text; empty when there is none."""
+        """Return an argument as text; empty when there is none."""
         value = self.arguments.get(name)
         return value if isinstance(value, str) else ""
 

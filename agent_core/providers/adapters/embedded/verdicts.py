@@ -66,11 +66,11 @@ class Evidence(Value, frozen=True, kw_only=True):
     """Files that were read, each parsed once: many failures may come from one."""
 
     def output(self, command: str) -> Step | None:
-        """Give what a command printed, when it was run."""
+        """Return what a command printed, when it was run."""
         return next((one for one in self.steps if one.argument("command") == command), None)
 
     def source(self, path: str, line: int) -> Source | Read | Declined:
-        """Give the text around a line, or what must be done to have it."""
+        """Return the text around a line, or what must be done to have it."""
         wanted = Read(path=path, line=line)
         key = (path, wanted.offset)
         if key in self.sources:

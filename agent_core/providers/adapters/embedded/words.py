@@ -18,18 +18,18 @@ LONG = 400
 
 
 def tools_missing(names: Sequence[str]) -> str:
-    """Say which tools must be switched on."""
+    """Return which tools must be switched on."""
     listed = ", ".join(f"`{name}`" for name in names)
     return f"To repair tests I need the tools `bash`, `read` and `edit`, and I was not given {listed}; switch them on and ask again."
 
 
 def refused(what: str, output: str) -> str:
-    """Say what could not be done, in the words of the refusal."""
+    """Return what could not be done, in the words of the refusal."""
     return f"I could not {what}, so I changed nothing more. The tool said: {short(output)}"
 
 
 def passed(report: Report, repaired: Sequence[str]) -> str:
-    """Say that the tests pass."""
+    """Report that the tests pass."""
     tests = f"{report.count} test" if report.count == 1 else f"{report.count} tests"
     if not repaired:
         return f"The tests pass ({tests}): there is nothing to repair."
@@ -37,18 +37,18 @@ def passed(report: Report, repaired: Sequence[str]) -> str:
 
 
 def no_tests(repaired: Sequence[str]) -> str:
-    """Say that there are no tests to go by."""
+    """Report that there are no tests to go by."""
     found = "I found no tests to run, neither with unittest nor in the folder `tests`; there is nothing I could go by."
     return f"{found}\nRepaired before that:\n{_list(repaired)}" if repaired else found
 
 
 def gave_up(left: Sequence[str], repaired: Sequence[str]) -> str:
-    """Say that this goes on for too long."""
+    """Report that this goes on for too long."""
     return f"I stop after {len(repaired)} repairs; the tests still fail. Repaired:\n{_list(repaired)}\nLeft:\n{_list(left)}"
 
 
 def stopped(report: Report, repaired: Sequence[str], declined: Sequence[tuple[str, str]]) -> str:
-    """Say what was repaired, and what could not be."""
+    """Return what was repaired, and what could not be."""
     done = f"Repaired:\n{_list(repaired)}\n" if repaired else "I repaired nothing.\n"
     if not declined:
         return f"{done}The tests fail, and I found no traceback to go by. The last lines are:\n{report.tail}"

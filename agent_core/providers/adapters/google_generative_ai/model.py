@@ -57,7 +57,7 @@ class GoogleGenerativeAI:
 
 
 def _url(facts: ModelFacts) -> str:
-    """Give the address; without `alt=sse` the server streams one long JSON list."""
+    """Return the address; without `alt=sse` the server streams one long JSON list."""
     base = (facts.base_url or BASE_URL).rstrip("/")
     if not urlsplit(base).path:
         base = f"{base}/{VERSION}"

@@ -103,7 +103,7 @@ class GoogleVertex:
 
 
 def _body(request: ModelRequest, facts: ModelFacts) -> tuple[JsonObject, dict[str, str]]:
-    """Give the body, and the headers that it needs."""
+    """Return the body, and the headers that it needs."""
     if not is_claude(facts):
         return gemini_request.request_body(request, facts), {}
     body = dict(anthropic_request.request_body(request, facts))

@@ -15,7 +15,7 @@ CLAUDE_VERSION = "v1"
 
 
 def is_claude(facts: ModelFacts) -> bool:
-    """Tell whether a model is one of Anthropic's, which is asked in Anthropic's words."""
+    """Return whether a model is one of Anthropic's, which is asked in Anthropic's words."""
     return facts.id.startswith("claude-")
 
 
@@ -25,7 +25,7 @@ def project_of(facts: ModelFacts) -> str | None:
 
 
 def url_of(facts: ModelFacts, *, project: str | None) -> str:
-    """Give the address of a model's stream; without a project, the one for keys."""
+    """Return the address of a model's stream; without a project, the one for keys."""
     location = _word(facts.compat.get("location")) or _location_in(facts.base_url) or GLOBAL
     base = _base(facts, location if project else GLOBAL)
     if project:

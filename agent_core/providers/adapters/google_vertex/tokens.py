@@ -36,7 +36,7 @@ class TicketSource(Protocol):
     """Gives tickets."""
 
     async def ticket(self) -> Ticket:
-        """Give one that is valid now.
+        """Return one that is valid now.
 
         Raises:
             ProviderError: There is none to be had; the text says what to do.
@@ -54,7 +54,7 @@ class AdcTokens:
         self._lock = threading.Lock()
 
     async def ticket(self) -> Ticket:
-        """Give one that is valid now."""
+        """Return one that is valid now."""
         return await anyio.to_thread.run_sync(self._ticket, abandon_on_cancel=True)
 
     def _ticket(self) -> Ticket:

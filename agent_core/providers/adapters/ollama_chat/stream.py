@@ -28,12 +28,12 @@ class LineReader:
 
     @property
     def has_end(self) -> bool:
-        """Tell whether the line came that says the answer is whole."""
+        """Return whether the line came that says the answer is whole."""
         return self._over
 
     @property
     def is_over(self) -> bool:
-        """Tell whether nothing more is expected."""
+        """Return whether nothing more is expected."""
         return self._over
 
     @property
@@ -69,11 +69,11 @@ class LineReader:
         return priced(self._usage, self._facts.prices)
 
     def take(self) -> list[Part]:
-        """Give the parts since the last time."""
+        """Return the parts since the last time."""
         return self._builder.take()
 
     def answer(self) -> Answer:
-        """Give the whole answer.
+        """Return the whole answer.
 
         Raises:
             ProviderError: It ended for a reason that nobody knows.

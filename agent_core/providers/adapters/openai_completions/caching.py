@@ -6,7 +6,7 @@ from agent_core.kernel import JsonObject, JsonValue, json
 
 
 def marked(body: JsonObject, control: JsonObject) -> JsonObject:
-    """Give a body that caches its instructions, with the tools that stand before them, and all that was said."""
+    """Return a body that caches its instructions, with the tools that stand before them, and all that was said."""
     messages = _objects(body.get("messages"))
     said = [number for number, message in enumerate(messages) if message.get("content")]
     instructed = bool(messages) and messages[0].get("role") in ("system", "developer")

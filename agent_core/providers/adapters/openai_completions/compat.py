@@ -70,7 +70,7 @@ class Compat(Value, frozen=True, kw_only=True):
 
 
 def compat_of(facts: ModelFacts) -> Compat:
-    """Tell what a model's server takes; what models.json says wins, field by field."""
+    """Return what a model's server takes; what models.json says wins, field by field."""
     host = _host(facts.base_url)
     own = host == OPENAI
     # What is neither OpenAI nor a known gateway may be any local server: the older and plainer form is sent.

@@ -36,7 +36,7 @@ _Json = dict[str, JsonValue]
 
 
 def request_body(request: ModelRequest, facts: ModelFacts) -> JsonObject:
-    """Give the body to send."""
+    """Return the body to send."""
     compat = compat_of(facts)
     turns = acceptable(
         request.messages,

@@ -14,7 +14,7 @@ from tiller_server.lsp.wire import AuthLoginParams, parse
 
 
 async def run(front: Front, params: dict[str, Any]) -> object:
-    """Give the page that the user must open, or that of a login that waits for them already.
+    """Return the page that the user must open, or that of a login that waits for them already.
 
     What comes of it is shown as a message, and `agent/auth/status` says it.
 

@@ -8,7 +8,7 @@ from tiller_server.lsp.wire import AuthStatusParams, parse
 
 
 async def run(front: Front, params: dict[str, Any]) -> object:
-    """Give the providers, or the one that is named, and never a key."""
+    """Return the providers, or the one that is named, and never a key."""
     asked = parse(AuthStatusParams, params, method="agent/auth/status")
     known = await providers_of(front)
     if asked.provider is None:

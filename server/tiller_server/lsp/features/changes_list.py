@@ -11,7 +11,7 @@ from tiller_server.lsp.wire import ChangesListParams, parse
 
 
 async def run(front: Front, params: dict[str, Any]) -> object:
-    """Give the change set, as the files are now."""
+    """Return the change set, as the files are now."""
     asked = parse(ChangesListParams, params, method="agent/changes/list")
     hosted = await front.hosted(asked.session)
     changes = hosted.session.changes

@@ -8,7 +8,7 @@ from tiller_server.lsp.wire import CommandCompleteParams, parse
 
 
 async def run(front: Front, params: dict[str, Any]) -> object:
-    """Give what the command itself says; nothing for one that has no say."""
+    """Return what the command itself says; nothing for one that has no say."""
     asked = parse(CommandCompleteParams, params, method="agent/command/complete")
     hosted = await front.hosted(asked.session)
     found = await hosted.session.resources.complete(asked.name, asked.prefix)

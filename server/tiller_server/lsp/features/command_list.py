@@ -8,7 +8,7 @@ from tiller_server.lsp.wire import CommandListParams, parse
 
 
 async def run(front: Front, params: dict[str, Any]) -> object:
-    """Give the commands of extensions, the skills and the prompt templates as they are now."""
+    """Return the commands of extensions, the skills and the prompt templates as they are now."""
     asked = parse(CommandListParams, params, method="agent/command/list")
     hosted = await front.hosted(asked.session)
     return {"commands": [_entry(one) for one in await hosted.session.resources.refresh()]}

@@ -8,7 +8,7 @@ from tiller_server.lsp.wire import ExtensionListParams, parse
 
 
 async def run(front: Front, params: dict[str, Any]) -> object:
-    """Give what they offer now; of two of one name what counts."""
+    """Return what they offer now; of two of one name what counts."""
     asked = parse(ExtensionListParams, params, method="agent/extension/list")
     hosted = await front.hosted(asked.session)
     offered = hosted.session.resources.offered()

@@ -10,7 +10,7 @@ from tiller_server.lsp.wire import ExtensionRenderParams, parse
 
 
 async def run(front: Front, params: dict[str, Any]) -> object:
-    """Give it; null where there is none, or where it failed, which is told as `extension.error`."""
+    """Return it; null where there is none, or where it failed, which is told as `extension.error`."""
     asked = parse(ExtensionRenderParams, params, method="agent/extension/render")
     hosted = await front.hosted(asked.session)
     session = hosted.session

@@ -9,7 +9,7 @@ from tiller_server.lsp.wire import ModelListParams, parse
 
 
 async def run(front: Front, params: dict[str, Any]) -> object:
-    """Give those that can be asked, those of the scope, or all."""
+    """Return those that can be asked, those of the scope, or all."""
     asked = parse(ModelListParams, params, method="agent/model/list")
     models = (await front.hosted(asked.session)).session.models
     # The user may have signed in since, in a terminal or another window, or started a server of their own.

@@ -31,7 +31,7 @@ async def run(front: Front, params: dict[str, Any]) -> object:
 
 
 def _option(waiting: PermissionRequest, asked: PermissionRespondParams) -> str:
-    """Give the option that was meant: of an allowance, the one with the extent that is named."""
+    """Return the option that was meant: of an allowance, the one with the extent that is named."""
     chosen = waiting.option(asked.option)
     if asked.scope is None or chosen is None or not chosen.kind.startswith("allow"):
         return asked.option

@@ -37,7 +37,7 @@ async def run(front: Front, params: dict[str, Any]) -> object:
 
 
 async def _is_past(hosted: Any, taken: Taken) -> bool:
-    """Tell whether the words were said in a run of an earlier process, of which only the session knows now."""
+    """Return whether the words were said in a run of an earlier process, of which only the session knows now."""
     session, run = hosted.session, taken.run
     if taken.receipt.accepted != "duplicate" or run is None or session.info.is_running(run):
         return False

@@ -76,7 +76,7 @@ async def run(front: Front, params: dict[str, Any]) -> object:
 async def _order(
     workspace: Path, asked: ReviewParams, session: AgentSession, *, env: Mapping[str, str]
 ) -> tuple[ReviewOrder, Path]:
-    """Give what is looked at, and the repository's root, from which findings name their files."""
+    """Return what is looked at, and the repository's root, from which findings name their files."""
     from agent_core.events import Budgets  # noqa: PLC0415 - see above
     from tiller_server.review.git import find_root  # noqa: PLC0415 - see above
     from tiller_server.review.revisions import WORKING_TREE  # noqa: PLC0415 - see above

@@ -16,7 +16,7 @@ MOST = 1_000
 
 
 async def run(front: Front, params: dict[str, Any]) -> object:
-    """Give a page."""
+    """Return a page."""
     asked = parse(SessionListParams, params, method="agent/session/list")
     folder = front.root() if asked.folder is None else path_of(asked.folder)
     if folder is None:

@@ -15,7 +15,7 @@ MOST = 1_000
 
 
 async def run(front: Front, params: dict[str, Any]) -> object:
-    """Give a page of items, oldest first: the newest ones unless a cursor says otherwise."""
+    """Return a page of items, oldest first: the newest ones unless a cursor says otherwise."""
     asked = parse(SessionReadParams, params, method="agent/session/read")
     try:
         entries = await whole_entries(front, asked.session)

@@ -10,7 +10,7 @@ from tiller_server.lsp.wire import SessionTreeParams, parse
 
 
 async def run(front: Front, params: dict[str, Any]) -> object:
-    """Give the entries and the leaf."""
+    """Return the entries and the leaf."""
     asked = parse(SessionTreeParams, params, method="agent/session/tree")
     tree = (await front.hosted(asked.session)).session.tree
     # A very long session takes seconds.

@@ -13,7 +13,7 @@ from tiller_server.lsp.wire import StatusParams, parse
 
 
 async def run(front: Front, params: dict[str, Any]) -> object:
-    """Give the state of the server."""
+    """Return the state of the server."""
     _ = parse(StatusParams, params, method="agent/status")
     host = front.host
     providers = await as_they_stand(front)

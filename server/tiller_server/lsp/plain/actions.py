@@ -63,7 +63,7 @@ def read_asked(params: dict[str, Any]) -> Asked | None:
 
 
 def in_file(asked: Asked, now: Now) -> list[Action]:
-    """Give what can be asked for at a place in a file."""
+    """Return what can be asked for at a place in a file."""
     first, last = asked.lines0
     place: dict[str, JsonValue] = {
         "uri": asked.uri,
@@ -91,7 +91,7 @@ def in_file(asked: Asked, now: Now) -> list[Action]:
 
 
 def in_chat(asked: Asked, now: Now, own: Sequence[Action]) -> list[Action]:
-    """Give what can be done from the chat file.
+    """Return what can be done from the chat file.
 
     Args:
         asked: Where.
@@ -126,7 +126,7 @@ def wanted(actions: Sequence[Action], only: Sequence[str] | None) -> list[Action
 
 
 def is_above(asked: str, kind: str) -> bool:
-    """Tell whether a kind that was asked for has another in it."""
+    """Return whether a kind that was asked for has another in it."""
     return not asked or f"{kind}.".startswith(f"{asked}.")
 
 

@@ -82,7 +82,7 @@ def _answered(
 
 
 def _collected(front: Front, question: Question, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the answers so far; a question that is over is forgotten."""
+    """Return the answers so far; a question that is over is forgotten."""
     line = _line(question, asked.get("line"))
     partly: dict[str, dict[str, Any]] = front.chat.partly
     answers = partly.setdefault(question.request, {})

@@ -14,7 +14,7 @@ Arguments = Sequence[Any]
 
 
 def words_of(name: str, arguments: Arguments, *, key: str = "text") -> str:
-    """Give the words behind a command: strings and numbers, or one object that has them under a key.
+    """Return the words behind a command: strings and numbers, or one object that has them under a key.
 
     Raises:
         RpcError: It is something else.
@@ -30,7 +30,7 @@ def words_of(name: str, arguments: Arguments, *, key: str = "text") -> str:
 def object_of(
     name: str, arguments: Arguments, *, known: Mapping[str, type | tuple[type, ...]]
 ) -> Mapping[str, Any]:
-    """Give the one object behind a command, with the members that are known; empty when nothing is behind it.
+    """Return the one object behind a command, with the members that are known; empty when nothing is behind it.
 
     Raises:
         RpcError: It is no object, or a member is unknown or of the wrong kind.
@@ -98,7 +98,7 @@ def place_of(
 
 
 def problems_of(arguments: Arguments) -> tuple[Problem, ...]:
-    """Give the diagnostics that a code action put behind its command."""
+    """Return the diagnostics that a code action put behind its command."""
     given = as_object(arguments[0]) if arguments else None
     listed = as_array((given or {}).get("diagnostics")) or ()
     found = (problem_of(as_object(one) or {}) for one in listed)
@@ -106,7 +106,7 @@ def problems_of(arguments: Arguments) -> tuple[Problem, ...]:
 
 
 def lines_of(value: object) -> tuple[int, int] | None:
-    """Give the lines of a range, from 0; one that ends at the beginning of a line does not reach into it."""
+    """Return the lines of a range, from 0; one that ends at the beginning of a line does not reach into it."""
     given = as_object(value) or {}
     start, end = as_object(given.get("start")) or {}, as_object(given.get("end")) or {}
     first, last = _line(start.get("line")), _line(end.get("line"))

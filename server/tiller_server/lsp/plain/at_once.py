@@ -45,7 +45,7 @@ async def at_once(
     tell: Callable[[str], None],
     limit_s: float = ANSWER_S,
 ) -> object:
-    """Give what a command answers; when that takes too long it goes on, and `{"goesOn": true}` is the answer.
+    """Return what a command answers; when that takes too long it goes on, and `{"goesOn": true}` is the answer.
 
     Args:
         name: Of the command, for the log.

@@ -53,7 +53,7 @@ class Chat:
             self._file.leave(self._front)
 
     def is_chat(self, uri: str) -> bool:
-        """Tell whether a document is the chat file."""
+        """Return whether a document is the chat file."""
         path = path_of(uri)
         first = self._front.folders.first
         if path is None or first is None:
@@ -103,7 +103,7 @@ class Chat:
             return await self._say(words, Piece(kind="you", text=words, from_file=True))
 
     async def answer(self, give: Callable[[str], bool]) -> bool:
-        """Give what stands below the last `## You` as an answer, to whom it is not said otherwise.
+        """Return what stands below the last `## You` as an answer, to whom it is not said otherwise.
 
         Args:
             give: Takes the words, and tells whether they were taken; not called when there are none.
@@ -116,7 +116,7 @@ class Chat:
             return True
 
     async def opened(self, document: Document) -> None:
-        """Take note that the editor has opened the file: what was said meanwhile comes into it.
+        """Record that the editor has opened the file: what was said meanwhile comes into it.
 
         Args:
             document: As it was opened.
@@ -163,14 +163,14 @@ class Chat:
         _ = await self._say(words, Piece(kind="you", text=words, from_file=True))
 
     def actions(self, first_line0: int, last_line0: int) -> list[dict[str, JsonValue]]:
-        """Give the code actions for some lines of the file: answers to what is asked, and a stop."""
+        """Return the code actions for some lines of the file: answers to what is asked, and a stop."""
         document, bound = self._document(), self._front.bound
         if document is None or bound is None:
             return []
         return actions(bound.session, document.text, (first_line0, last_line0))
 
     def lenses(self) -> list[dict[str, JsonValue]]:
-        """Give the code lenses of the file."""
+        """Return the code lenses of the file."""
         document, bound = self._document(), self._front.bound
         if document is None or bound is None:
             return []
@@ -179,7 +179,7 @@ class Chat:
     # ------------------------------------------------------------------ the session's file
 
     async def _waiting(self) -> str:
-        """Give what stands below the last `## You` and was not sent."""
+        """Return what stands below the last `## You` and was not sent."""
         file = await self._joined()
         document = self._document()
         if document is None:
@@ -211,7 +211,7 @@ class Chat:
         return taken.answer()
 
     async def _joined(self) -> ChatFile:
-        """Give the file of the session that this editor has now."""
+        """Return the file of the session that this editor has now."""
         front = self._front
         hosted: Hosted = await front.hosted()
         if self._file is not None and self._file.hosted is hosted:
@@ -258,7 +258,7 @@ def _draft(text: str) -> str:
 
 
 def _to_send(saved: str, now: str) -> str:
-    """Give what a save sends: what was saved and still stands there. What was typed since waits for its own save.
+    """Return what a save sends: what was saved and still stands there. What was typed since waits for its own save.
 
     Args:
         saved: The words when they were saved.
@@ -270,7 +270,7 @@ def _to_send(saved: str, now: str) -> str:
 
 
 def _is_below(document: Document) -> bool:
-    """Tell whether the disk has the text of a document. Reads the disk."""
+    """Return whether the disk has the text of a document. Reads the disk."""
     try:
         below = b"" if document.path is None else document.path.read_bytes()
     except OSError:

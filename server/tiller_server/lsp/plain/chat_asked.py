@@ -19,7 +19,7 @@ Asked = PermissionRequest | Question
 
 
 def actions(session: AgentSession, text: str, lines0: tuple[int, int]) -> list[Action]:
-    """Give the code actions for some lines: what is asked there, else all that is asked, and a stop.
+    """Return the code actions for some lines: what is asked there, else all that is asked, and a stop.
 
     Args:
         session: The session.
@@ -39,7 +39,7 @@ def actions(session: AgentSession, text: str, lines0: tuple[int, int]) -> list[A
 
 
 def lenses(session: AgentSession, text: str) -> list[Action]:
-    """Give the code lenses: a stop at the answer that is being given, a way to send at the draft, and the answers."""
+    """Return the code lenses: a stop at the answer that is being given, a way to send at the draft, and the answers."""
     found: list[Action] = []
     there = sections(text)
     answer = next((one for one in reversed(there) if one.who == "agent"), None)
@@ -56,7 +56,7 @@ def lenses(session: AgentSession, text: str) -> list[Action]:
 
 
 def _reaches(asked: Asked, text: str, lines0: tuple[int, int]) -> bool:
-    """Tell whether a question stands on some of these lines."""
+    """Return whether a question stands on some of these lines."""
     pieces = [*_pieces(asked)]
     at = text.rfind(pieces[0].text)
     if at < 0:

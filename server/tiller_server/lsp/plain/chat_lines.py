@@ -63,7 +63,7 @@ class Streamed:
         return self._give(held[:cut])
 
     def rest(self, whole: str) -> str | None:
-        """Give what is left at the end; None: what was shown is not how the whole begins.
+        """Return what is left at the end; None: what was shown is not how the whole begins.
 
         Args:
             whole: The words as they are after all.
@@ -83,7 +83,7 @@ class Streamed:
 
 
 def words_of(content: Sequence[UserContent]) -> str:
-    """Give what was said, on as many lines as it has."""
+    """Return what was said, on as many lines as it has."""
     parts = [part.text if isinstance(part, Text) else PICTURE for part in content]
     return plain("\n".join(one for one in parts if not one.startswith(BESIDE))).strip()
 
@@ -94,7 +94,7 @@ def line(text: str) -> Piece:
 
 
 def short(text: str) -> str:
-    """Give a text on one line that is short, with everything hidden written out."""
+    """Return a text on one line that is short, with everything hidden written out."""
     one = one_line(text[: 4 * LINE_CHARS])
     return one if len(one) <= LINE_CHARS else f"{one[: LINE_CHARS - 1]}…"
 
@@ -111,7 +111,7 @@ def call_line(name: str, arguments: Mapping[str, object] | None, status: str) ->
 
 
 def permission_pieces(request: PermissionRequest) -> Iterator[Piece]:
-    """Tell what is asked, and what can be answered."""
+    """Return what is asked, and what can be answered."""
     subject = request.subject
     if isinstance(subject, CommandSubject):
         about = f"run `{short(subject.command)}` in {subject.cwd}"
@@ -128,7 +128,7 @@ def permission_pieces(request: PermissionRequest) -> Iterator[Piece]:
 
 
 def question_pieces(question: Question) -> Iterator[Piece]:
-    """Tell what is asked, and what can be answered."""
+    """Return what is asked, and what can be answered."""
     for count, one in enumerate(question.questions):
         kind = "line" if count else "block"
         yield Piece(kind=kind, text=f"> **Question:** {short(one.text)}")
@@ -144,7 +144,7 @@ def _labels(one: QuestionLine) -> Sequence[str]:
 
 
 def from_log(entries: Sequence[AnyEntry]) -> Iterator[Piece]:
-    """Give what was said in a session before anybody showed it here."""
+    """Return what was said in a session before anybody showed it here."""
     ends = {entry.id: _end_of(entry) for entry in entries if isinstance(entry, CustomEntry)}
     told: dict[str, list[Mapping[str, Any]]] = {}
     for placed in items(entries):

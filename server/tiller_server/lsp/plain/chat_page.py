@@ -57,12 +57,12 @@ class Page:
                 self._pieces.append(piece)
 
     def waiting(self) -> tuple[Piece, ...]:
-        """Give what is not in the file; `put` says when it is."""
+        """Return what is not in the file; `put` says when it is."""
         self._sealed = len(self._pieces)
         return tuple(self._pieces[self._given :])
 
     def put(self, count: int, mark: str) -> None:
-        """Take note that so many of those that waited are in the file.
+        """Record that so many of those that waited are in the file.
 
         Args:
             count: From the first one on.
@@ -72,13 +72,13 @@ class Page:
         self._marks.append((mark, self._given))
 
     def keep(self) -> None:
-        """Take note that the disk has all that is in the file."""
+        """Record that the disk has all that is in the file."""
         self._kept = self._given
         del self._marks[:-STATES]
         self._shorten()
 
     def knows(self, mark: str) -> bool:
-        """Tell whether the file was in the state that a mark stands for."""
+        """Return whether the file was in the state that a mark stands for."""
         return any(one == mark for one, _ in self._marks)
 
     def lose(self, mark: str) -> bool:
@@ -89,7 +89,7 @@ class Page:
         return bool(known)
 
     def start_anew(self) -> None:
-        """Take note that there is no file any more."""
+        """Record that there is no file any more."""
         self._given = self._kept = 0
         self._marks.clear()
 
@@ -118,7 +118,7 @@ class Page:
 
 
 def _too_many(pieces: Sequence[Piece], *, most: int) -> int:
-    """Say how many of the oldest pieces are to go; what is left begins with somebody's words, if it can."""
+    """Return how many of the oldest pieces are to go; what is left begins with somebody's words, if it can."""
     size = sum(len(one.text) for one in pieces)
     if size <= MOST_CHARS:
         return 0
@@ -130,7 +130,7 @@ def _too_many(pieces: Sequence[Piece], *, most: int) -> int:
 
 
 def _rest(pieces: Sequence[Piece], text: str) -> list[Piece]:
-    """Give what a file lacks at its end. One that has none of it was begun anew: it lacks nothing."""
+    """Return what a file lacks at its end. One that has none of it was begun anew: it lacks nothing."""
     numbered = [*enumerate(pieces)]
     rows = [(row, at) for at, piece in numbered for row in _rows(_shown(piece))]
     hunks = line_hunks([row for row, _ in rows], _rows(text))

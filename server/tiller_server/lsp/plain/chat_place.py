@@ -100,18 +100,18 @@ class Place:
 
 
 def usual_path(root: Path, chosen: str | None) -> Path:
-    """Give where the file is to lie in a workspace."""
+    """Return where the file is to lie in a workspace."""
     return Path(os.path.normpath(root / (chosen or CHAT_FILE)))
 
 
 def usual_place(root: Path, chosen: str | None) -> Place:
-    """Give the place in a workspace, or where else the user wants it."""
+    """Return the place in a workspace, or where else the user wants it."""
     path = usual_path(root, chosen)
     return Place(path, root=root if path.is_relative_to(root) else path.parent)
 
 
 def spare_place(root: Path, data: Path) -> Place:
-    """Give the place in the user's own data, for a workspace that cannot be written to."""
+    """Return the place in the user's own data, for a workspace that cannot be written to."""
     digest = hashlib.sha256(os.fsencode(root), usedforsecurity=False).hexdigest()[:16]
     folder = data / SPARE / f"{root.name}-{digest}"
     return Place(folder / "chat.md", root=folder)

@@ -64,12 +64,12 @@ class Draft(Value, frozen=True, kw_only=True):
 
 
 def new_file() -> str:
-    """Give the file before anything was said."""
+    """Return the file before anything was said."""
     return f"{TITLE}\n{HINT}\n\n{YOU}\n\n"
 
 
 def sections(text: str) -> tuple[Section, ...]:
-    """Give what stands in the file, in order."""
+    """Return what stands in the file, in order."""
     found = list(_HEADING.finditer(text))
     ends = [*(one.start() for one in found[1:]), len(text)] if found else []
     return tuple(
@@ -84,7 +84,7 @@ def sections(text: str) -> tuple[Section, ...]:
 
 
 def draft_of(text: str) -> Draft | None:
-    """Give what stands below the last `## You`; None: the last word is the agent's.
+    """Return what stands below the last `## You`; None: the last word is the agent's.
 
     A file without any heading is a draft as a whole.
     """
@@ -106,7 +106,7 @@ def draft_of(text: str) -> Draft | None:
 
 
 def grown(text: str, pieces: Sequence[Piece], *, tail: str) -> str:
-    """Give the file with pieces in it: each before the draft, and nothing that anybody wrote is taken out.
+    """Return the file with pieces in it: each before the draft, and nothing that anybody wrote is taken out.
 
     A turn that the user wrote in the file stays where it is; what comes after it comes below it.
 
@@ -132,34 +132,34 @@ def grown(text: str, pieces: Sequence[Piece], *, tail: str) -> str:
 
 
 def tail_of(text: str) -> str:
-    """Give how the words before the draft end, to be recognised later whatever an editor does to white space."""
+    """Return how the words before the draft end, to be recognised later whatever an editor does to white space."""
     return _tail(text[: _place(text)])
 
 
 def mark_of(text: str) -> str:
-    """Give enough of the end of the answers to know the state of a file by, whatever an editor does to white space."""
+    """Return enough of the end of the answers to know the state of a file by, whatever an editor does to white space."""
     return " ".join(text[max(0, _place(text) - 4 * MARK_CHARS) : _place(text)].split())[
         -MARK_CHARS:
     ]
 
 
 def line_end_of(text: str) -> str:
-    """Give the line end that most lines of a text have."""
+    """Return the line end that most lines of a text have."""
     return "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
 
 
 def plain(words: str) -> str:
-    r"""Give words with `\n` as their line end."""
+    r"""Return words with `\n` as their line end."""
     return words.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def escaped(words: str) -> str:
-    """Give words in which no line can be taken for a heading of the file."""
+    """Return words in which no line can be taken for a heading of the file."""
     return _HEADING.sub(lambda found: found[0].replace("##", "\\##", 1), words)
 
 
 def _place(text: str) -> int:
-    """Say where the answers end."""
+    """Return where the answers end."""
     draft = draft_of(text)
     return len(text) if draft is None else draft.start
 
@@ -199,7 +199,7 @@ def _closed(text: str, words: str) -> str | None:
 
 
 def _behind(text: str, first: int, words: str) -> int | None:
-    """Say where words end that begin at an offset, whatever the line ends are; None: others stand there."""
+    """Return where words end that begin at an offset, whatever the line ends are; None: others stand there."""
     at = first
     for count, row in enumerate(words.split("\n")):
         if count:
@@ -214,7 +214,7 @@ def _behind(text: str, first: int, words: str) -> int | None:
 
 
 def _rendered(area: str, pieces: Sequence[Piece], *, tail: str) -> str:
-    """Give pieces as they go behind what is there."""
+    """Return pieces as they go behind what is there."""
     there = sections(area)
     who = there[-1].who if there else None
     last = _last_line(area)

@@ -71,7 +71,7 @@ class Told:
         self._own.add(message)
 
     def see(self, event: Event) -> Iterator[Piece]:
-        """Give what an event brings into the file."""
+        """Return what an event brings into the file."""
         match event:
             case MessageStarted(item=item, role="assistant"):
                 self._streams[item] = Streamed()

@@ -17,7 +17,7 @@ class Views:
         self._shown: dict[tuple[str, str, str], str] = {}
 
     def see(self, event: UiEvent) -> Iterator[Piece]:
-        """Give what an event brings into the file."""
+        """Return what an event brings into the file."""
         who, view = event.extension, event.view
         match event:
             case UiNotify():
@@ -43,7 +43,7 @@ class Views:
 
 
 def view_text(view: Mapping[str, JsonValue]) -> str:
-    """Give a view as lines of Markdown; of a kind that is not known nothing."""
+    """Return a view as lines of Markdown; of a kind that is not known nothing."""
     rows: Any = view.get("rows")
     title = _text(view.get("title"))
     match view.get("kind"):

@@ -91,7 +91,7 @@ async def _sign_in(room: Room, door: Door) -> None:
 
 
 async def _show_page(room: Room, page: Page) -> None:
-    """Tell the address, and have it opened where the editor can."""
+    """Report the address, and have it opened where the editor can."""
     code = f" and type in the code {page.code}" if page.code else ""
     room.tell(f"to log in open {page.url}{code}")
     params = {"uri": page.url, "external": True, "takeFocus": True}

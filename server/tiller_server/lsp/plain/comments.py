@@ -40,17 +40,17 @@ class Request(Value, frozen=True, kw_only=True):
     last_line0: int
 
     def reaches(self, first_line0: int, last_line0: int) -> bool:
-        """Tell whether it stands on some of these lines."""
+        """Return whether it stands on some of these lines."""
         return self.first_line0 <= last_line0 and self.last_line0 >= first_line0
 
     def moved(self, lines: int) -> "Request":
-        """Give it as it stands so many lines further down."""
+        """Return it as it stands so many lines further down."""
         first, last = self.first_line0 + lines, self.last_line0 + lines
         return replace(self, first_line0=first, last_line0=last)
 
 
 def requests_in(rows: Sequence[str], *, first_line0: int, last_line0: int) -> tuple[Request, ...]:
-    """Give the requests that stand on some of these lines, also those that begin a little above.
+    """Return the requests that stand on some of these lines, also those that begin a little above.
 
     Args:
         rows: The lines of the text, or those around; without their line ends.
@@ -97,7 +97,7 @@ def _at(rows: Sequence[str], line0: int) -> Request | None:
 
 
 def _continued(row: str, opener: str, closer: str | None) -> str | None:
-    """Give the words of the line after, when it belongs to the same comment."""
+    """Return the words of the line after, when it belongs to the same comment."""
     text = row.strip()
     if _MARK.search(row) is not None:
         return None

@@ -79,7 +79,7 @@ async def rules(room: Room, arguments: Arguments) -> object:
 
 
 def rules_text(rules: tuple[RuleShown, ...]) -> str:
-    """Say which rules there are."""
+    """Return which rules there are."""
     if not rules:
         return "there are no rules; an answer that is to last makes one."
     told = [f"{one.verdict} {_about(one)} ({one.scope}, {one.id})" for one in rules[:MOST_RULES]]
@@ -94,7 +94,7 @@ async def _decide(room: Room, action: Action, arguments: Arguments) -> object:
 
 
 def _decided(action: Action, counted: Counter[str], *, is_all: bool) -> str:
-    """Say what came of a word. A word on everything counts also what was decided before."""
+    """Return what came of a word. A word on everything counts also what was decided before."""
     others = 0 if is_all and not counted["conflict"] else counted.total() - counted["done"]
     parts = [f"{counted['done']} {DONE[action]}"] if counted["done"] else []
     if others and (parts or not is_all):

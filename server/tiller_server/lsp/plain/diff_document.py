@@ -47,11 +47,11 @@ class DiffDocument:
         self._turn = anyio.Lock()
 
     def is_diff(self, uri: str) -> bool:
-        """Tell whether a document is the diff."""
+        """Return whether a document is the diff."""
         return uri == URI or uri.endswith(f"/{NAME}")
 
     async def text(self, hosted: Any) -> str:
-        """Give the diff as it is now, without secrets."""
+        """Return the diff as it is now, without secrets."""
         try:
             found = await hosted.session.changes.list()
         except TillerError as error:
@@ -132,7 +132,7 @@ class DiffDocument:
 
 
 def takes(params: Mapping[str, Any], *names: str) -> bool:
-    """Tell whether a client declared something, by its place in the capabilities."""
+    """Return whether a client declared something, by its place in the capabilities."""
     known: object = params.get("capabilities")
     for name in names:
         known = (as_object(known) or {}).get(name)

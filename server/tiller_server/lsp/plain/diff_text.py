@@ -18,7 +18,7 @@ MOST_CHARS: Final = 4_194_304
 
 
 def diff_text(files: Iterable[FileNow], *, root: Path) -> str:
-    """Give the document.
+    """Return the document.
 
     Args:
         files: As they are now; those in which nothing waits are left out.

@@ -12,7 +12,7 @@ Lens = dict[str, JsonValue]
 
 
 def chat_lenses(now: Now, own: Sequence[Lens]) -> list[Lens]:
-    """Give the lenses of the chat file.
+    """Return the lenses of the chat file.
 
     Args:
         now: What matters.
@@ -30,7 +30,7 @@ def chat_lenses(now: Now, own: Sequence[Lens]) -> list[Lens]:
 
 
 def file_lenses(now: Now, hints: Sequence[Hint]) -> list[Lens]:
-    """Give the lenses of a document: a stop while something runs, and the word on what was changed in it."""
+    """Return the lenses of a document: a stop while something runs, and the word on what was changed in it."""
     found = [lens(0, "Stop", "stop")] if now.is_running else []
     for hint in hints[:1]:
         about: dict[str, JsonValue] = {"session": hint.session, "file": hint.file}

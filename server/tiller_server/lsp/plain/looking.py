@@ -6,7 +6,7 @@ from tiller_server.lsp.wire import EditorContext, EditorFocus, Position, Range
 
 
 def seen_in(front: Front, touched: Touched) -> EditorContext | None:
-    """Give what the user probably looks at; None: the editor tells it by itself, or nothing is open."""
+    """Return what the user probably looks at; None: the editor tells it by itself, or nothing is open."""
     if front.editor.attention.latest is not None:
         return None
     place = touched.latest()

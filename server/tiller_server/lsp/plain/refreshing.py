@@ -45,7 +45,7 @@ class LensRefresh:
         self._following = Following(*MATTERS, pause_s=PAUSE_S)
 
     async def follow(self, hosted: Any) -> None:
-        """Tell the editor until the session is over or the editor has left."""
+        """Report the editor until the session is over or the editor has left."""
         if self._is_wanted:
             await self._following.follow(hosted.session, self._refresh)
 

@@ -43,7 +43,7 @@ async def comment(room: Room, arguments: Arguments) -> object:
 
 
 def _place(room: Room, name: str, arguments: Arguments) -> Place:
-    """Give the place that is meant: as the arguments say, else where the user was last."""
+    """Return the place that is meant: as the arguments say, else where the user was last."""
     found = place_of(name, arguments, root=room.root(), make=room.touched.place)
     found = found or room.touched.latest()
     if found is None:

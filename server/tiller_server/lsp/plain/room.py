@@ -36,7 +36,7 @@ class Room:
         self._has_lenses = _chosen(plain and plain.lens, self._is_plain)
 
     def is_ours(self, uri: str) -> bool:
-        """Tell whether a document is one that we make: the chat file, or the diff of what waits."""
+        """Return whether a document is one that we make: the chat file, or the diff of what waits."""
         return self.front.chat.is_chat(uri) or self.front.review.diff.is_diff(uri)
 
     async def code_actions(self, params: dict[str, Any]) -> list[Action]:
@@ -104,11 +104,11 @@ class Room:
         return takes(self.front.connection.client_params, "window", "showDocument")
 
     def root(self) -> Path | None:
-        """Give the folder that paths are relative to; None: none is open."""
+        """Return the folder that paths are relative to; None: none is open."""
         return self.front.folders.first
 
     def requests(self, uri: str, lines0: tuple[int, int] | None) -> Sequence[Request]:
-        """Give the comments of an open document that ask for something, on some lines or all."""
+        """Return the comments of an open document that ask for something, on some lines or all."""
         document = self.front.editor.mirror.get(uri)
         if document is None:
             return ()

@@ -13,7 +13,7 @@ BUSY: Final[Mapping[str, str]] = {"requiresAction": "waits for you"}
 
 
 async def status(room: Room, arguments: Arguments) -> object:
-    """Say how things stand, in a line."""
+    """Return how things stand, in a line."""
     check_nothing("tiller.status", arguments)
     hosted = await room.front.hosted()
     text = status_text(hosted)
@@ -43,7 +43,7 @@ async def changes(room: Room, arguments: Arguments) -> object:
 
 
 def status_text(hosted: Any) -> str:
-    """Say how a session stands: what goes on, with which model, how full it is, what it has cost, and where the log is."""
+    """Return how a session stands: what goes on, with which model, how full it is, what it has cost, and where the log is."""
     session = hosted.session
     seen = session.info.snapshot()
     model = session.models.current
@@ -68,7 +68,7 @@ def status_text(hosted: Any) -> str:
 
 
 def log_files() -> list[str]:
-    """Give the files that this process writes its log to."""
+    """Return the files that this process writes its log to."""
     handlers = logging.getLogger().handlers
     files = [one.baseFilename for one in handlers if isinstance(one, logging.FileHandler)]
     return [one for one in files if one != os.devnull]

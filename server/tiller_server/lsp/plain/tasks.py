@@ -23,7 +23,7 @@ class Place(Value, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """Say where it is."""
+        """Return where it is."""
         if self.lines0 is None:
             return f"`{self.name}`"
         first, last = self.lines0[0] + 1, self.lines0[1] + 1

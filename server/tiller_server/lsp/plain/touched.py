@@ -27,21 +27,21 @@ class Touched:
         self._seen: tuple[str, int, tuple[int, int]] | None = None
 
     def saw(self, uri: str, lines0: tuple[int, int]) -> None:
-        """Take note of what the editor asked about: the cursor is there."""
+        """Record what the editor asked about: the cursor is there."""
         self._mirror.focused(uri)
         document = self._mirror.get(uri)
         if document is not None:
             self._seen = (uri, document.revision, lines0)
 
     def latest(self) -> Place | None:
-        """Give where the user was last; None: no file is open. The lines are known while nothing changed since."""
+        """Return where the user was last; None: no file is open. The lines are known while nothing changed since."""
         newest = max(self._documents(), key=lambda one: one.touched_at, default=None)
         if newest is None:
             return None
         return self.place(newest.uri, self._lines0(newest))
 
     def place(self, uri: str, lines0: tuple[int, int] | None = None) -> Place | None:
-        """Give a place in a document, open or not; None: it is no file."""
+        """Return a place in a document, open or not; None: it is no file."""
         document = self._mirror.get(uri)
         path = None if document is None else document.path
         if path is None:
@@ -51,7 +51,7 @@ class Touched:
         return Place(uri=uri, name=self._name(path), lines0=lines0)
 
     def files(self) -> list[str]:
-        """Give the URIs of the files that are open."""
+        """Return the URIs of the files that are open."""
         return [one.uri for one in self._documents()]
 
     def _documents(self) -> list[Document]:

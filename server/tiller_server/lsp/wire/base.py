@@ -79,7 +79,7 @@ CLEARABLE = Clearable()
 
 @cache
 def wire_name(name: str) -> str:
-    """Say how a field is called on the wire: camelCase, without the underscore that keeps off keywords."""
+    """Return how a field is called on the wire: camelCase, without the underscore that keeps off keywords."""
     first, *rest = name.rstrip("_").split("_")
     return first + "".join(part.capitalize() for part in rest)
 

@@ -134,7 +134,7 @@ def _step(place: object, step: str | int) -> object:
 
 
 def _expectation(here: Sequence[ErrorDetails]) -> tuple[str | None, str]:
-    """Say what was expected at one place, joining what the members of a union wanted."""
+    """Return what was expected at one place, joining what the members of a union wanted."""
     wanted: list[str] = []
     for detail in here:
         if detail["type"] == "unknown_word":

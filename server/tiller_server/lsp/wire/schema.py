@@ -195,7 +195,7 @@ def text(document: JsonObject) -> str:
 
 
 def stale() -> dict[Path, str]:
-    """Say which generated files differ from the vocabulary, and what they should hold."""
+    """Return which generated files differ from the vocabulary, and what they should hold."""
     document = build()
     page = PROTOCOL_PAGE.read_text(encoding="utf-8") if PROTOCOL_PAGE.exists() else ""
     wanted = {SCHEMA_FILE: text(document), PROTOCOL_PAGE: fill(page, document)}

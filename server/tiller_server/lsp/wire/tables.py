@@ -165,7 +165,7 @@ def _tree(schema: JsonObject, definitions: Definitions) -> str:
 
 
 def _nested(schema: JsonObject, definitions: Definitions, above: str) -> Iterator[str]:
-    """Give the rows of a shape with the fields of the objects in it, by their path."""
+    """Return the rows of a shape with the fields of the objects in it, by their path."""
     for name, each, required in _properties(schema):
         kind = _name(each)
         inner = definitions.get(kind, {}) if kind != CLIENT_CAPABILITIES else {}
@@ -251,7 +251,7 @@ def _field(name: str, schema: JsonObject, required: bool) -> str:  # noqa: FBT00
 
 
 def _properties(schema: JsonObject) -> Iterator[tuple[str, JsonObject, bool]]:
-    """Give name, schema and whether it is required, of each field."""
+    """Return name, schema and whether it is required, of each field."""
     properties = schema.get("properties")
     required = schema.get("required", [])
     if not isinstance(properties, dict) or not isinstance(required, list):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 
 def cells(text: str) -> int:
-    """Say how wide a text is."""
+    """Return how wide a text is."""
     return len(text) if text.isascii() else sum(map(_width, text))
 
 

@@ -2,5 +2,5 @@
 
 
 def encodable(text: str) -> str:
-    """Give a text that can be written as UTF-8; a byte of a name that is none becomes U+FFFD."""
+    """Return a text that can be written as UTF-8; a byte of a name that is none becomes U+FFFD."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -15,7 +15,7 @@ MANY: Final = 5
 
 
 def counts(findings: Sequence[Finding]) -> str:
-    """Say how many there are of each severity."""
+    """Return how many there are of each severity."""
     if not findings:
         return "nothing found"
     numbers = [(name, sum(one.severity == name for one in findings)) for name in SEVERITIES]
@@ -38,7 +38,7 @@ def place(finding: Finding) -> str:
 
 
 def facts(review: Review) -> Iterator[tuple[str, str]]:
-    """Give the header as names and values."""
+    """Return the header as names and values."""
     header = review.header
     yield "Tiller", f"{header.version}, model {header.model}, prompt {header.prompt_hash}"
     yield "Base", f"{header.base.ref} ({header.base.sha[:SHA_CHARS]})"
@@ -63,21 +63,21 @@ def facts(review: Review) -> Iterator[tuple[str, str]]:
 
 
 def took(review: Review) -> str:
-    """Say how long it took."""
+    """Return how long it took."""
     begun, ended = review.header.started_at, review.header.ended_at
     seconds = max(0, parse_rfc3339(ended) - parse_rfc3339(begun)) / 1000
     return f"{seconds:.0f} s" if seconds < IN_MINUTES_S else f"{seconds / 60:.1f} min"
 
 
 def left_out_lines(review: Review, *, most: int) -> tuple[str, ...]:
-    """Say what was dropped and what was not looked at, a line each."""
+    """Return what was dropped and what was not looked at, a line each."""
     lines = [*_dropped(review), *_unread(review)]
     more = len(lines) - most
     return tuple(lines) if more <= 0 else (*lines[:most], f"and {more} more")
 
 
 def counted(number: int, one: str) -> str:
-    """Give a number with its noun."""
+    """Return a number with its noun."""
     return f"{number:,} {one}{'' if number == 1 else 's'}"
 
 

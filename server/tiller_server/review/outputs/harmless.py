@@ -35,12 +35,12 @@ def harmless(text: str) -> str:
 
 
 def harmless_line(text: str) -> str:
-    """Give a title: `harmless`, on one line."""
+    """Return a title: `harmless`, on one line."""
     return _outside_code(one_line(text))
 
 
 def harmless_cell(text: str) -> str:
-    """Give a line for a table."""
+    """Return a line for a table."""
     return harmless_line(text).replace("|", "\\|")
 
 
@@ -59,7 +59,7 @@ def holds_commands(text: str) -> bool:
 
 
 def inline_code(text: str) -> str:
-    """Give a name as code that nothing in it can end."""
+    """Return a name as code that nothing in it can end."""
     name = one_line(text)
     longest = max((len(run) for run in re.findall(r"`+", name)), default=0)
     if not longest:

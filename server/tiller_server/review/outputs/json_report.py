@@ -44,7 +44,7 @@ def read_json(content: bytes, *, name: str) -> Review:
 
 
 def schema_text() -> str:
-    """Give the JSON Schema of the report, as `review.schema.json` holds it."""
+    """Return the JSON Schema of the report, as `review.schema.json` holds it."""
     schema = msgspec.json.schema(Review)
     review = schema["$defs"]["Review"]
     review["properties"] = {"format": {"const": FORMAT}, **review["properties"]}

@@ -38,7 +38,7 @@ class Paper(Value, frozen=True, kw_only=True):
     """By path the lines of a file; a finding in another shows only its evidence."""
 
     def styled(self, text: str, style: str) -> str:
-        """Give a text in a style, when there are any."""
+        """Return a text in a style, when there are any."""
         return f"\x1b[{style}m{text}\x1b[0m" if self.colour and text else text
 
     def wrapped(self, text: str, *, indent: str = "") -> Iterator[str]:

@@ -36,7 +36,7 @@ class Answer(Value, frozen=True, kw_only=True):
 
     @property
     def is_done(self) -> bool:
-        """Tell whether the host did what was asked."""
+        """Return whether the host did what was asked."""
         return HTTPStatus.OK <= self.status < HTTPStatus.MULTIPLE_CHOICES
 
     @property
@@ -130,7 +130,7 @@ class Api:
         )
 
     def _limited_for_s(self, answer: Answer) -> float | None:
-        """Give how long the host wants us to wait; None when it does not."""
+        """Return how long the host wants us to wait; None when it does not."""
         if answer.status not in {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.FORBIDDEN}:
             return None
         headers = answer.headers
@@ -148,14 +148,14 @@ class Api:
 
 
 def refuse(host: str, answer: Answer, *, what: str, advice: Mapping[int, str]) -> HostRefused:
-    """Give the error for a refusal of `what`, as `read pull request 3 of o/r`, with the advice for its status."""
+    """Return the error for a refusal of `what`, as `read pull request 3 of o/r`, with the advice for its status."""
     said = f", {answer.message!r}" if answer.message else ""
     todo = advice.get(answer.status, "run it again with --dry-run to see what would be sent")
     return HostRefused(f"{host} did not let us {what} (status {answer.status}{said}); {todo}")
 
 
 def unreadable(host: str, what: str) -> HostUnsure:
-    """Give the error for an answer in which something is missing: what is not seen there would be posted twice."""
+    """Return the error for an answer in which something is missing: what is not seen there would be posted twice."""
     return HostUnsure(
         f"{host} did not tell all of {what}, so nothing was posted; run the job again later"
     )

@@ -219,7 +219,7 @@ class _Comment(Value, frozen=True, kw_only=True):
 
 
 def _is_whole(pull: JsonObject) -> bool:
-    """Tell whether all that decides what is posted was answered: what is taken for absent is posted again."""
+    """Return whether all that decides what is posted was answered: what is taken for absent is posted again."""
     lists = (inside(pull, name).get("nodes") for name in ("reviewThreads", "comments"))
     return bool(text(pull.get("headRefOid"))) and all(
         isinstance(nodes, list | tuple) for nodes in lists
@@ -251,7 +251,7 @@ def _summary(nodes: JsonValue) -> Summary | None:
 
 
 def _ours(nodes: JsonValue) -> Iterator[_Comment]:
-    """Give the comments that this token wrote: a mark in somebody else's is a forgery."""
+    """Return the comments that this token wrote: a mark in somebody else's is a forgery."""
     for node in each(nodes):
         if node.get("viewerDidAuthor") is True:  # decision 0057
             yield _Comment(comment=text(node.get("fullDatabaseId")), body=text(node.get("body")))

@@ -169,7 +169,7 @@ class GitLabHost(Host):
 
 
 def old_lines(diff: str) -> Mapping[int, int | None]:
-    """Give every line of the new side that a diff shows, with its number on the old side; None when it is new."""
+    """Return every line of the new side that a diff shows, with its number on the old side; None when it is new."""
     shown: dict[int, int | None] = {}
     for hunk in read_hunks(diff.encode()):
         old, new = hunk.old_line, hunk.new_line

@@ -54,7 +54,7 @@ class Draft(Value, frozen=True, kw_only=True):
 
     @property
     def is_sayable(self) -> bool:
-        """Tell whether the path can stand in JSON; bytes that are no UTF-8 cannot."""
+        """Return whether the path can stand in JSON; bytes that are no UTF-8 cannot."""
         return not any("\ud800" <= sign <= "\udfff" for sign in self.finding.path)
 
 
@@ -65,7 +65,7 @@ class Host(Protocol):
     """How long a comment may be."""
 
     def offer(self, suggestion: Suggestion) -> str | None:
-        """Give the word behind a fence that makes it a suggestion; None when the host cannot take this one."""
+        """Return the word behind a fence that makes it a suggestion; None when the host cannot take this one."""
         ...
 
     async def read(self) -> There:

@@ -33,17 +33,17 @@ class SummaryMark(Value, frozen=True, kw_only=True):
 
 
 def write_finding_mark(fingerprint: str) -> str:
-    """Give the first line of a comment on a finding that stands."""
+    """Return the first line of a comment on a finding that stands."""
     return f"<!-- tiller:finding {fingerprint} -->"
 
 
 def write_fixed_mark(fingerprint: str) -> str:
-    """Give the first line of a comment on a finding that is gone."""
+    """Return the first line of a comment on a finding that is gone."""
     return f"<!-- tiller:finding {fingerprint} fixed -->"
 
 
 def write_summary_mark(mark: SummaryMark) -> str:
-    """Give the first line of a summary."""
+    """Return the first line of a summary."""
     state = {
         "head": mark.head,
         "digest": mark.digest,

@@ -25,7 +25,7 @@ class Plan(Value, frozen=True, kw_only=True):
 
 
 def plan(review: Review, there: There) -> Plan:
-    """Say what follows from a review for the comments that are there.
+    """Return what follows from a review for the comments that are there.
 
     A finding with a comment gets no second one, wherever it has moved to. A comment that a person deleted or
     closed stays as they left it. A comment is taken for fixed when the review says so, or when the lines it stood
@@ -49,7 +49,7 @@ def plan(review: Review, there: There) -> Plan:
 
 
 def digest(review: Review, *, unplaced: Sequence[Finding], fixed: int) -> str:
-    """Give a value that changes when a reader of the summary would want to read it again.
+    """Return a value that changes when a reader of the summary would want to read it again.
 
     What it cost, how long it took and the model's choice of words are not among that: the same job run again
     changes nothing.

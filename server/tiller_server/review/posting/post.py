@@ -68,7 +68,7 @@ async def post_review(review: Review, target: Target, *, clock: Clock) -> Posted
 
 
 async def plan_review(review: Review, target: Target, *, clock: Clock) -> str:
-    """Tell what `post_review` would do, for `--dry-run`; nothing is written to the host.
+    """Return what `post_review` would do, for `--dry-run`; nothing is written to the host.
 
     Raises:
         PostingFailed: The host cannot be read.

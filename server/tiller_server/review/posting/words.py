@@ -36,7 +36,7 @@ def draft(
     offer: Callable[[Suggestion], str | None],
     limit_chars: int,
 ) -> Draft:
-    """Give the comment on a finding; a suggestion is placed on its own lines, which are what it replaces.
+    """Return the comment on a finding; a suggestion is placed on its own lines, which are what it replaces.
 
     `offer` gives the word behind the fence by which the host knows a suggestion; None when it cannot take this one.
     """
@@ -67,7 +67,7 @@ def draft(
 
 
 def fixed_comment(body: str, fingerprint: str, *, head: str) -> str:
-    """Give a comment anew, for a finding that is gone."""
+    """Return a comment anew, for a finding that is gone."""
     _, _, rest = body.partition("\n")
     return (
         f"{write_fixed_mark(fingerprint)}\n✅ **Fixed** as of {inline_code(head[:SHA_CHARS])}\n\n"
@@ -76,7 +76,7 @@ def fixed_comment(body: str, fingerprint: str, *, head: str) -> str:
 
 
 def summary_text(review: Review, *, unplaced: Sequence[Finding], fixed: int) -> str:
-    """Give the summary without its mark.
+    """Return the summary without its mark.
 
     Findings that are `unplaced` have no comment of their own and are told here in full; `fixed` counts the comments
     that were closed because their findings are gone.
@@ -85,7 +85,7 @@ def summary_text(review: Review, *, unplaced: Sequence[Finding], fixed: int) -> 
 
 
 def cut(body: str, *, limit_chars: int) -> str:
-    """Give a comment that the host takes."""
+    """Return a comment that the host takes."""
     if len(body) <= limit_chars:
         return body
     return body[: limit_chars - len(CUT)] + CUT
