@@ -24,7 +24,7 @@ class FolderTrustState(Protocol):
         ...
 
     def say_now(self, said: Literal["trusted", "refused"], *, lasting: bool) -> object:
-        """Take the user's word, blocking; raises ConfigError when it cannot be kept."""
+        """Record the user's trust decision. Blocking. Raises ConfigError when it cannot be stored."""
         ...
 
 
@@ -126,10 +126,10 @@ class AddedRoots:
         return await self._settled(before)
 
     async def decide(self, folder: Path, *, trusted: bool) -> bool:
-        """Take the user's word about an added folder; no when it is none of these.
+        """Record the user's trust decision for an added root; return False when it is none or needs no decision.
 
         Raises:
-            ConfigError: It could not be kept; nothing changed.
+            ConfigError: The decision could not be stored; nothing changed.
         """
         one = next((one for one in self._roots if one.folder == folder), None)
         if one is None or one.trust is None:

@@ -178,7 +178,7 @@ def _begun(opened: Opened) -> SessionBegun:
 
 
 def offspring_in(store: SessionStore) -> Offspring:
-    """Let a session keep others in its store."""
+    """Return a function that writes a new session to the store and returns its location, None when it has none."""
 
     async def keep(header: Header, entries: Sequence[AnyEntry]) -> str | None:
         log = await store.create(header)
@@ -397,7 +397,7 @@ def _trusting(given: Ingredients, parts: Parts) -> Trusting | None:
 
 
 async def _apply_trust(given: Ingredients, parts: Parts) -> None:
-    """Let the settings of the workspace come or go, and its rules; what is in force then is told."""
+    """Apply a change of trust to settings, rules and extensions; publish the session configuration if it changed."""
     standing = given.place.standing
     before = parts.config()
     if given.settings is not None:

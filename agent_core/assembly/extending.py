@@ -117,7 +117,7 @@ class Extending:
     def bind(
         self, session: AgentSession, parts: Parts, group: TaskGroup, source: ModelSource
     ) -> None:
-        """Put them in force in a session that is open."""
+        """Activate the loaded extensions in an open session."""
         say = parts.voice.say
         self._hooks = parts.hooks
         self._tell = lambda text: say(Notice(level="warning", text=text))
@@ -147,7 +147,7 @@ class Extending:
         group.start_soon(self._watch)
 
     def close(self) -> None:
-        """Let them go."""
+        """Unload all extensions."""
         self._hooks = None
         self.host.close()
 

@@ -67,15 +67,15 @@ class SessionLibrary:
         outputs: Path | None = None,
         blobs: Path | None = None,
     ) -> None:
-        """Take the parts; the index is closed by `close`.
+        """Create the library; `close` closes the index.
 
         Args:
-            store: Where the sessions are.
-            index: None: lists come from the store, and nothing can be searched.
-            clock: Gives imported sessions their time.
-            redactor: Takes secrets out of exports; also of sessions that others wrote.
-            outputs: Where whole outputs of tools are kept, in a folder per session; None: nowhere.
-            blobs: The same for what changed files held.
+            store: Store of the sessions.
+            index: None: sessions are listed from the store, and search is not available.
+            clock: Source of the time of imported sessions.
+            redactor: Removes secrets from exports, also of sessions that others wrote.
+            outputs: Folder of complete tool outputs, with one folder per session; None: not kept.
+            blobs: The same for former contents of changed files.
         """
         self._store = store
         self._index = index
@@ -260,7 +260,7 @@ class SessionLibrary:
         return header.id
 
     async def close(self) -> None:
-        """Let go of the index. Idempotent."""
+        """Close the index. Idempotent."""
         if self._index is not None:
             await self._index.close()
 

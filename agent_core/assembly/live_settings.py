@@ -66,7 +66,7 @@ class LiveSettings:
         return found
 
     def say(self, name: LayerName, values: JsonObject) -> None:
-        """Let a layer that is no file say something else from now on."""
+        """Replace the values of a layer that is not a file, from the next load on."""
         others = tuple(layer for layer in self._layers if layer.name != name)
         self._layers = (*others, Layer(name=name, content=values))
 
@@ -86,14 +86,14 @@ class LiveSettings:
         return (await load_settings(own)).values.permission.mode
 
     async def apply(self, options: SessionOptions, place: Place, *, is_trusted: bool) -> None:
-        """Put in force from the next run what a change of trust brings or takes."""
+        """Apply the settings that a change of trust brings from the next run on; never loosen the permission mode."""
         values = (await self.load(is_trusted=is_trusted)).values
         self.put(values, options, place)
         # A project tightens; what the user chose meanwhile is not loosened by taking its trust away.
         place.standing.mode = _stricter(place.standing.mode, values.permission.mode)
 
     def put(self, values: SettingsValues, options: SessionOptions, place: Place) -> None:
-        """Put in force what a running session can change, but for what people choose in it."""
+        """Apply the settings that can change in a running session, except those that users choose in it."""
         made = session_options(values, scratch=self._scratch)
         options.retry = made.retry
         if made.compaction.enabled != options.compaction.enabled:
@@ -110,13 +110,13 @@ class LiveSettings:
 
 
 class FollowedSettings(Value, frozen=True, kw_only=True):
-    """Lets one session follow its settings; what people chose in it stays chosen."""
+    """Tracker of the settings of one session: reloads them on change and keeps choices made in the session."""
 
     live: LiveSettings
     parts: Parts
 
     async def configure(self, values: JsonObject) -> None:
-        """Take what an editor's configuration says now, in the place of what it said."""
+        """Replace the settings of the editor layer and reload."""
         self.live.say("editor", values)
         await self.follow()
 

@@ -1,4 +1,4 @@
-"""Tells people what went wrong beside a run: the disk, and code of others."""
+"""Reports of failures beside a run: storage errors and failed hooks."""
 
 import logging
 from collections.abc import Callable
@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 class DiskNews(Value, frozen=True):
-    """Tells when the disk fails, and when it works again."""
+    """Publisher of storage failures and recoveries."""
 
     voice: Voice
 

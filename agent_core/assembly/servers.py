@@ -122,7 +122,7 @@ def build_servers(
 
 
 class Shelf(Value, frozen=True, kw_only=True):
-    """Puts the tools of servers into a toolbox: active when whoever chose the tools wants such."""
+    """Adapter that adds MCP tools to a toolbox: active when `is_wanted` accepts the name, inactive otherwise."""
 
     toolbox: Toolbox
     is_wanted: Callable[[str], bool]

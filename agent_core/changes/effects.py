@@ -48,5 +48,5 @@ class Lookout(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of what the system lent; idempotent."""
+        """Release the resources of the operating system. Idempotent."""
         ...

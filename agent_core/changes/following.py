@@ -181,7 +181,7 @@ class Following(Struct, kw_only=True):
         )
 
     def judge(self, verdict: Verdict) -> None:
-        """Take a verdict in; what is rejected changes with the edit that follows."""
+        """Apply a verdict; a rejection is stored and changes the hunks with the edit that follows."""
         if verdict.action == "reject":
             if verdict.edit is not None:
                 self._rejected[verdict.edit] = verdict

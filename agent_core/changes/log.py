@@ -16,7 +16,7 @@ class ChangeLog:
             self.add(change)
 
     def add(self, change: Change) -> None:
-        """Take a change in that has been verified."""
+        """Append a verified change."""
         self._all.append(change)
         for path in {change.path, change.source or change.path}:
             self._paths.setdefault(path, []).append(change)

@@ -85,7 +85,7 @@ class Stories:
         return story
 
     def judge(self, verdict: Verdict) -> Story | None:
-        """Put a verdict into the story of its file; None: there is no such file."""
+        """Append a verdict to the story of its file and return the story; None: there is no such file."""
         story = self._by_path.get(verdict.path)
         if story is not None:
             story.items.append(verdict)
@@ -118,7 +118,7 @@ class Stories:
         return Texts(before=await self._text(change.before), after=await self._text(change.after))
 
     def trim(self, limit_chars: int, *, but: Story | None = None) -> None:
-        """Let go of what can be worked out again, what was changed longest ago first."""
+        """Drop recomputable state beyond `limit_chars` of text, oldest story first; `but` keeps its state."""
         held = 0
         for story in reversed(self._all):
             held += 0 if story.following is None else len(story.following.now.text or "")

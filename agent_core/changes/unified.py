@@ -46,7 +46,7 @@ def text_rows(old: str, new: str) -> Iterator[str]:
 
 
 def _groups(hunks: Sequence[Hunk]) -> Iterator[Sequence[Hunk]]:
-    """Put those together whose surroundings would touch."""
+    """Group hunks whose context lines would overlap or touch."""
     group: list[Hunk] = []
     for one in hunks:
         if group and one.old_start - group[-1].old_end > 2 * AROUND:

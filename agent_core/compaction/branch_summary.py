@@ -120,7 +120,11 @@ def branch_summary(notes: str, preparation: BranchPreparation, *, usage: Usage) 
 
 
 def _newest(messages: Sequence[Message], *, budget: int) -> tuple[Message, ...]:
-    """Take the newest messages that fit; at least one, which is shortened when it is asked about."""
+    """Return the newest messages that fit the budget, oldest first, without tool results.
+
+    Also returned: the newest when it does not fit, shortened in the request to the model; and a summary that does not
+    fit, while less than `SUMMARY_FITS_BELOW` of the budget is used.
+    """
     taken: list[Message] = []
     total = 0
     for message in reversed(messages):

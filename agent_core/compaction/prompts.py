@@ -123,7 +123,7 @@ def focused(parts: list[str], instructions: str | None) -> str:
 
 
 def tagged(tag: str, text: str) -> str:
-    """Put text that is not ours between tags that it cannot close."""
+    """Wrap text from outside in tags that it cannot close."""
     # Text that closes the tag could pass what follows it off as ours.
     inner = re.sub(rf"<(?=\s*/\s*{re.escape(tag)})", r"<\\", text, flags=re.IGNORECASE)
     return f"<{tag}>\n{inner}\n</{tag}>"

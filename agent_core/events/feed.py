@@ -51,7 +51,7 @@ class Reader:
         self._detach = detach
 
     def put(self, stamped: Stamped) -> None:
-        """Take an event from the feed; never waits."""
+        """Append an event from the feed. Never waits; does nothing when the reader is closed."""
         if self.closed:
             return
         self._pending.append(stamped)
@@ -116,14 +116,14 @@ class Reader:
         return taken
 
     def drop_deltas(self) -> None:
-        """Let the deltas go that wait; what they belong to still ends with the whole."""
+        """Remove the pending deltas; the ended event of their item still has the whole."""
         self._pending = [one for one in self._pending if not isinstance(one.event, Delta)]
         self._delta_bytes = 0
         self._merged_to = len(self._pending)
         self._gap = True
 
     def missed(self) -> bool:
-        """Tell, once, whether deltas were dropped since the last call; the ended event still has the whole."""
+        """Return whether deltas were dropped since the last call; the ended event still has the whole."""
         gap, self._gap = self._gap, False
         return gap
 
@@ -203,7 +203,7 @@ class Feed:
         return stamped
 
     def go_on_from(self, seq: int, tap: Tap) -> None:
-        """Let a tap see every event from now on, and number the next one after `seq` unless it is further already."""
+        """Set the tap, which sees every event from now on; the next one follows `seq`, unless the feed is further."""
         self._seq = max(self._seq, seq)
         self._tap = tap
 

@@ -27,7 +27,7 @@ def stream_of(event: Delta) -> StreamKey:
 
 
 def streams_ended_by(event: Event) -> tuple[StreamKey, ...]:
-    """Say of which streams nothing follows an event."""
+    """Return the streams that an event ends."""
     match event:
         case MessageEnded(item=item):
             return ((MessageDelta, item),)

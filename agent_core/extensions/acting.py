@@ -85,11 +85,11 @@ class Acting(Choosing):
         display: bool = True,
         details: JsonValue = None,
     ) -> None:
-        """Say something as a program, as `AgentSession.add` does.
+        """Send a message as a program, as `AgentSession.add` does.
 
         Raises:
-            UsageError: Nothing is said, or `custom_type` is one of Tiller's own.
-            QueueFull, ModelUnknown, StorageError: As there.
+            UsageError: The message is empty, or `custom_type` is one of Tiller's own.
+            QueueFull, ModelUnknown, StorageError: As `AgentSession.add`.
         """
         _ = await self._footing.session.add(
             content,
@@ -102,9 +102,9 @@ class Acting(Choosing):
     async def send_user_message(
         self, content: Content, *, delivery: Literal["auto", "steer", "followUp"] = "auto"
     ) -> None:
-        """Say something to the model in the user's place; a run begins when nothing goes on.
+        """Send a message to the model as the user; a run begins when the session is idle.
 
-        Hooks see it with `source` `program`. It runs no command, and no skill or template is written out for it.
+        Hooks see it with `source` `program`. It runs no command and expands no skill or template.
 
         Raises:
             QueueFull, ModelUnknown, StorageError: As `AgentSession.prompt`.

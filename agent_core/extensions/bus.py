@@ -43,7 +43,7 @@ class EventBus(Struct, kw_only=True):
         return stop
 
     def emit(self, channel: str, data: object = None) -> None:
-        """Tell all who listen on a channel, in the order in which they began; those who tell hear it too."""
+        """Publish data to all listeners of a channel, in subscription order, the publisher's own included."""
         self._heard = [one for one in self._heard if not one.life.is_over]
         for heard in tuple(self._heard):
             if heard.channel != channel:
@@ -70,6 +70,6 @@ class OwnBus(Value, frozen=True):
         return self._bus.on(channel, listener, extension=self._extension, life=self._life)
 
     def emit(self, channel: str, data: object = None) -> None:
-        """Tell something to all who listen on a channel."""
+        """Publish data to all listeners of a channel."""
         self._life.check()
         self._bus.emit(channel, data)

@@ -109,7 +109,7 @@ class _Looking:
         self._seen: set[Path] = set()
 
     def installed(self) -> None:
-        """Take the entry points of installed packages."""
+        """Add the entry points of installed packages."""
         from importlib.metadata import entry_points  # noqa: PLC0415 - it brings much along
 
         for one in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
@@ -118,7 +118,7 @@ class _Looking:
                 self._add(Found(name=one.name, origin="installed", entry=entry))
 
     def folder(self, folder: Path | None, origin: Origin) -> bool:
-        """Take what lies in a folder of extensions, one level deep; returns whether something does, usable or not."""
+        """Add the extensions in a folder, one level deep; return whether it holds any, usable or not."""
         if folder is None:
             return False
         try:
@@ -142,7 +142,7 @@ class _Looking:
         return taken
 
     def named(self, path: Path, origin: Origin) -> None:
-        """Take what somebody named: a file, an extension's folder, or a folder of extensions."""
+        """Add an explicitly named path: a file, an extension's folder, or a folder of extensions."""
         if path.is_dir():
             if not self._of_folder(path, origin) and not self.folder(path, origin):
                 self._problem("is named as an extension and holds none", path)
@@ -152,7 +152,7 @@ class _Looking:
             self._problem("is named as an extension and is not there", path)
 
     def _of_folder(self, folder: Path, origin: Origin) -> bool:
-        """Take a folder that is itself an extension, or says which are in it; no when it is neither."""
+        """Add a folder that is itself an extension or lists some in its manifest; return False when it is neither."""
         manifest = self._manifest(folder, origin)
         if manifest is None:
             entry = folder / ENTRY

@@ -18,7 +18,7 @@ class Footing:
         self._services: Services | None = None
 
     def bind(self, services: Services) -> None:
-        """Say which session it is."""
+        """Set the session's services."""
         self._services = services
 
     @property

@@ -105,7 +105,7 @@ class ExtensionHost:
             return await self._load()
 
     def bind(self, stage: Stage) -> None:
-        """Put what is loaded in force in a session."""
+        """Activate the loaded extensions in a session."""
         self._stage = stage
         for one in self._loaded:
             one.footing.bind(stage.services)
@@ -122,7 +122,7 @@ class ExtensionHost:
             return loaded
 
     def close(self) -> None:
-        """Let everything go."""
+        """Unload all extensions and remove their hooks."""
         for one in self._loaded:
             one.end(CLOSED)
         self._plan.table.discard(self._hooks)
@@ -176,7 +176,7 @@ class ExtensionHost:
         )
 
     def _exchange(self, now: list[LoadedExtension]) -> None:
-        """Let the old code go and the new code in, between two events."""
+        """Replace the loaded extensions with the new ones, without an await: between two events."""
         for one in self._loaded:
             if one not in now:
                 name = one.found.name
@@ -194,7 +194,7 @@ class ExtensionHost:
         return offers_of(registered, conflicts=self._plan.conflicts)
 
     def _registered_later(self) -> None:
-        """Put in force what is registered by code that runs already."""
+        """Apply registrations made after loading, on the loop's thread; before `bind` and while loading do nothing."""
         if self._stage is None or self._is_loading:
             return
         self._stage.services.thread.call(self._apply_anew)

@@ -52,10 +52,10 @@ def inside(what: str) -> Generator[None]:
 
 
 def check_not_inside(asked: str) -> None:
-    """Let something wait for the session only where the session does not wait for it.
+    """Check that a call which waits for the session is not made where the session waits for the caller.
 
     Raises:
-        Unsupported: It would wait for itself.
+        Unsupported: The call is made inside a hook or tool of an extension: it would wait for itself.
     """
     if what := _INSIDE.get():
         message = f"{asked} inside {what} would wait for itself; do it in a command"

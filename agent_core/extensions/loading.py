@@ -40,7 +40,7 @@ class LoadedExtension(Value, frozen=True, kw_only=True):
     """The name of its module; empty for code that is not ours to forget."""
 
     def end(self, why: str) -> None:
-        """Let it go: what it was handed is stale from now on."""
+        """Unload the extension: contexts handed to it are stale from now on."""
         self.footing.life.end(why)
         if self.module:
             forget(self.module)

@@ -53,7 +53,7 @@ def import_apart(entry: Path, *, name: str, expected: Expected) -> ModuleType:
 
 
 def forget(name: str) -> None:
-    """Let the modules of an extension go; what still runs keeps them as long as it needs."""
+    """Remove the modules and the finder of an extension; code that still runs keeps its references."""
     for one in [known for known in sys.modules if known == name or known.startswith(f"{name}.")]:
         _ = sys.modules.pop(one, None)
     for finder in [one for one in sys.meta_path if isinstance(one, _Finder) and one.name == name]:

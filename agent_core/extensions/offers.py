@@ -1,4 +1,4 @@
-"""Puts together what all extensions of a session bring: pure. Of one name one wins, and the others are told."""
+"""Merge of the registrations of all extensions of a session. Pure. One wins each name; conflicts are reported."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeVar
@@ -37,7 +37,7 @@ class Offers(Struct, kw_only=True):
 
 
 def offers_of(all_registered: Sequence[Registered], *, conflicts: Conflicts) -> Offers:
-    """Put them together, in the order in which they were loaded."""
+    """Merge the registrations of extensions, in load order."""
     made = Offers()
     for one in all_registered:
         merge = _Merge(one.extension, conflicts, made.problems)
@@ -58,7 +58,7 @@ class _Merge(Struct):
     _problems: list[Problem]
 
     def into(self, there: dict[str, Thing], new: Mapping[str, Thing], *, what: str) -> None:
-        """Take what is new, and of taken names what wins."""
+        """Add new entries; resolve and report name conflicts by the rule for conflicts."""
         for name, thing in new.items():
             if name not in there or self._conflicts == "last":
                 if name in there:
@@ -68,7 +68,7 @@ class _Merge(Struct):
                 self._tell(what, name, f"that of {self._extension} is not used")
 
     def commands(self, there: dict[str, OwnCommand], new: Mapping[str, OwnCommand]) -> None:
-        """Take commands; where the first wins, the later one can still be called, as `name:2`."""
+        """Add commands; where the first wins, the later one can still be called, as `name:2`."""
         if self._conflicts == "last":
             self.into(there, new, what="command")
             return

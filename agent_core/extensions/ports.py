@@ -258,7 +258,7 @@ class Session(Protocol):
         delivery: Literal["auto", "steer", "followUp"] | None = None,
         source: InputSource = "person",
     ) -> object:
-        """Say something as the user."""
+        """Send a message as the user."""
         ...
 
     async def add(
@@ -270,7 +270,7 @@ class Session(Protocol):
         display: bool = True,
         details: JsonValue = None,
     ) -> object:
-        """Say something as a program."""
+        """Send a message as a program."""
         ...
 
     async def abort(self) -> object:

@@ -59,7 +59,7 @@ class Shortcut(Value, frozen=True, kw_only=True):
 
 
 class Renderer(Value, frozen=True, kw_only=True):
-    """Says how a client shows an extension's own messages."""
+    """Renderer of one type of an extension's own messages, for display in clients."""
 
     custom_type: str
     extension: str

@@ -70,7 +70,7 @@ class Showcase(Value, frozen=True):
         raise ExtensionBroken(problem)
 
     async def _drawn(self, renderer: Renderer, message: CustomMessage) -> object:
-        """Let the renderer draw, in a task that it may spoil."""
+        """Run the renderer within the time limit, in a task of its own that it may cancel or break."""
         call = HookCall(renderer.extension, "message_renderer", self._limit_s)
         drawn: asyncio.Future[object] = asyncio.get_running_loop().create_future()
 

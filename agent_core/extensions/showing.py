@@ -19,6 +19,6 @@ SHOWN: Final[Mapping[type[UiEvent], Shown]] = {
 
 
 class Showing(Struct):
-    """Tells whether something is shown; by itself it takes everything for shown, for anybody may listen to a session."""
+    """Predicate for the views that clients show; by default all are, since any client may subscribe to a session."""
 
     shows: Callable[[Shown], bool] = lambda _: True

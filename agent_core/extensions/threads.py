@@ -1,4 +1,4 @@
-"""Lets plain functions of extensions, which run in threads, act where the session lives: on its loop's thread."""
+"""Calls from plain functions of extensions, which run in threads, into the thread of the session's event loop."""
 
 import asyncio
 import inspect

@@ -98,15 +98,15 @@ class Ui:
     async def select(
         self, title: str, options: Sequence[str], *, timeout_s: float | None = None
     ) -> str | None:
-        """Let somebody choose; None: nobody chose.
+        """Ask the user to choose an option; return it, or None when none was chosen.
 
         Args:
             title: The question.
-            options: Shown as they are; two that are alike are told apart by their place.
-            timeout_s: After how long nobody has chosen; None: as for permissions.
+            options: Shown as they are; equal ones are distinguished by position.
+            timeout_s: Seconds after which None is returned; None: as for permissions.
 
         Raises:
-            UsageError: There is nothing to choose from, or more than anybody can read.
+            UsageError: There are no options, or more than can be read.
         """
         shown = tuple(
             QuestionOption(id=str(number), label=text) for number, text in enumerate(options)
@@ -144,7 +144,7 @@ class Ui:
         return answer if isinstance(answer, str) else None
 
     def notify(self, message: str, level: Level = "info") -> None:
-        """Tell something; nobody need answer."""
+        """Show a notification; no answer is expected."""
         self._show(UiNotify(extension=self._extension, view={"text": message, "level": level}))
 
     def status(self, key: str, text: str | None) -> None:
@@ -183,11 +183,11 @@ class Ui:
         self._show(UiTitle(extension=self._extension, view={"text": text}))
 
     def set_editor_text(self, text: str) -> None:
-        """Put words where the user types, in the place of what is there."""
+        """Replace the text in the user's input editor."""
         self._show(UiEditorText(extension=self._extension, view={"text": text, "mode": "replace"}))
 
     def paste_to_editor(self, text: str) -> None:
-        """Put words where the user types, beside what is there."""
+        """Insert text into the user's input editor and keep the text that is there."""
         self._show(UiEditorText(extension=self._extension, view={"text": text, "mode": "insert"}))
 
     def __getattr__(self, name: str) -> NoReturn:

@@ -49,7 +49,7 @@ class HookCall:
             self._go_on()
 
     def start(self, on_time: Callable[[], None]) -> None:
-        """Let the clock run; the function is called once when the time is over."""
+        """Start the timer; the function is called once when the time is over."""
         self._loop = asyncio.get_running_loop()
         self._on_time = on_time
         self._go_on()

@@ -197,7 +197,7 @@ class _Asking:
         return await _awaited(await self._threads.run(owner, work))
 
     def _take(self, outcome: object) -> None:
-        """Let an answer count in the way of its class."""
+        """Apply a hook's answer as its class requires; count an answer that does not fit the point as a failure."""
         why = fault(outcome, self._point)
         if why is not None or not isinstance(outcome, Outcome):
             # Where a failure means no, a forgotten `return` must not count as consent.

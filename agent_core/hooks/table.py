@@ -66,12 +66,12 @@ class HookTable:
         self._hooks[at] = (*self.at(at), Entered(hook, hook.is_async))
 
     def remove(self, owner: str) -> None:
-        """Take an owner's functions out of all points; one that is being asked finishes."""
+        """Remove an owner's hooks from all points; a call in progress finishes."""
         for at, hooks in self._hooks.items():
             self._hooks[at] = tuple(one for one in hooks if one.hook.owner != owner)
 
     def discard(self, hooks: Iterable[AnyHook]) -> None:
-        """Take just these functions out of all points, and no others that are reported under the same name."""
+        """Remove exactly these hooks from all points, and no others that are reported under the same name."""
         gone = {id(hook) for hook in hooks}
         for at, there in self._hooks.items():
             self._hooks[at] = tuple(one for one in there if id(one.hook) not in gone)

@@ -52,10 +52,10 @@ def locked(path: Path) -> Generator[None]:
 
 
 def replace_text(path: Path, text: str, *, mode: int = FILE_MODE) -> None:
-    """Put a text in the place of a file; readers see the old one or the new one.
+    """Replace a file with a text atomically: readers see the old content or the new.
 
     Raises:
-        OSError: It could not be written; the file is as it was.
+        OSError: The text could not be written; the file is unchanged.
     """
     fd, temporary = mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:

@@ -1,4 +1,4 @@
-"""Takes secrets out of texts: those the program holds, in every usual form, and those of strangers as far as they show."""
+"""Redaction of secrets in texts: those that the program holds, in every usual form, and those recognised by pattern."""
 
 import time
 from collections import OrderedDict
@@ -47,13 +47,13 @@ class _GivesWay:
         self._since_s = time.monotonic()
 
     def pause(self) -> None:
-        """Let others go first."""
+        """Sleep as long as the work since the last pause took, at most `MOST_REST_S`, so that other threads run."""
         time.sleep(min(time.monotonic() - self._since_s, MOST_REST_S))
         self._since_s = time.monotonic()
 
 
 class Cleaner(Protocol):
-    """Gives texts and JSON without secrets; never raises."""
+    """Cleaner of texts and JSON from secrets. Never raises."""
 
     def text(self, text: str) -> str:
         """Return a text without secrets."""
@@ -65,9 +65,9 @@ class Cleaner(Protocol):
 
 
 class Redactor:
-    """Takes secrets out of whatever leaves the program; one for all sessions of a process.
+    """Redactor of everything that leaves the program; one for all sessions of a process.
 
-    No method raises: what cannot be looked through is withheld. May be used from any thread.
+    No method raises: text that cannot be inspected is withheld. May be used from any thread.
     """
 
     def __init__(self, values: Iterable[str] = ()) -> None:
@@ -188,7 +188,7 @@ class RedactedStream:
         self._failed = False
 
     def push(self, text: str) -> str:
-        """Take more; gives what may leave."""
+        """Add text; return the redacted part that can leave."""
         if self._failed:
             return ""
         try:
@@ -219,7 +219,7 @@ def names_a_value(name: str, value: str) -> bool:
 
 
 class HeldOnly:
-    """Takes out only what a redactor holds: for those who must see everything else as it is."""
+    """Cleaner of only the values that a redactor holds, for consumers that need everything else unchanged."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor

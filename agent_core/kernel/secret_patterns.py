@@ -165,7 +165,7 @@ def _beginning(shape: Shape, value: str) -> str:
 
 
 def _with_before(shape: Shape, text: str, begin: int) -> int:
-    """Take in what stands before the start and belongs to it."""
+    """Return the beginning of a secret, moved back over the preceding characters that belong to it."""
     if not shape.before:
         return begin
     signs = shape.before.replace("alnum", string.ascii_letters + string.digits)
@@ -176,7 +176,7 @@ def _with_before(shape: Shape, text: str, begin: int) -> int:
 
 
 def _to_its_end(text: str, span: tuple[int, int]) -> tuple[int, int]:
-    """Take in the rest of a value that is longer than what was judged."""
+    """Return the span of a secret, extended over the rest of a value that is longer than the judged part."""
     begin, end = span
     if end - begin < _JUDGED_CHARS:
         return span

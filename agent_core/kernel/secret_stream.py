@@ -42,7 +42,7 @@ class SecretStream:
         """A secret was longer than what may be kept back: the rest of its word goes too."""
 
     def push(self, text: str) -> str:
-        """Take more; gives what may leave."""
+        """Add text; return the part that can leave, without secrets."""
         self._kept += self._beyond(text)
         if not self._kept or self._can_wait(text):
             return ""
@@ -90,7 +90,7 @@ class SecretStream:
 
 
 def joined(spans: Iterable[Span]) -> list[Span]:
-    """Put spans in order; those that overlap become one, called as the first of them."""
+    """Sort spans and merge those that overlap; a merged span has the kind of its first."""
     whole: list[Span] = []
     for begin, end, kind in sorted(spans, key=lambda span: (span[0], -span[1])):
         if whole and begin < whole[-1][1]:

@@ -122,7 +122,7 @@ class PlainStream:
         self._kept = ""
 
     def push(self, text: str) -> str:
-        """Take more; gives what is whole."""
+        """Add text; return the complete part, as plain text."""
         whole = self._kept + text
         cut = unfinished(whole)
         self._kept = whole[cut:]

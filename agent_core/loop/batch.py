@@ -163,7 +163,7 @@ async def _run(loop: Loop, demand: Demand, slot: _Slot, turn: TurnId) -> None:
 
 
 async def _stop_on_steering(loop: Loop, slot: _Slot, begun: anyio.Event, grace_s: float) -> None:
-    """Give a running process a little time to end by itself once the user has spoken."""
+    """Cancel a running tool call `grace_s` seconds after a steering message; until then it may end by itself."""
     # Words said while a permission is asked neither answer nor withdraw the question.
     await begun.wait()
     await loop.inbox.steered()

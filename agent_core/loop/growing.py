@@ -1,4 +1,4 @@
-"""Tells hooks of what grows while it grows: at intervals, in order, and without anybody waiting for them."""
+"""Notification of hooks about growing text while it grows: at intervals, in order, without delaying its source."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -58,7 +58,7 @@ class Heard:
         await self._told.wait()
 
     async def tell(self) -> None:
-        """Tell hooks until it is finished."""
+        """Notify hooks of added text, at intervals, until `finish` is called."""
         while self._waiting or not self._over.is_set():
             await self._news.wait()
             self._news = anyio.Event()

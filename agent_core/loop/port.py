@@ -37,11 +37,11 @@ class Inbox(Protocol):
     """Words that wait; taking them is immediate, so that nothing can come between."""
 
     def take_steering(self) -> tuple[Words, ...]:
-        """Take what is to be said now: the oldest, or all, by the queue's mode."""
+        """Remove and return the messages to deliver now: the oldest, or all, by the queue's mode."""
         ...
 
     def take_follow_ups(self) -> tuple[Words, ...]:
-        """Take what is to be said when there is nothing else to do."""
+        """Remove and return the messages to deliver when there is nothing else to do."""
         ...
 
     def has_steering(self) -> bool:

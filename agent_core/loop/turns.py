@@ -137,7 +137,7 @@ def say(loop: Loop, words: Words, entry: EntryId, *, turn: TurnId | None) -> Non
 
 
 async def tell_words(loop: Loop, words: Words) -> None:
-    """Tell hooks of words that are in the conversation now."""
+    """Notify hooks of a message that was added to the conversation."""
     if not (loop.hooks.listens(MessageBegun) or loop.hooks.listens(MessageOver)):
         return
     item, custom, now_ms = ItemId(loop.new_id()), words.custom, loop.clock.now_ms()

@@ -101,7 +101,7 @@ def tool_name(server: str, tool: str, *, taken: Collection[str]) -> str:
 
 
 def is_of_server(name: str) -> bool:
-    """Tell by its name, with or without a sign before it, whether a tool is one that another server runs."""
+    """Return whether a tool name, with or without `+` or `-` before it, is one of an MCP server's tool."""
     return name.lstrip("+-").startswith(PREFIX)
 
 

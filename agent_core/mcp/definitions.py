@@ -110,7 +110,7 @@ def shown_way(server: Server) -> str:
 
 
 def without_password(url: str) -> str:
-    """Take name, password and query out of an address: keys hide there."""
+    """Return a URL without user name, password, query and fragment, which may hold keys; `…` stands for a query."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return parts._replace(netloc=host, query="…" if parts.query else "", fragment="").geturl()

@@ -1,4 +1,4 @@
-"""Puts variables of the environment into what an `mcp.json` says: `${NAME}` and `${NAME:-otherwise}`. Pure."""
+"""Expansion of environment variables in an `mcp.json`: `${NAME}` and `${NAME:-otherwise}`. Pure."""
 
 import re
 from collections.abc import Callable

@@ -120,7 +120,7 @@ class McpServers:
         self._group: TaskGroup | None = None
 
     def live_in(self, group: TaskGroup) -> None:
-        """Let servers run as tasks of a session."""
+        """Set the task group of the session, in which servers run."""
         self._group = group
 
     @property
@@ -189,7 +189,7 @@ class McpServers:
         return kept
 
     def _take(self, server: McpServer) -> None:
-        """Let tools be known by what their server says of them now."""
+        """Register the tools that a server declares, and update those registered before."""
         name = server.server.name
         for declared in server.tools:
             tool = self._tools.get((name, declared.name))
@@ -257,7 +257,7 @@ class McpServers:
             )
 
     def _tell(self, text: str) -> None:
-        """Tell something once: it is looked at before each run."""
+        """Report a text once: the servers are checked before each run. `reload` reports it again."""
         if text not in self._told:
             self._told.add(text)
             self._say(text)

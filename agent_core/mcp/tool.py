@@ -55,7 +55,7 @@ class McpTool:
         return self._server
 
     def become(self, declared: Declared, *, server: McpServer) -> None:
-        """Take another declaration, or another connection to what is the same server by its name."""
+        """Replace the declaration and the server connection; the server's name stays the same."""
         self.declared = declared
         self._server = server
         self._spec = _spec(self._spec.name, declared, server=server.server.name)
@@ -71,7 +71,7 @@ class McpTool:
         return arguments
 
     async def run(self, arguments: JsonObject, context: ToolContext) -> ToolResult:
-        """Let the server do it."""
+        """Call the tool on its server; return an error result when the server fails or its declaration has changed."""
         declared, server = self.declared, self._server
         try:
             _ = await server.ready()

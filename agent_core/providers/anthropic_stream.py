@@ -62,10 +62,10 @@ class EventReader:
         return NOTHING_FOLLOWS_S
 
     def done(self) -> None:
-        """Take a mark that this API does not have; some gateways send it all the same."""
+        """Ignore the closing mark: this API has none, but some gateways send it."""
 
     def read(self, event: JsonObject, *, name: bytes) -> None:
-        """Take one event; kinds that are not known are passed over."""
+        """Read one event; unknown kinds are ignored."""
         match event.get("type"):
             case "content_block_delta":
                 block = self._blocks.get(event.get("index"))
@@ -88,7 +88,7 @@ class EventReader:
                     )
 
     def read_whole(self, body: JsonObject) -> None:
-        """Take an answer in one piece."""
+        """Read a complete, non-streamed answer."""
         content = body.get("content")
         if body.get("type") != "message" or not isinstance(content, list):
             return

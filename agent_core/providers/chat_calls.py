@@ -5,7 +5,7 @@ from agent_core.providers.answer import AnswerBuilder, OpenCall, is_whole_object
 
 
 class StreamedCalls:
-    """Puts the pieces of an answer's calls together."""
+    """Assembler of an answer's tool calls from their pieces."""
 
     def __init__(self, builder: AnswerBuilder) -> None:
         self._builder = builder
@@ -13,7 +13,7 @@ class StreamedCalls:
         self._last: OpenCall | None = None
 
     def read(self, delta: JsonObject) -> None:
-        """Take a piece of a call: a new one, or more of one that is open."""
+        """Read a piece of a call: a new one, or more of an open one."""
         function = json.as_object(delta.get("function"))
         name = function.get("name")
         call_id = delta.get("id")
@@ -55,7 +55,7 @@ class StreamedCalls:
 
 
 def _is_new(known: OpenCall, arguments: JsonValue, *, call_id: str, name: str) -> bool:
-    """Tell a second call from more of the first: Copilot gives both the index 0, others give none."""
+    """Return whether a piece begins a second call: Copilot sends the index 0 for both, other servers send none."""
     if call_id and known.id:
         return call_id != known.id
     # Without ids, a name behind whole arguments can only begin another call: Gemini's ids are all "".

@@ -62,11 +62,11 @@ class ChunkReader:
         return USAGE_FOLLOWS_S if self._counted is None else NOTHING_FOLLOWS_S
 
     def done(self) -> None:
-        """Take the closing mark."""
+        """Record the closing mark."""
         self._done = True
 
     def read(self, event: JsonObject, *, name: bytes) -> None:
-        """Take one chunk."""
+        """Read one chunk."""
         usage = event.get("usage")
         if usage:
             self._read_usage(usage)
@@ -90,7 +90,7 @@ class ChunkReader:
             self._response_id = response_id if isinstance(response_id, str) else None
 
     def read_whole(self, body: JsonObject) -> None:
-        """Take an answer in one piece."""
+        """Read a complete, non-streamed answer."""
         if body.get("object") == "error":
             raise self._failure(body)
         choices = body.get("choices")

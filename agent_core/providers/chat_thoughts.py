@@ -13,7 +13,7 @@ _Json = dict[str, JsonValue]
 
 
 class ReasoningDetails:
-    """Puts the pieces of `reasoning_details` together again."""
+    """Assembler of `reasoning_details` from their pieces."""
 
     def __init__(self) -> None:
         self._entries: list[_Json] = []
@@ -26,11 +26,11 @@ class ReasoningDetails:
         return not self._entries and not self._opaque
 
     def seal(self, opaque: str) -> None:
-        """Take what stands for a thought whose text is kept back."""
+        """Store the opaque value that replaces a thought's withheld text."""
         self._opaque = opaque
 
     def add(self, entry: JsonObject) -> None:
-        """Take one piece: more of the last entry, or a new one."""
+        """Add one piece: more of the last entry, or a new one."""
         if not self._entries or not _continues(self._entries[-1], entry):
             self._entries.append({})
             self._grown.append({})

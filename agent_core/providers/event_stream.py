@@ -41,10 +41,10 @@ class EventStreamDecoder:
         return self._size > 0
 
     def feed(self, piece: bytes) -> list[SseEvent]:
-        """Take the next bytes and give the events that they complete.
+        """Decode the next bytes and return the events that they complete.
 
         Raises:
-            BadFraming: A checksum is wrong, or a frame is bigger than the limit.
+            BadFraming: A checksum is wrong, or a frame is larger than the limit.
         """
         self._pieces.append(piece)
         self._size += len(piece)

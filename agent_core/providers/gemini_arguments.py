@@ -32,10 +32,10 @@ class PartialArguments:
         return self._growing is None
 
     def add(self, leaf: JsonObject) -> None:
-        """Take a leaf, or more of the text that is growing.
+        """Add a leaf, or more of the string that is growing.
 
         Raises:
-            ValueError: Its path does not fit what is there.
+            ValueError: The leaf's path does not fit the existing value.
         """
         path = leaf.get("jsonPath")
         if not isinstance(path, str):

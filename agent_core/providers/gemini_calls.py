@@ -16,7 +16,7 @@ class GeminiCalls:
         self._open: tuple[OpenCall, PartialArguments] | None = None
 
     def read(self, call: JsonObject, *, signature: str | None) -> None:
-        """Take a call, or more of the open one: that has no name, and an empty object ends it."""
+        """Read a call, or more of the open one: that has no name, and an empty object ends it."""
         name = call.get("name")
         leaves = call.get("partialArgs")
         goes_on = call.get("willContinue") is True

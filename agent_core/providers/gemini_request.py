@@ -66,7 +66,7 @@ def _call_id(raw: str) -> str:
 
 
 class _Contents:
-    """Puts turns into contents: one for all that the user says in a row, one for all results of an answer."""
+    """Builder of contents from turns: one for consecutive user messages, one for all results of an answer."""
 
     def __init__(self, facts: ModelFacts) -> None:
         model = facts.id
@@ -189,7 +189,7 @@ def _user_parts(content: Sequence[UserContent]) -> list[JsonValue]:
 
 
 def _visible(content: Sequence[UserContent]) -> tuple[UserContent, ...]:
-    """Put words where pictures were that Gemini refuses: one of them would spoil every later request."""
+    """Replace images of types that Gemini refuses with text: one of them would make every later request fail."""
     return tuple(
         Text(text=f"(image omitted: Gemini takes no {part.mime})")
         if isinstance(part, Image) and part.mime not in PICTURES

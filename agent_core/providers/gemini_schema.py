@@ -35,7 +35,7 @@ def gemini_schema(schema: JsonObject) -> JsonObject:
 
 
 class _Cleaner:
-    """Puts the definitions of one schema where they are referred to."""
+    """Converter of one schema to Gemini's keywords, with definitions in the place of references."""
 
     def __init__(self, root: JsonObject) -> None:
         self._root = root

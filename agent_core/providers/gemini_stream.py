@@ -56,13 +56,13 @@ class GeminiReader:
         return USAGE_FOLLOWS_S
 
     def done(self) -> None:
-        """Take a mark that this API does not have; some gateways send it all the same."""
+        """Ignore the closing mark: this API has none, but some gateways send it."""
 
     def read(self, event: JsonObject, *, name: bytes) -> None:
-        """Take one chunk.
+        """Read one chunk.
 
         Raises:
-            ProviderError: It tells of an error or that the prompt was blocked.
+            ProviderError: The chunk reports an error or a blocked prompt.
         """
         if event.get("error") or name == b"error":
             raise failure_from_event(
@@ -81,7 +81,7 @@ class GeminiReader:
             self._response_id = response_id
 
     def read_whole(self, body: JsonObject) -> None:
-        """Take an answer in one piece: it has the form of a chunk."""
+        """Read a complete, non-streamed answer: it has the form of a chunk."""
         self.read(body, name=b"")
 
     @property
@@ -147,7 +147,7 @@ class GeminiReader:
         self._builder.grow(block, text)
 
     def _count(self, counts: JsonObject) -> None:
-        """Take the newest counts; while arguments are streamed there are objects without any."""
+        """Store the newest token counts; while arguments are streamed there are objects without any."""
         if _number(counts, "totalTokenCount") or _number(counts, "promptTokenCount"):
             cached = _number(counts, "cachedContentTokenCount")
             prompt = _number(counts, "promptTokenCount")

@@ -45,7 +45,7 @@ class Known(SecretValue, frozen=True, kw_only=True):
 
 
 def known_with(ground: Ground, brought: Brought) -> Known:
-    """Put it together; what the user's own file says goes before what extensions bring."""
+    """Return the known providers and their credentials; the user's own file has precedence over extensions."""
     file = replace(ground.file, providers={**brought.shapes, **ground.file.providers})
     bare = (
         in_environment(one, ground.environment) for one in (*builtin_providers(), *ground.extra)

@@ -35,7 +35,7 @@ class Scope(Value, frozen=True, kw_only=True):
 
 
 def without_level(ref: str) -> tuple[str, ThinkingLevel | None]:
-    """Take the level off the end of a name; ids may have colons of their own, so ask for the whole name first."""
+    """Split the level off the end of a name; ids may contain colons, so look up the whole name first."""
     name, colon, word = ref.rpartition(":")
     for level in LEVELS if colon and name else ():
         if level == word:

@@ -13,7 +13,7 @@ class NdjsonDecoder:
         self._first = True
 
     def feed(self, piece: bytes) -> list[SseEvent]:
-        """Take the next bytes and give the lines that they complete.
+        """Decode the next bytes and return the lines that they complete.
 
         Raises:
             EventTooLarge: A line is longer than the limit.

@@ -22,7 +22,7 @@ class GrowingArguments:
         return self._value
 
     def grow(self, piece: str) -> bool:
-        """Take more text, and tell whether the value was read anew."""
+        """Add text; return whether the value was parsed again."""
         self._pieces.append(piece)
         self._length += len(piece)
         return self._length >= self._read_length * READ_AGAIN_AT and self._read()

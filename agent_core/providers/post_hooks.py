@@ -1,4 +1,4 @@
-"""Lets hooks see and change a request in the provider's own form, just before it is sent."""
+"""Hooks around a request: they see and change it in the provider's own format, just before it is sent."""
 
 from collections.abc import Mapping
 
@@ -44,7 +44,7 @@ async def changed_by_hooks(post: Post, hooks: Hooks) -> Post:
 
 
 async def tell_response(post: Post, status: int, headers: Mapping[str, str], hooks: Hooks) -> None:
-    """Tell hooks that an answer has begun."""
+    """Notify hooks that a response has begun; `set-cookie` headers are not shown."""
     if hooks.listens(ResponseArrived):
         shown = {name: text for name, text in headers.items() if name.lower() != "set-cookie"}
         _ = await hooks.ask(ResponseArrived(provider=post.provider, status=status, headers=shown))

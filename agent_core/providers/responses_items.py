@@ -28,7 +28,7 @@ class OpenItem(Struct):
 
 
 class Items:
-    """Tells the items of a response apart, though some servers number or name them badly."""
+    """Tracker of the items of a response; some servers send unreliable ids or indexes."""
 
     def __init__(self, builder: AnswerBuilder) -> None:
         self._builder = builder
@@ -47,25 +47,25 @@ class Items:
         self._by_index.clear()
 
     def open(self, event: JsonObject) -> None:
-        """Take the first sign of an item."""
+        """Read the event that begins an item."""
         item = json.as_object(event.get("item"))
         known = self._by_id.get(_text(item.get("id"))) or self._opened(item, event)
         self._learn(known, item)
 
     def close(self, event: JsonObject) -> None:
-        """Take a whole item: what its pieces did not bring is added."""
+        """Read a complete item; content that its pieces lacked is added."""
         item = json.as_object(event.get("item"))
         known = self._find(event) or self._opened(item, event)
         self._fill(known, item)
 
     def say(self, event: JsonObject) -> None:
-        """Take more words."""
+        """Append text to a message."""
         block = self._of(event, "message").block
         if isinstance(block, OpenText):
             self._grow(block, event.get("delta"))
 
     def think(self, event: JsonObject) -> None:
-        """Take more of a thought; its parts become paragraphs."""
+        """Append text to a thought; its parts become paragraphs."""
         item = self._of(event, "reasoning")
         block = item.block
         delta = event.get("delta")
@@ -82,18 +82,18 @@ class Items:
         self._builder.grow(block, delta)
 
     def argue(self, event: JsonObject) -> None:
-        """Take more of a call's arguments."""
+        """Append text to a call's arguments."""
         block = self._of(event, "function_call").block
         if isinstance(block, OpenCall):
             self._grow(block, event.get("delta"))
 
     def argued(self, event: JsonObject) -> None:
-        """Take the whole arguments of a call."""
+        """Read the complete arguments of a call."""
         kind = "custom_tool_call" if CUSTOM_INPUT in event else "function_call"
         self._fill(self._of(event, kind), event)
 
     def complete(self, output: JsonValue) -> None:
-        """Take the items that the end repeats; they bring what the stream before did not."""
+        """Read the items that the final event repeats; content that the stream lacked is added."""
         items = [json.as_object(item) for item in output] if isinstance(output, list) else []
         nothing_came = self._builder.is_empty
         by_call = {call.call_id: call for call in self._calls if call.call_id}
@@ -143,7 +143,7 @@ class Items:
         return made
 
     def _learn(self, known: OpenItem, item: JsonObject) -> None:
-        """Take the names of a call."""
+        """Store the ids and the name of a call."""
         block = known.block
         if not isinstance(block, OpenCall):
             return

@@ -71,11 +71,11 @@ class ResponseReader:
         return NOTHING_FOLLOWS_S
 
     def done(self) -> None:
-        """Take the closing mark, which OpenRouter sends behind the end."""
+        """Record the closing mark, which OpenRouter sends after the end."""
         self._done = True
 
     def read(self, event: JsonObject, *, name: bytes) -> None:
-        """Take one event."""
+        """Read one event."""
         given = event.get("type")
         kind = given if isinstance(given, str) else name.decode("ascii", "replace")
         reader = self._readers.get(kind)
@@ -87,7 +87,7 @@ class ResponseReader:
             raise self._failure(event)
 
     def read_whole(self, body: JsonObject) -> None:
-        """Take an answer that was not streamed."""
+        """Read a complete, non-streamed answer."""
         if body.get("error"):
             raise self._failure(body)
         output = body.get("output")

@@ -32,7 +32,7 @@ def missing_variables(written: str, environment: Mapping[str, str]) -> tuple[str
 
 
 def filled(written: str, environment: Mapping[str, str]) -> str | None:
-    """Put variables into a text; None when one of them is not set."""
+    """Substitute environment variables in a text; None when one of them is not set or is empty."""
     if missing_variables(written, environment):
         return None
     return _TOKEN.sub(lambda found: _replaced(found, environment), written)

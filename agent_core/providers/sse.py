@@ -38,10 +38,10 @@ class SseDecoder:
         self._first = True
 
     def feed(self, piece: bytes) -> list[SseEvent]:
-        """Take the next bytes and give the events that they complete.
+        """Decode the next bytes and return the events that they complete.
 
         Raises:
-            EventTooLarge: An event is bigger than the limit.
+            EventTooLarge: An event is larger than the limit.
         """
         piece = self._with_newlines(piece)
         if not piece:

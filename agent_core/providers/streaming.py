@@ -37,7 +37,7 @@ class Decoder(Protocol):
     """Turns pieces of a stream into its events, however the pieces were cut."""
 
     def feed(self, piece: bytes) -> list[SseEvent]:
-        """Take the next bytes, never none, and give the events that they complete.
+        """Decode the next bytes, at least one, and return the events that they complete.
 
         Raises:
             BadFraming: The bytes are not of this framing.
@@ -72,25 +72,25 @@ class Dialect(Protocol):
         ...
 
     def read(self, event: JsonObject, *, name: bytes) -> None:
-        """Take one event.
+        """Read one event.
 
         Raises:
-            ProviderError: It tells of an error, or breaks the provider's own rules.
+            ProviderError: The event reports an error, or violates the provider's own rules.
         """
         ...
 
     def read_whole(self, body: JsonObject) -> None:
-        """Take an answer that a server gave in one piece, though a stream was asked for.
+        """Read a complete answer that a server sent although a stream was requested.
 
-        `has_end` is true behind it, if it was an answer.
+        `has_end` is true afterwards, if it was an answer.
 
         Raises:
-            ProviderError: It tells of an error, or breaks the provider's own rules.
+            ProviderError: The answer reports an error, or violates the provider's own rules.
         """
         ...
 
     def done(self) -> None:
-        """Take the closing mark that some providers send."""
+        """Record the closing mark that some providers send."""
         ...
 
     @property

@@ -94,7 +94,7 @@ def as_user(message: Message) -> UserMessage | None:
 
 
 def bash_text(message: BashMessage) -> str:
-    """Tell a model about a command that the user ran."""
+    """Return a text for a model about a command that the user ran, with its output."""
     output = message.output.rstrip("\n")
     fence = "```"
     while fence in output:
@@ -111,7 +111,7 @@ def bash_text(message: BashMessage) -> str:
 
 
 def without_images(content: Sequence[UserContent], placeholder: str) -> tuple[UserContent, ...]:
-    """Put words where pictures were, once for pictures in a row."""
+    """Replace images with a placeholder text, one for consecutive images."""
     kept: list[UserContent] = []
     for part in content:
         if not isinstance(part, Image):

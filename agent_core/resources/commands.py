@@ -51,7 +51,7 @@ class CommandSource(Protocol):
 
 
 def slashed(text: str) -> Slashed | None:
-    """Take words apart that begin with a slash and a name; None when they do not."""
+    """Parse a text that begins with a slash and a name; None when it does not."""
     if not text.startswith("/"):
         return None
     name, *rest = text[1:].split(maxsplit=1)[:2] if text[1:2].strip() else ("",)

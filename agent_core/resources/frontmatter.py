@@ -1,4 +1,4 @@
-"""Takes a Markdown file apart: the YAML between two lines of dashes at its top, and the words below."""
+"""Parser of Markdown files with frontmatter: the YAML between two `---` lines at the top, and the body below."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -43,7 +43,7 @@ class Frontmatter(Value, frozen=True, kw_only=True):
 
 
 def split_frontmatter(text: str) -> Frontmatter:
-    """Take a file apart; without dashes on its first line all of it is body. Blocking for long YAML."""
+    """Parse a file; without `---` on its first line all of it is body. Blocking for long YAML."""
     if text.split("\n", 1)[0].rstrip() != LINE:
         return Frontmatter(body=text)
     lines = text.split("\n")

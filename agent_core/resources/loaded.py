@@ -29,7 +29,7 @@ class Problem(Value, frozen=True, kw_only=True):
     """`error`: it was left out."""
 
     def __str__(self) -> str:  # pyright: ignore[reportImplicitOverride] - typing.override needs 3.12
-        """Say it with its place, as compilers do."""
+        """Format the problem with its location, as compilers do."""
         where = ":".join(str(part) for part in (self.path, self.line) if part is not None)
         return readable(f"{where}: {self.message}" if where else self.message)
 

@@ -1,4 +1,4 @@
-"""Says where Tiller's own files lie."""
+"""Locations of Tiller's own files."""
 
 import hashlib
 import os

@@ -57,7 +57,7 @@ class SettingsProblem(Value, frozen=True, kw_only=True):
     """No session may begin with it."""
 
     def __str__(self) -> str:  # pyright: ignore[reportImplicitOverride] - typing.override needs 3.12
-        """Say it with its place, as compilers do."""
+        """Format the problem with its location, as compilers do."""
         where = [str(part) for part in (self.path, self.line, self.column) if part is not None]
         return ": ".join((":".join(where) or f"{self.layer} settings", self.message))
 
@@ -111,7 +111,7 @@ class _Merging:
         self._problems: list[SettingsProblem] = []
 
     def add(self, layer: Layer) -> None:
-        """Put a layer on top."""
+        """Merge a layer over those added before."""
         text, values = self._read(layer)
         values = {key: value for key, value in values.items() if not key.startswith(NOTES)}
         values = self._without_ill_typed(layer, values, text)

@@ -21,10 +21,10 @@ MOST_NESTED: Final = 20
 
 
 def split_arguments(text: str) -> tuple[str, ...]:
-    """Take arguments apart at blanks, but not within quotes that stand around one.
+    """Split arguments at whitespace, but not within quotes that enclose one.
 
-    In double quotes a backslash takes the next sign as it is. A quote within a word, or one that nothing closes, is a
-    sign like any other: people write "it's".
+    In double quotes a backslash escapes the next character. A quote within a word, or one that is not closed, is an
+    ordinary character: people write "it's".
     """
     found: list[str] = []
     at = 0
@@ -49,10 +49,10 @@ class Filled(Value, frozen=True, kw_only=True):
 
 
 def fill_in(template: str, arguments: Sequence[str]) -> Filled:
-    """Put arguments into a template. What they say themselves is never looked at again.
+    """Substitute arguments into a template. Placeholders within arguments are not expanded.
 
     `$1` is the first, `$@` and `$ARGUMENTS` all of them, `${@:2}` those from the second on, `${@:2:1}` one of these;
-    `${1:-words}` and `${@:-words}` are the words where there is nothing else. What is missing is empty.
+    `${1:-words}` and `${@:-words}` default to the words. A missing argument without a default is empty.
     """
     return _Filling(template, tuple(arguments)).filled()
 

@@ -1,4 +1,4 @@
-"""Says whether a workspace is trusted as it is now: the user's word counts for what they saw, and for nothing else."""
+"""Trust in a workspace as it is now: the user's decision covers the content that they saw, and nothing else."""
 
 import difflib
 import logging
@@ -99,14 +99,14 @@ class WorkspaceTrust:
         return await anyio.to_thread.run_sync(self.look_now)
 
     async def say(self, said: Literal["trusted", "refused"], *, lasting: bool) -> Verdict:
-        """Take the user's word for what the last look saw, and look again.
+        """Record the user's decision about the content that the last look saw, and look again.
 
         Args:
-            said: The word.
-            lasting: Whether it is kept for other processes and the next time.
+            said: The decision.
+            lasting: Whether it is stored for other processes and the next time.
 
         Raises:
-            ConfigError: It could not be kept; nothing changed.
+            ConfigError: The decision could not be stored; nothing changed.
         """
         say = partial(self.say_now, said, lasting=lasting)
         return await anyio.to_thread.run_sync(say)

@@ -1,4 +1,4 @@
-"""Tells when something in folders of the user's own is changed: once, when it has been quiet for a moment."""
+"""Watcher of the user's own folders: reports changes once, after a quiet period."""
 
 import os
 import threading
@@ -45,7 +45,7 @@ class FolderNews:
             return paths
 
     def put(self, path: Path) -> None:
-        """Take a path that was changed; in any thread."""
+        """Record a changed path and wake the waiting task. Called in any thread."""
         with self._lock:
             self._paths.add(path)
         try:

@@ -32,7 +32,7 @@ class Aside:
         self._laid: list[Laid] = []
 
     def put(self, laid: Laid) -> None:
-        """Take in what the file holds already."""
+        """Add a deferred message that is already in the session file."""
         self._laid.append(laid)
 
     async def accept(self, message: CustomMessage, *, until: Until) -> None:
@@ -57,9 +57,9 @@ class Aside:
         _ = await self._recorder.keep(laid_entry(laid.laid_id, until, message))
 
     async def take_up(self, *untils: Until, run: RunId | None, say: Say) -> None:
-        """Put what has waited for this moment into the conversation, in the order in which it was laid aside.
+        """Move the deferred messages that are due into the conversation, in the order in which they were deferred.
 
-        When it returns nothing is due any more, also of what was laid aside meanwhile.
+        On return none is due any more, including messages that were deferred meanwhile.
         """
         while laid := next((one for one in self._laid if one.until in untils), None):
             self._laid.remove(laid)

@@ -185,7 +185,7 @@ def _shortened(one: JsonValue) -> JsonValue:
 
 
 def as_input(arguments: Mapping[str, object]) -> JsonObject:
-    """Take checked arguments for what they are: JSON."""
+    """Convert checked arguments to a JSON object; a value that is not JSON becomes its text."""
     return {name: _json(one) for name, one in arguments.items()}
 
 

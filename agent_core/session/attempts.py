@@ -33,7 +33,7 @@ from agent_core.session.turn_port import TurnPort
 
 
 class Attempts:
-    """Takes turns until they end, says what follows, and does it."""
+    """Runner of the turns of one run: decides after each attempt what follows, and does it."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Attempts:
         self._answered = False
 
     async def next(self, loop: Loop) -> Next:
-        """Take turns to their end and say what follows."""
+        """Run turns until they end, and return the next action."""
         options = self._parts.options
         return decide(
             await self._turns(loop),

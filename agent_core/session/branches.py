@@ -269,7 +269,7 @@ class Branches:
         _ = parts.voice.say(SessionUsage(usage=usage))
 
     def _take_up_choice(self) -> None:
-        """Let the model, thinking level and tools of the branch be in force, as far as they can be."""
+        """Restore the model, thinking level and tools of the branch, as far as they are available."""
         parts, models = self._parts, self._parts.models
         before, tools = (models.ref, models.thinking), parts.toolbox.active_names
         context = build_context(parts.recorder.path())

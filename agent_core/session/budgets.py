@@ -93,10 +93,10 @@ def tightened(most: Budgets, wanted: Budgets) -> Budgets:
 
 
 def check_tighter(most: Budgets, wanted: Budgets) -> None:
-    """Let budgets pass that are no wider than the settings give.
+    """Check that requested budgets are no wider than the settings allow.
 
     Raises:
-        BudgetRefused: One is.
+        BudgetRefused: At least one is wider.
     """
     for name in loosened(most, wanted):
         message = (

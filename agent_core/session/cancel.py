@@ -187,7 +187,7 @@ async def _settle_queue(parts: Parts, fate: QueueFate) -> tuple[QueueItem, ...]:
 
 
 async def _fence(parts: Parts, runs: Runs, activity: Activity) -> None:
-    """Give up waiting: answer open calls, tell the end, and drop whatever still comes."""
+    """Stop waiting for an activity: answer its open calls, publish its end, and drop its later events."""
     if activity.fenced:
         # Two cancels lost patience at once: the end is told by the first.
         await activity.over.wait()

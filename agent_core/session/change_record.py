@@ -71,7 +71,7 @@ class ChangeRecord:
         return _counts(total)
 
     async def finish(self, step: Callable[[], Awaitable[None]]) -> None:
-        """Take a step to its end, whoever stops waiting for it: what it keeps has happened."""
+        """Run a step to completion even if the caller is cancelled: it records changes that have happened."""
         await self._recorder.steps.finish(step)
 
     async def record(
@@ -205,7 +205,7 @@ class ChangeRecord:
         self.tell(None)
 
     def tell(self, run: RunId | None) -> None:
-        """Tell what waits for the user's word."""
+        """Publish the counts of changes that wait for review."""
         counts = self.counts
         _ = self._say(
             ChangesUpdated(

@@ -50,7 +50,7 @@ def agreed(answers: Answers) -> bool:
 
 
 def done_words(restored: Collection[Path], skipped: Sequence[Skipped]) -> str:
-    """Tell people what became of it."""
+    """Return the result of a restore as text for people: the restored and the skipped files."""
     said = f"Taken back: {_names(restored)}." if restored else "Nothing had to be taken back."
     return f"{said} Left: {'; '.join(_whys(skipped))}." if skipped else said
 
@@ -63,7 +63,7 @@ def nothing_words(skipped: Sequence[Skipped]) -> str:
 def model_words(
     restored: Collection[Path], skipped: Sequence[Skipped], scope: Scope, changes: Sequence[Change]
 ) -> str | None:
-    """Say to the model where files and conversation differ now; None: they do not."""
+    """Return the note for the model on how files and conversation differ after a restore; None: they do not."""
     left = _names([one.path for one in skipped])
     if scope == "files" and restored:
         said = (

@@ -79,7 +79,7 @@ class Checkpoints:
         return made
 
     async def settle(self, changes: Iterable[Change]) -> None:
-        """Let what changed files held survive a power cut, and what was written down about them."""
+        """Sync the contents of changed files and the session file to the disk, so that they survive a power cut."""
         versions = [version for one in changes for version in (one.before, one.after)]
         keys = {one.content for one in versions if one is not None and one.content is not None}
         await self._contents.settle(keys)

@@ -20,7 +20,7 @@ class Chosen(Value, frozen=True, kw_only=True):
 
 
 async def tell_choice(hooks: Hooks, before: Chosen, now: Chosen, *, source: ModelSource) -> None:
-    """Tell what is another than before."""
+    """Call the hooks for a changed model and a changed thinking level; none for what is the same as before."""
     if now.model is not None and now.model != before.model:
         _ = await hooks.ask(ModelSelected(model=now.model, previous=before.model, source=source))
     if now.thinking != before.thinking:

@@ -17,7 +17,7 @@ from agent_core.session.runs import Activity
 
 
 class Ending(Value, frozen=True, kw_only=True):
-    """Tells the end of one compaction, whichever way it goes."""
+    """Publisher of the end of one compaction: completed, aborted, failed, or replaced by cut tool output."""
 
     voice: Voice
     activity: Activity
@@ -82,7 +82,7 @@ class AskedAgain:
         self._activity = activity
 
     async def again(self, error: ProviderError, /, *, tries: int) -> bool:
-        """Say so, wait, and give True; False when waiting would not help."""
+        """Publish a notice, wait for the retry delay, and return True; return False if a retry would not help."""
         parts = self._parts
         step = after_failure(error, tries=tries, settings=parts.options.retry, jitter=draw_jitter())
         if not isinstance(step, RetryAfter):

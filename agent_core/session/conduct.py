@@ -183,7 +183,7 @@ class Conductor:
         parts.voice.say_state("idle")
 
     async def _work(self, openings: Sequence[Opening]) -> ProviderError | None:
-        """Take the words in, then take turns until nothing follows; gives what the run ends by, if it fails."""
+        """Accept the prompts, then run turns until nothing follows; return the error that ends the run, if any."""
         # An address or a key may have been corrected since the last run.
         await refresh_models(self._parts)
         loop = self._loop()
@@ -210,7 +210,7 @@ class Conductor:
                         return None
 
     async def _open(self, loop: Loop, openings: Sequence[Opening]) -> bool:
-        """Take the words in and prepare the first request; False when hooks dealt with them, or nothing is left to do."""
+        """Accept the prompts and prepare the first request; False: a hook handled them, or nothing is left to do."""
         if not openings and (answer := whole_answer(self._port.context())) is not None:
             self._port.text = answer.text
             return False

@@ -45,7 +45,7 @@ class Teller(Protocol):
         ...
 
     def say(self, event: Event) -> object:
-        """Tell an event."""
+        """Publish an event."""
         ...
 
     def say_state(self, state: SessionState) -> None:
@@ -86,7 +86,7 @@ class _Waiting(Struct, kw_only=True):
     answered: anyio.Event = msgspec.field(default_factory=anyio.Event)
 
     def settle(self, answer: Answered) -> None:
-        """Take the first answer; a later one changes nothing."""
+        """Accept the first answer; ignore later ones."""
         if self.answer is None:
             self.answer = answer
             self.answered.set()
@@ -197,7 +197,7 @@ class Desk:
         waiting.settle(Answered(option=request.option(request.default), by=TIMEOUT))
 
     async def _close(self, waiting: _Waiting, remember: Remember) -> None:
-        """Take the question off the desk: rule in force, then written, then told."""
+        """Close a permission request: apply the rule of its answer, write the answer, then publish it."""
         request, answer = waiting.request, waiting.answer
         rule: RuleShown | None = None
         try:

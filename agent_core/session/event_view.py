@@ -35,5 +35,5 @@ class EventsView:
         self._parts.voice.feed.go_on_from(seq, tap)
 
     def say(self, event: Event) -> None:
-        """Tell something that is so already and was told otherwise before."""
+        """Publish an event that corrects an older one; the state that it reports is already in force."""
         self._parts.voice.say(event)

@@ -50,26 +50,26 @@ class AgentSession(Views):
         expected_run: RunId | None = None,
         source: InputSource = "person",
     ) -> Receipt:
-        """Say something; returns when the words are safe, not when they are answered.
+        """Send a prompt; returns when it is stored, not when it is answered.
 
         Args:
-            content: The words.
-            delivery: What to do during a run: `steer` says them inside it, `followUp` after it, `auto` steers;
-                `reject` and None refuse. Behind a compaction all but `reject` wait.
-            message_id: The caller's id: the same words sent again are recognised, also in another process.
-            if_idle: What to do when nothing goes on: begin a run, let them wait until somebody sends them, or refuse.
-            expected_run: Refuse unless this run is going on.
-            source: Whose words they are. Those of a program run no commands, and skills and templates that they name
-                are not written out.
+            content: The prompt.
+            delivery: How to deliver it during a run: `steer` inside the run, `followUp` after it, `auto` steers;
+                `reject` and None refuse. During a compaction all but `reject` are queued.
+            message_id: The caller's id: a prompt that is sent again is recognised, also in another process.
+            if_idle: How to proceed if the session is idle: start a run, queue the prompt until it is sent, or refuse.
+            expected_run: Refuse unless this is the current run.
+            source: The author of the prompt. That of a program runs no commands, and skills and templates that it
+                names are not expanded.
 
         Raises:
             SessionBusy: A run is going on and `delivery` refuses.
             RunMismatch: Another run, or none, is going on than `expected_run`.
             RunNotActive: Nothing runs and `if_idle` is `reject`.
-            QueueFull: Too many words wait.
+            QueueFull: Too many messages are queued.
             ModelUnknown: There is no usable model.
-            ImagesUnsupported: There are images, and the model is sent none; nothing is kept.
-            StorageError: The words could not be written; nothing of them is kept.
+            ImagesUnsupported: The prompt has images, and the model is sent none; nothing is stored.
+            StorageError: The prompt could not be written; nothing of it is stored.
         """
         return await self._intake.prompt(
             content,
@@ -88,7 +88,7 @@ class AgentSession(Views):
         if_idle: IfIdle = "start",
         expected_run: RunId | None = None,
     ) -> Receipt:
-        """Say something inside the run going on: before its next request to the model."""
+        """Send a message to the current run: the model gets it with its next request."""
         return await self.prompt(
             content,
             delivery="steer",
@@ -100,7 +100,7 @@ class AgentSession(Views):
     async def follow_up(
         self, content: str | Sequence[UserContent], *, message_id: MessageId | None = None
     ) -> Receipt:
-        """Say something when the run going on has nothing left to do; at once when nothing runs."""
+        """Send a message that is delivered when the current run would end; at once if the session is idle."""
         return await self.prompt(content, delivery="followUp", message_id=message_id)
 
     async def retry(self, run: RunId) -> Receipt:
@@ -175,24 +175,24 @@ class AgentSession(Views):
         display: bool = True,
         details: JsonValue = None,
     ) -> Receipt:
-        """Say something as a program: the model reads it like the user's words, people see whose it is.
+        """Send a message as a program: the model reads it as a user message, people see that a program sent it.
 
-        Returns when the words are safe in the file; a session that nobody has spoken in has none yet.
+        Returns when the message is in the session file; a session without any prompt has no file yet.
 
         Args:
-            content: The words.
-            custom_type: What the program knows its words by.
-            delivery: `append` puts them into the conversation and asks nobody: at once, or at the end of the turn
-                going on. `steer` says them inside the run, `followUp` when it has nothing left to do; both begin a
-                run when nothing goes on. `nextTurn` says them beside the user's next prompt.
-            display: Whether people see them.
-            details: Kept beside the words for the program's front end; the model never sees it.
+            content: The message.
+            custom_type: The program's own name for this kind of message.
+            delivery: `append` adds it to the conversation without a request to the model: at once, or at the end of
+                the current turn. `steer` delivers it inside the run, `followUp` when the run has nothing left to do;
+                both start a run if the session is idle. `nextTurn` delivers it with the user's next prompt.
+            display: Whether people see it.
+            details: Stored with the message for the program's front end; the model never sees it.
 
         Raises:
-            UsageError: There is no `custom_type`, or nothing is said.
-            QueueFull: Too many words wait.
-            ModelUnknown: A run would begin, and there is no usable model.
-            StorageError: The words could not be written; nothing of them is kept.
+            UsageError: There is no `custom_type`, or the message is empty.
+            QueueFull: Too many messages are queued.
+            ModelUnknown: A run would start, and there is no usable model.
+            StorageError: The message could not be written; nothing of it is stored.
         """
         mark = CustomMark(custom_type=custom_type, display=display, details=details)
         return await self._intake.add(content, mark=mark, delivery=delivery)

@@ -221,7 +221,7 @@ class Gate(Struct, kw_only=True):
         return decide(subject, situation)
 
     async def _remember(self, ask: Ask, answered: Answered) -> RuleShown | None:
-        """Put the rule of an answer in force before anybody hears of the answer."""
+        """Apply the rule of an answer before the answer is published, and return it; None: there is none."""
         chosen = answered.option
         option = (
             None if chosen is None else next((o for o in ask.options if o.id == chosen.id), None)

@@ -56,11 +56,11 @@ class Inbox:  # noqa: PLR0904 - both ends of two queues
         self._expected += 1
 
     def expected(self) -> None:
-        """Give the place up: the words were put, or could not be written."""
+        """Release a reserved place: its message was added, or could not be written."""
         self._expected -= 1
 
     def put(self, item: QueueItem, message_id: MessageId | None) -> None:
-        """Let words wait; `steer` words wake whoever waits for them."""
+        """Add a message to its queue; a `steer` message wakes `steered`."""
         self._message_ids[item.queue_id] = message_id
         if item.delivery == "steer":
             self._steering.append(item)
@@ -85,17 +85,17 @@ class Inbox:  # noqa: PLR0904 - both ends of two queues
             raise QueueFull(message, passes=not self.paused)
 
     def take_steering(self) -> tuple[Words, ...]:
-        """Take the oldest steering words, or all, by mode."""
+        """Remove and return the oldest steering message, or all of them, by mode."""
         taken = self._take(self._steering, self.steering_mode)
         self._hush()
         return taken
 
     def take_follow_ups(self) -> tuple[Words, ...]:
-        """Take the oldest follow-up, or all, by mode."""
+        """Remove and return the oldest follow-up, or all of them, by mode."""
         return self._take(self._follow_ups, self.follow_up_mode)
 
     def take_next(self) -> tuple[Words, ...]:
-        """Take what a new run begins with: steering before follow-ups."""
+        """Remove and return the messages that open a new run: steering before follow-ups."""
         return self.take_steering() if self._steering else self.take_follow_ups()
 
     def has_steering(self) -> bool:
@@ -145,7 +145,7 @@ class Inbox:  # noqa: PLR0904 - both ends of two queues
         return tuple(item for item in (*self._steering, *self._follow_ups) if item.custom is None)
 
     def drain(self) -> tuple[QueueItem, ...]:
-        """Take the user's words out, to give them back or drop them; those of programs stay."""
+        """Remove and return the user's messages; those of programs stay."""
         items = self.items()
         for queue in (self._steering, self._follow_ups):
             rest = [item for item in queue if item.custom is not None]
@@ -156,7 +156,7 @@ class Inbox:  # noqa: PLR0904 - both ends of two queues
         return items
 
     def _hush(self) -> None:
-        """Let those who listen from now on wait; one who waits already keeps the bell that will ring."""
+        """Reset the steering signal for later waiters; a task that waits already keeps the event that will be set."""
         if not self.has_steering() and self._spoken.is_set():
             self._spoken = anyio.Event()
 

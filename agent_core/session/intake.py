@@ -57,7 +57,7 @@ ANYTHING = _Wish()
 
 
 class Intake:
-    """Takes words in. Between looking at what goes on and reserving the session there is no waiting."""
+    """Intake of prompts and messages, with no await between the check of the session's state and its reservation."""
 
     def __init__(self, parts: Parts, runs: Runs, starter: Starter) -> None:
         self._parts = parts
@@ -74,7 +74,7 @@ class Intake:
         expected_run: RunId | None,
         source: InputSource = "person",
     ) -> Receipt:
-        """Take words in, as `AgentSession.prompt` says."""
+        """Accept a prompt, as `AgentSession.prompt` describes."""
         self._starter.check_open()
         if message_id is not None and await self._parts.known.settled(message_id):
             return self._duplicate(message_id)
@@ -96,7 +96,7 @@ class Intake:
     async def add(
         self, content: str | Sequence[UserContent], *, mark: CustomMark, delivery: AddDelivery
     ) -> Receipt:
-        """Take a program's words in, as `AgentSession.add` says."""
+        """Accept a message of a program, as `AgentSession.add` describes."""
         self._starter.check_open()
         if not mark.custom_type.strip():
             message = f"custom_type is {mark.custom_type!r}; say what kind of words these are"

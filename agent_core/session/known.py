@@ -8,7 +8,7 @@ from agent_core.kernel import MessageId, RunId
 
 
 class KnownMessages:
-    """Says which run each message began, joined or waits for. An id is known when its words are in the file."""
+    """Registry of the run that each message started or joined; an id is known once the file has its message."""
 
     def __init__(self, runs: Mapping[MessageId, RunId | None] | None = None) -> None:
         self._runs = dict(runs or {})

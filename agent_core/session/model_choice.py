@@ -101,7 +101,7 @@ class ModelChoice:
         self._unwritten: Container[Choosable] = unwritten
 
     def take_unwritten(self) -> tuple[Draft, ...]:
-        """Give, once, what the session's file is to say of the choice before anything is said."""
+        """Return, once, the entries of the choice that must be in the session file before the first message."""
         unwritten, self._unwritten = self._unwritten, ()
         drafts: list[Draft] = []
         if "model" in unwritten and self._model is not None:

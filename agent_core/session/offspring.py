@@ -81,7 +81,7 @@ def _kept(path: Sequence[AnyEntry]) -> Iterable[AnyEntry]:
 def _moved(
     entry: AnyEntry, place: int, path: Sequence[AnyEntry], kept_ids: set[EntryId]
 ) -> AnyEntry:
-    """Let a compaction keep from the next entry on when the one it kept from is not taken along."""
+    """Return the entry; a compaction whose first kept entry is not copied keeps from the next copied one on."""
     if not isinstance(entry, CompactionEntry) or entry.first_kept in kept_ids:
         return entry
     first = next((at for at, one in enumerate(path[:place]) if one.id == entry.first_kept), None)

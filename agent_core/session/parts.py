@@ -151,7 +151,7 @@ class FollowsSettings(Protocol):
     """The settings of a session, which others change while it is open."""
 
     async def configure(self, values: JsonObject) -> None:
-        """Take what an editor's configuration says now, in the place of what it said."""
+        """Apply the settings of an editor's configuration in place of its earlier ones."""
         ...
 
     async def watch(self, watches: FolderWatches) -> None:

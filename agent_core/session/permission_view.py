@@ -38,15 +38,15 @@ class PermissionView:
         return FolderTrust(folder=self._root, trusted=self._gate.standing.is_trusted())
 
     async def decide_trust(self, *, trusted: bool, lasting: bool = True) -> FolderTrust:
-        """Take the user's word about the workspace; it counts from the next check and the next run on.
+        """Apply the user's decision whether to trust the workspace, from the next check and the next run on.
 
         Args:
             trusted: Whether its instructions and settings are used, and it may be changed.
-            lasting: Whether it is kept for the next time.
+            lasting: Whether the decision is stored for later sessions.
 
         Raises:
-            UsageError: Whoever opened the session decided it.
-            ConfigError: It could not be kept; nothing changed.
+            UsageError: The program that opened the session decided the trust.
+            ConfigError: The decision could not be stored; nothing changed.
         """
         if self._trusting is None:
             message = (
@@ -78,14 +78,14 @@ class PermissionView:
         return self._gate.desk.answer(request, option, note=note, by=by)
 
     async def add(self, rule: RuleShown) -> tuple[RuleShown, ...]:
-        """Put a rule in force, and keep it where its scope says; gives the rules in force.
+        """Add a rule, store it where its scope says, and return the rules in force.
 
         Args:
-            rule: Without an id it gets the one that follows from what it says.
+            rule: Without an id it gets one that is derived from its content.
 
         Raises:
-            UsageError: It cannot be a rule; nothing changed.
-            StorageError: It holds in this session, but could not be kept beyond.
+            UsageError: The rule is not valid; nothing changed.
+            StorageError: The rule is in force in this session, but could not be stored.
         """
         workspace = self._gate.around.workspace
         ground = Ground(
@@ -96,10 +96,10 @@ class PermissionView:
         return self.rules
 
     async def remove(self, rule: str) -> tuple[RuleShown, ...]:
-        """Take a rule out of force for good; gives the rules in force. An unknown id changes nothing.
+        """Remove a rule for good and return the rules in force. An unknown id changes nothing.
 
         Raises:
-            StorageError: It is out of force in this session, but is still kept.
+            StorageError: The rule is no longer in force in this session, but is still stored.
         """
         await self._gate.standing.forget(rule)
         return self.rules

@@ -41,12 +41,12 @@ class ProcessLog(Struct):
     """Process id to the grace that a cancel asked for; the tool's own grace otherwise."""
 
     def ask_grace(self, grace_s: float, *, call: ToolCallId | None = None) -> None:
-        """Let what runs now have this long between being asked to end and being killed, at most `MOST_GRACE_S`."""
+        """Set the grace of running processes between the request to end and the kill, at most `MOST_GRACE_S`."""
         asked = [pid for pid, one in self.running.items() if call in {None, one.call}]
         self.graces_s = dict.fromkeys(asked, min(grace_s, MOST_GRACE_S))
 
     def drain(self, call: ToolCallId | None = None) -> tuple[Ended, ...]:
-        """Take out what was ended since the last call, of one tool call or of all."""
+        """Remove and return the processes that were ended since the last call, of one tool call or of all."""
         ended = tuple(one for one in self.ended if call in {None, one.call})
         self.ended = [one for one in self.ended if one not in ended]
         return ended

@@ -1,4 +1,4 @@
-"""Tells hooks when a person is asked something, and when that is over; nobody waits for them."""
+"""Hooks for permission requests and questions: called when one opens and when it closes; not awaited."""
 
 from collections.abc import Callable, Coroutine
 from typing import Protocol
@@ -35,11 +35,11 @@ class Teller(Protocol):
 
     @property
     def is_asked(self) -> Callable[[], bool]:
-        """Tells whether a person is asked something without which it does not go on."""
+        """Function that returns whether a person must answer before the session can continue."""
         ...
 
     def say(self, event: Event) -> object:
-        """Tell an event."""
+        """Publish an event."""
         ...
 
     def say_state(self, state: SessionState) -> None:
@@ -48,7 +48,7 @@ class Teller(Protocol):
 
 
 class PromptTeller:
-    """Tells what a desk has to say, and hooks of the questions in it."""
+    """Publisher that also calls hooks for the permission requests and questions among its events."""
 
     def __init__(self, voice: Teller, hooks: Hooks, start: Start) -> None:
         self._voice = voice
@@ -70,11 +70,11 @@ class PromptTeller:
 
     @property
     def is_asked(self) -> Callable[[], bool]:
-        """Tells whether a person is asked something without which it does not go on."""
+        """Function that returns whether a person must answer before the session can continue."""
         return self._voice.is_asked
 
     def say(self, event: Event) -> object:
-        """Tell an event."""
+        """Publish an event; call hooks when it opens or closes a permission request or a question."""
         told = self._voice.say(event)
         match event:
             case PermissionRequested(request=asked):

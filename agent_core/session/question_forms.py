@@ -13,10 +13,10 @@ MOST_CHARS: Final = 20_000
 
 
 def check_form(lines: Sequence[QuestionLine]) -> tuple[QuestionLine, ...]:
-    """Let a form be asked.
+    """Check that a form can be asked, and return its questions.
 
     Raises:
-        UsageError: It cannot be answered, or is too large to be read; the text says why.
+        UsageError: The form cannot be answered, or is too large to be read; the message says why.
     """
     if not 1 <= len(lines) <= MOST_LINES:
         message = f"a question has 1 to {MOST_LINES} lines, this one has {len(lines)}"

@@ -56,5 +56,5 @@ class QuestionView:
         return self._parts.questions.answer(request, answers, by=by)
 
     def give_up(self, request: str) -> None:
-        """Take the defaults, because no client can show the question."""
+        """Answer a question with its defaults, because no client can show it."""
         self._parts.questions.give_up(request)

@@ -45,7 +45,7 @@ class _Waiting(Struct, kw_only=True):
     answered: anyio.Event = msgspec.field(default_factory=anyio.Event)
 
     def settle(self, answer: Answers) -> None:
-        """Take the first answer; a later one changes nothing."""
+        """Accept the first answer; ignore later ones."""
         if self.answer is None:
             self.answer = answer
             self.answered.set()
@@ -146,7 +146,7 @@ class Questions:
         return AnswerReceipt(status="recorded", by=by)
 
     def give_up(self, request: str) -> None:
-        """Take the defaults of a question that no client can show."""
+        """Answer a question with its defaults, because no client can show it. An unknown id changes nothing."""
         waiting = self._waiting.get(request)
         if waiting is not None:
             waiting.settle(Answers(answers=defaults(waiting.question.questions), by=UNSHOWN))
@@ -184,7 +184,7 @@ class Questions:
         waiting.settle(Answers(answers=defaults(question.questions), by=TIMEOUT))
 
     async def _close(self, waiting: _Waiting) -> None:
-        """Take a question off: written, then told."""
+        """Close a question: write its answer, then publish it."""
         question = waiting.question
         answer = waiting.answer or Answers(answers=None, by=CANCELLED)
         try:

@@ -14,20 +14,20 @@ EMPTY = "the prompt is empty; say something"
 
 
 class Remove(Value, frozen=True, kw_only=True):
-    """Let words wait no longer; they are not said."""
+    """Removal of a queued message, which is not delivered."""
 
     queue_id: QueueId
 
 
 class Replace(Value, frozen=True, kw_only=True):
-    """Say other words in their place."""
+    """Replacement of the content of a queued message."""
 
     queue_id: QueueId
     content: tuple[UserContent, ...]
 
 
 class Move(Value, frozen=True, kw_only=True):
-    """Let words wait at another place; steering stays before follow-ups, so the place is the nearest there is."""
+    """Move of a queued message to the nearest place that keeps steering before follow-ups."""
 
     queue_id: QueueId
     index: int
@@ -35,13 +35,13 @@ class Move(Value, frozen=True, kw_only=True):
 
 
 class SendNow(Value, frozen=True, kw_only=True):
-    """Say words before all others: at once when nothing goes on, else inside the run."""
+    """Delivery of a queued message before all others: at once if the session is idle, else inside the run."""
 
     queue_id: QueueId
 
 
 class Steer(Value, frozen=True, kw_only=True):
-    """Say words inside the run, after others that steer it."""
+    """Delivery of a queued message inside the run, after the other steering messages."""
 
     queue_id: QueueId
 
@@ -95,10 +95,10 @@ def edit_queue(items: Sequence[QueueItem], ops: Sequence[QueueOp]) -> QueueEdite
 
 
 def check_words(content: Sequence[UserContent]) -> None:
-    """Let words be said.
+    """Check that a message has content.
 
     Raises:
-        UsageError: They are none.
+        UsageError: The message is empty.
     """
     if not any(not isinstance(part, Text) or part.text.strip() for part in content):
         raise UsageError(EMPTY)

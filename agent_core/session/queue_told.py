@@ -6,14 +6,14 @@ from agent_core.session.parts import Parts
 
 
 def tell_queue(parts: Parts) -> None:
-    """Tell how the queue is now."""
+    """Publish the queue as it is now."""
     inbox = parts.inbox
     parts.voice.say(QueueChanged(queue=inbox.items(), paused=inbox.paused))
     inbox.changed_seq = parts.voice.feed.seq
 
 
 def pause_queue(parts: Parts) -> None:
-    """Let words that wait stay where they are until the next prompt, and say so."""
+    """Pause the queue until the next prompt, and publish that; an empty or paused queue stays as it is."""
     inbox = parts.inbox
     if not inbox.is_empty() and not inbox.paused:
         inbox.paused = True
@@ -21,7 +21,7 @@ def pause_queue(parts: Parts) -> None:
 
 
 def release_queue(parts: Parts) -> None:
-    """Let words that wait be said again, and say so."""
+    """Resume a paused queue; publish that if messages of the user wait."""
     inbox = parts.inbox
     if not inbox.paused:
         return

@@ -27,13 +27,13 @@ class Reaching:
         *,
         wrote: Callable[[Path, FileVersion | None, FileVersion], Awaitable[None]],
     ) -> None:
-        """Take where the files are.
+        """Create the writer.
 
         Args:
-            files: Those of the workspace, with their changes written down.
-            raw: Puts bytes back; None: what is no text in UTF-8 stays as it is.
-            contents: Where older versions are kept.
-            wrote: Writes down what was changed through `raw`.
+            files: Files of the workspace; changes through them are recorded.
+            raw: Writes bytes; None: content that is not UTF-8 text stays as it is.
+            contents: Store of older versions.
+            wrote: Records a change that was made through `raw`.
         """
         self._files = files
         self._raw = raw

@@ -139,7 +139,7 @@ class Recorder:
             self.cool()
 
     def cool(self) -> None:
-        """Let go of bodies that the context does not need and the file holds; of none while the disk fails."""
+        """Release the bodies of entries outside the context that the file holds; of none while writes are failing."""
         if self._backlog.entries:
             return
         needed = {entry.id for entry in context_entries(self._transcript.path())}
@@ -209,7 +209,7 @@ class Recorder:
             await self.sync()
 
     async def _clean(self, entries: tuple[AnyEntry, ...]) -> tuple[AnyEntry, ...]:
-        """Take secrets out before anything is written or kept; what the model is shown comes from here too."""
+        """Remove secrets before anything is written or stored; the model's context is built from the result too."""
         await self._redactor.prepare(long_texts(entries))
         return redacted(entries, self._redactor)
 

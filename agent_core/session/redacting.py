@@ -1,4 +1,4 @@
-"""Takes secrets out of what a session writes and tells: entries as a whole, events also while they stream."""
+"""Redaction of secrets in the entries and events of a session; events also while they stream."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -98,7 +98,7 @@ def _same(before: Sequence[object], after: Sequence[object]) -> bool:
 
 
 class EventRedaction:
-    """Takes secrets out of events in their order; deltas are looked through as one text for each item."""
+    """Redaction of secrets in a sequence of events; the deltas of one item are scanned as one text."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor

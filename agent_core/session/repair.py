@@ -16,7 +16,7 @@ GO_ON = "the last run was interrupted when its process ended; retry it, or say Â
 
 
 async def settle(parts: Parts) -> None:
-    """Put into the conversation what waited for the end of what went on."""
+    """Move the messages that were deferred to the end of a turn or run into the conversation."""
     await parts.aside.take_up("turn", "run", run=None, say=parts.voice.say)
 
 

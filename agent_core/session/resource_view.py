@@ -74,9 +74,9 @@ class ResourceView:
         await self._parts.commands.settled()
 
     async def configure(self, values: JsonObject) -> None:
-        """Take what an editor's configuration says, as a layer of settings; in force from the next run.
+        """Apply an editor's configuration as a layer of settings, in force from the next run.
 
-        What is wrong with it is told as a notice, and the rest holds. It never loosens what the user's own settings say.
+        Its problems are published as notices, and the rest applies. It never loosens the user's own settings.
         """
         if self._parts.settings is not None:
             await self._parts.settings.configure(values)

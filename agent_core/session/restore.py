@@ -190,7 +190,7 @@ def _take(restored: Restored, queue_id: QueueId, data: JsonObject) -> None:
 
 
 def _edit(restored: Restored, data: JsonObject) -> None:
-    """Put the words that wait in the order that a client chose; what the entry does not name stays behind them."""
+    """Apply a queue edit to the waiting messages; those that the entry does not name stay behind the others."""
     removed, told = data.get("removed"), data.get("queue")
     gone = removed if isinstance(removed, Sequence) else ()
     left = {one.item.queue_id: one for one in restored.waiting if one.item.queue_id not in gone}

@@ -1,4 +1,4 @@
-"""Takes files back to a checkpoint: what only this session changed; never what a person did since, unless they say so."""
+"""Restore of files to a checkpoint: reverts this session's changes; a person's later ones only on request."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -44,7 +44,7 @@ class Preview(Value, frozen=True, kw_only=True):
 
 
 class Restorer:
-    """Takes files back. Whoever uses it sees to it that nothing else changes them meanwhile on our side."""
+    """Restorer of files. The caller ensures that the session changes none of them meanwhile."""
 
     def __init__(
         self,
@@ -54,13 +54,13 @@ class Restorer:
         *,
         wrote: Callable[[Path, FileVersion | None, FileVersion], Awaitable[None]],
     ) -> None:
-        """Take where the files are.
+        """Create the restorer.
 
         Args:
-            files: Those of the workspace, with their changes written down.
-            raw: Puts bytes back; None: what is no text in UTF-8 stays as it is.
-            contents: Where older versions are kept.
-            wrote: Writes down what was changed through `raw`.
+            files: Files of the workspace; changes through them are recorded.
+            raw: Writes bytes; None: content that is not UTF-8 text stays as it is.
+            contents: Store of older versions.
+            wrote: Records a change that was made through `raw`.
         """
         self._files = files
         self._reaching = Reaching(files, raw, contents, wrote=wrote)
@@ -179,7 +179,7 @@ class Restorer:
     async def _take_back(
         self, group: Group, on_conflict: OnConflict, done: list[Path]
     ) -> str | None:
-        """Take a group back as it is in this moment; gives what stands against all or the rest of it."""
+        """Restore a group as it is now; return the reason if all or a part of it could not be restored, else None."""
         if group.status == "same" or group.why is not None:
             return group.why
         try:
@@ -194,7 +194,7 @@ class Restorer:
     async def _take_back_together(
         self, groups: Mapping[int, Group], on_conflict: OnConflict, done: list[Path]
     ) -> Mapping[int, str | None]:
-        """Take back what is open in editors by one edit; gives what stands against it, of each group that it tried."""
+        """Restore texts of open documents in one edit; return, per group tried, the reason of a failure or None."""
         writes: list[Write] = []
         whose: dict[Path, int] = {}
         for at, group in groups.items():

@@ -129,7 +129,7 @@ class _Due(Struct, kw_only=True):
 
 
 class Review:
-    """Takes the words of people, one after the other."""
+    """Reviewer of changes: carries out people's decisions, one after the other."""
 
     def __init__(
         self,
@@ -243,7 +243,7 @@ class Review:
     # ------------------------------------------------------------------ which hunks are meant
 
     async def _jobs(self, round_: _Round, sets: Sets) -> list[tuple[Action, _Job]]:
-        """Put together what is to be done, by file; what nobody knows is answered at once."""
+        """Return the work to do, by action and file; answer a target that is unknown at once."""
         files = await self._record.files()
         jobs: dict[tuple[Action, Path], _Job] = {}
         for at, wish in enumerate(round_.wishes):
@@ -336,7 +336,7 @@ class Review:
         )
 
     def _say_rejected(self, file: FileNow, hunks: Sequence[Hunk]) -> None:
-        """Tell of each edit what of it was rejected."""
+        """Publish, for each edit, which of its hunks were rejected."""
         edits: dict[str, list[Hunk]] = {}
         for one in hunks:
             edits.setdefault(one.maker.edit, []).append(one)
@@ -354,7 +354,7 @@ class Review:
 
 
 def check_wishes(wishes: Sequence[Wish], note: str | None) -> None:
-    """Let somebody decide.
+    """Check that decisions fit the limits.
 
     Raises:
         UsageError: The note is too long, or there are too many wishes.

@@ -16,7 +16,7 @@ AFTER_CANCEL_S = 1.0
 
 
 class RunHooks:
-    """Tells hooks of one run."""
+    """Caller of the hooks of one run."""
 
     def __init__(self, parts: Parts, run: RunId) -> None:
         self._parts = parts

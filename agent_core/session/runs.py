@@ -75,7 +75,7 @@ class Runs:
         return self._current
 
     def reserve(self, kind: Literal["run", "compaction"], run: RunId | None) -> Activity:
-        """Take the session for an activity that is about to start. The caller found it idle just now."""
+        """Reserve the session for an activity that is about to start. The caller has just found it idle."""
         activity = Activity(kind=kind, run=run)
         self._current = activity
         self._idle = anyio.Event()

@@ -25,7 +25,7 @@ OPTIONS: Final = (
 
 
 class ServerAsking(Value, frozen=True, kw_only=True):
-    """Puts the question on the session's desk."""
+    """Approval of a tool server by a person: a permission request of the session."""
 
     session: SessionId
     standing: Standing

@@ -162,7 +162,7 @@ class Picture:
         return started.call if isinstance(started, ToolStarted) else None
 
     def see(self, event: Event, at_ms: int) -> None:
-        """Take an event in."""
+        """Apply an event to the snapshot."""
         match event:
             case RunStarted(run=run):
                 self._run, self._started_ms = run, at_ms

@@ -103,10 +103,10 @@ class Standing(Struct, kw_only=True):
         return kept.problems
 
     async def remember(self, rule: Rule) -> None:
-        """Put a rule in force at once, then keep it where its scope says.
+        """Add a rule with immediate effect, then store it where its scope says.
 
         Raises:
-            StorageError: It holds in this session, but could not be kept beyond.
+            StorageError: The rule is in force in this session, but could not be stored.
         """
         self.rules = self.rules.with_rule(rule)
         if rule.scope not in LASTING:
@@ -122,10 +122,10 @@ class Standing(Struct, kw_only=True):
             self.rules = self.rules.with_rule(rule)
 
     async def forget(self, rule_id: str) -> None:
-        """Take a rule out of force, and out of where it is kept.
+        """Remove a rule, also from where it is stored.
 
         Raises:
-            StorageError: It is out of force in this session, but is still kept.
+            StorageError: The rule is no longer in force in this session, but is still stored.
         """
         known = [rule for rule in self.rules.rules if rule.id == rule_id]
         self.rules = self.rules.without(rule_id)

@@ -21,7 +21,7 @@ class StandingViews:
         return tuple(self._standing.values())
 
     def see(self, event: Event) -> None:
-        """Take an event in."""
+        """Store or clear the view that an event carries; ignore other events."""
         if not isinstance(event, Standing):
             return
         place = type(event), event.extension, str(event.view.get("key", ""))

@@ -20,7 +20,7 @@ class Starter:
         self._compaction = compaction
 
     def check_open(self) -> None:
-        """Let something be said or asked.
+        """Check that the session is open.
 
         Raises:
             SessionClosed: The session was closed.
@@ -30,7 +30,7 @@ class Starter:
             raise SessionClosed(message)
 
     def reserve(self) -> tuple[Activity, RunId]:
-        """Take the session for a run; the caller found it idle just now.
+        """Reserve the session for a new run; the caller has just found it idle.
 
         Raises:
             ModelUnknown: There is no usable model.

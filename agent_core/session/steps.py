@@ -27,10 +27,10 @@ class _Outcome(Struct, Generic[T]):
 
 
 class Steps:
-    """Takes short steps in the session's own task group.
+    """Runner of short steps in the session's own task group.
 
     A request that is cancelled, or whose connection is lost, ends its task at once, whatever shields that task; a step
-    that is half done then would leave the file and the memory apart.
+    that is half done then would leave the file and the memory inconsistent.
     """
 
     def __init__(self) -> None:
@@ -43,15 +43,15 @@ class Steps:
         *,
         then: Callable[[], None] = lambda: None,
     ) -> T:
-        """Take a step to its end whatever is cancelled meanwhile; the cancellation then goes on.
+        """Run a step to completion even if the caller is cancelled; the cancellation is then raised.
 
         Args:
-            step: What is to be done.
-            then: What follows a step that did not fail; in the caller's task when that still waits, so that nothing
-                comes between it and what the caller does next.
+            step: The step.
+            then: Called after a step that did not fail; in the caller's task if that still waits, so that nothing
+                runs between it and the caller's next statement.
 
         Raises:
-            Exception: Whatever the step raises.
+            Exception: Any exception of the step.
         """
         if self.group is None:
             given = await uncancelled(step())

@@ -1,4 +1,4 @@
-"""Takes rejected hunks out of files again: the reverse edit, through the editor when it has the file open."""
+"""Revert of rejected hunks: the reverse edit, through the editor when it has the file open."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -53,7 +53,7 @@ class TakingBack:
         self._new_id = new_id
 
     async def take_all(self, rejections: Sequence[Rejection], look: Look) -> Sequence[str | None]:
-        """Take hunks out of several files, each once: open documents by one edit where that can be; else as `take` does."""
+        """Revert hunks of several files, each once: open documents in one edit if possible, others as `take` does."""
         edit = self._new_id()
         writes: dict[Path, Write] = {}
         for now, verdict in rejections:
@@ -88,7 +88,7 @@ class TakingBack:
         return Write(path=now.path, text=text, base=found)
 
     async def take(self, now: FileNow, verdict: Verdict, look: Look) -> str | None:
-        """Take hunks out of a file, or the file itself away; gives why that could not be done."""
+        """Revert hunks of a file, or its creation, move or deletion; return why that could not be done, or None."""
         verdict = replace(verdict, edit=self._new_id())
         trouble: str | None = None
         for _ in range(TRIES):

@@ -28,7 +28,7 @@ class Tally:
         self._began_s = at_s
 
     def answered(self, message: AssistantMessage) -> None:
-        """Take an answer in."""
+        """Count an answer of the model; its usage also sets the context size, unless it is zero."""
         self._answers += 1
         self.spent(message.usage)
         if message.usage.total:
@@ -39,16 +39,16 @@ class Tally:
         self._calls += 1
 
     def spent(self, usage: Usage) -> None:
-        """Take in what was used beside the conversation, a summary for one."""
+        """Add usage outside the conversation, for example that of a summary."""
         self._total = self._total.plus(usage)
         self._run = self._run.plus(usage)
 
     def edited(self) -> None:
-        """Take in that the context is another now: nobody knows how full until the next answer."""
+        """Reset the context size after an edit of the context: it is unknown until the next answer."""
         self._context_used = None
 
     def moved(self, context_used: int | None) -> None:
-        """Take in that the conversation goes on from another entry."""
+        """Set the context size after the conversation moved to another entry."""
         self._context_used = context_used
 
     def used(self, at_s: float) -> Used:

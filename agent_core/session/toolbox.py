@@ -53,7 +53,7 @@ class Toolbox:
         self._active = effective_set(names, tuple(self._registry))
 
     def take_up(self, names: Sequence[str] | None) -> tuple[str, ...]:
-        """Let the tools be active that a branch was with, as far as they are there; gives those that are not.
+        """Activate the tools of a branch that are available (if none is, the initial ones); return the missing names.
 
         Args:
             names: None: the branch never chose any, and those of the beginning are active.
@@ -83,7 +83,7 @@ class Toolbox:
                 self._at_first = (*self._at_first, tool.spec.name)
 
     def _put(self, tool: Tool) -> bool:
-        """Put a tool of an extension in; tells whether its name is new."""
+        """Register a tool of an extension; return whether its name is new."""
         name = tool.spec.name
         is_new = name not in self._registry
         if name not in self._behind:

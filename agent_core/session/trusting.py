@@ -97,10 +97,10 @@ class Trust(Protocol):
         ...
 
     async def say(self, said: Said, *, lasting: bool) -> Found:
-        """Take the user's word for what the last look saw.
+        """Record the user's decision for the state that the last check found.
 
         Raises:
-            ConfigError: It could not be kept.
+            ConfigError: The decision could not be stored.
         """
         ...
 
@@ -146,10 +146,10 @@ class Trusting(Struct, kw_only=True):
             self._tell(found)
 
     async def decide(self, *, trusted: bool, lasting: bool) -> None:
-        """Take the user's word, given without a question; it counts from the next run on.
+        """Apply a trust decision that the user made without being asked; it counts from the next run on.
 
         Raises:
-            ConfigError: It could not be kept; nothing changed.
+            ConfigError: The decision could not be stored; nothing changed.
         """
         _ = await self.trust.look()
         found = await self.trust.say("trusted" if trusted else "refused", lasting=lasting)
@@ -238,7 +238,7 @@ class Trusting(Struct, kw_only=True):
         )
 
     def _tell(self, found: Found | None) -> None:
-        """Say once why only reading is allowed, and how to change that."""
+        """Publish a notice, once, why the workspace is read-only and how to change that."""
         why = "it could not be checked" if found is None else found.problem
         about = f" ({why})" if why else ""
         text = (

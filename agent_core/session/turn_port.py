@@ -81,7 +81,7 @@ class TurnPort:
             self._parts.tally.edited()
 
     async def _written_out(self, content: tuple[UserContent, ...]) -> tuple[UserContent, ...]:
-        """Put the skill or template into words that they begin with the name of."""
+        """Expand the skill or template that the content begins with."""
         if may_name_words(content) and self._parts.trusting is not None:
             # It may be the project's, and a person may be about to say that they trust it.
             await self._parts.trusting.before_run(self._run)
@@ -98,10 +98,10 @@ class TurnPort:
         await self.make_room()
 
     def check_budgets(self) -> None:
-        """Let the run go on to its next request to the model.
+        """Check that the run may send its next request to the model.
 
         Raises:
-            BudgetExceeded: It has used up what it was given, or nobody could tell when it has.
+            BudgetExceeded: A budget is used up, or its use cannot be measured.
         """
         parts = self._parts
         budgets = parts.place.allowance.budgets

@@ -102,7 +102,7 @@ class UserBash:
         *,
         exclude_from_context: bool,
     ) -> BashResult:
-        """Let a hook do what the command should; the end is kept and told as that of any other."""
+        """Complete a command that a hook carries out; its end is recorded and published like that of any other."""
         _ = self._parts.voice.say(BashStarted(command=running.command))
         done: CommandDone | None = None
         try:

@@ -32,16 +32,16 @@ class UserEdit(Value, frozen=True, kw_only=True):
 
 
 class UserEdits:
-    """Takes in what editors see of their users."""
+    """Handler of the users' own edits that editors report."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
     async def take(self, edit: UserEdit) -> None:
-        """Tell what became of an edit; the model hears of what was undone or done again at the next prompt.
+        """Publish the state of an edit; the model is informed at the next prompt if it was undone or redone.
 
         Raises:
-            StorageError: The words for the model could not be kept; everybody else was told.
+            StorageError: The message for the model could not be stored; the event was published.
         """
         by = self._parts.changes.log.doer_of(edit.origin.edit)
         self._parts.voice.say(_event(edit, by, run=self._run_of(edit)))

@@ -1,4 +1,4 @@
-"""Takes a session file from elsewhere into a store, as a new session of a workspace."""
+"""Import of a session file from elsewhere into a store, as a new session of a workspace."""
 
 from collections.abc import Container
 from pathlib import Path

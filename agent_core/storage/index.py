@@ -57,5 +57,5 @@ class SessionIndex(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of the index's file. Idempotent; never raises."""
+        """Close the index file. Idempotent; never raises."""
         ...

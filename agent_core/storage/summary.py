@@ -15,9 +15,9 @@ _SPEAKERS = frozenset({"user", "assistant"})
 
 
 class Tally:
-    """Takes the JSON of a session's entries one by one and gives its summary.
+    """Counter that reads the JSON of a session's entries one by one and returns its summary.
 
-    It goes on from what is known of earlier entries, if anything is.
+    It continues from the summary of earlier entries, if there is one.
     """
 
     def __init__(self, header: Header, *, known: SessionSummary | None = None) -> None:
@@ -72,7 +72,7 @@ class Tally:
 
 
 def written_ms(raw: JsonObject | None, *, otherwise: int) -> int:
-    """Say when an entry was written."""
+    """Return when an entry was written, in ms since the epoch; `otherwise` if it has no valid timestamp."""
     stamp = None if raw is None else raw.get("timestamp")
     try:
         return parse_rfc3339(stamp) if isinstance(stamp, str) else otherwise

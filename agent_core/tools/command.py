@@ -54,7 +54,7 @@ class Command:
         show: Callable[[str], None],
         needs: frozenset[Needs] = NO_NEEDS,
     ) -> None:
-        """Take what it works with; `needs` is what was agreed to beyond containment."""
+        """Create a command that is not started yet; `needs` is the access beyond containment that was agreed to."""
         self.end: ProcessEnd | None = None
         """None: it was ended before it was over."""
         self.timed_out = False

@@ -46,7 +46,7 @@ class OutputFile:
         """Why the file does not hold everything."""
 
     async def add(self, data: bytes) -> None:
-        """Take more, and write when it is enough."""
+        """Add output to the buffer, and write the buffer once it holds `FLUSH_BYTES`."""
         if self.problem is None:
             self._waiting += data
             if len(self._waiting) >= FLUSH_BYTES:
@@ -113,7 +113,7 @@ class LiveOutput:
         self._changed = anyio.Event()
 
     def add(self, data: bytes) -> None:
-        """Take more; only the newest is kept until it is shown."""
+        """Add output to the buffer; only the newest is kept until it is shown."""
         if len(data) > 2 * LIVE_BYTES:
             self._waiting.clear()
             data = data[-LIVE_BYTES:]
@@ -162,7 +162,7 @@ class OutputCapture:
         self.file = OutputFile(folder)
 
     async def add(self, data: bytes) -> None:
-        """Take a chunk."""
+        """Add a chunk of output: count it, show it, and write it to the file once the output is long."""
         was_long = self._is_long()
         self._count(data)
         self._chunks.append(data)

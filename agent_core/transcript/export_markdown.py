@@ -70,7 +70,7 @@ def markdown(
 
 
 def fenced(text: str, *, language: str = "") -> str:
-    """Put text into a code block that it cannot end."""
+    """Format text as a code block with a fence longer than any in the text."""
     longest = max(map(len, _TICKS.findall(text)), default=0)
     ticks = "`" * max(3, longest + 1)
     return f"{ticks}{language}\n{text.removesuffix(chr(10))}\n{ticks}"

@@ -55,7 +55,7 @@ def _to_version_2(
 
 
 def _to_version_3(lines: list[dict[str, JsonValue]]) -> None:
-    """Give messages of hooks their name of today."""
+    """Rename the role `hookMessage` to `custom` and set the format version, in place."""
     for line in lines[1:]:
         message = line.get("message")
         if isinstance(message, Mapping) and message.get("role") == "hookMessage":

@@ -52,7 +52,7 @@ class Transcript:
         return self._by_id.get(entry_id)
 
     def add(self, entry: AnyEntry) -> None:
-        """Take in an entry; it becomes the leaf.
+        """Add an entry; it becomes the leaf.
 
         Raises:
             ValueError: An entry of that id is there already.
@@ -68,7 +68,7 @@ class Transcript:
         self._leaf = entry.id
 
     def _begin(self, entries: Iterable[AnyEntry]) -> None:
-        """Take in whole sessions; as `add` does, one by one, when they are not one after the other."""
+        """Add whole sessions; entries that do not follow one another are added one by one, as by `add`."""
         by_id, path = self._by_id, list(entries)
         last: EntryId | None = None
         for place, entry in enumerate(path):
@@ -82,7 +82,7 @@ class Transcript:
         self._leaf, self._path = last, path
 
     def swap(self, entries: Iterable[AnyEntry]) -> None:
-        """Put entries in the place of those with their ids: the same ones, with or without their bodies.
+        """Replace entries by others with the same ids: the same entries, with or without their bodies.
 
         Raises:
             ValueError: There is no such entry, or its parent is another.

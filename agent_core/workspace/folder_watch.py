@@ -1,4 +1,4 @@
-"""Tells in which folders something was changed, without looking at them: Linux's inotify, asked when it is convenient."""
+"""Watch of folders for changes without scanning them: Linux's inotify, read on demand."""
 
 import ctypes
 import os
@@ -93,7 +93,7 @@ class FolderWatch:
         return None if lost else changed
 
     def close(self) -> None:
-        """Let go of everything; idempotent."""
+        """Close the inotify descriptor, which ends all watches; idempotent."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

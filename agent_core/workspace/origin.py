@@ -30,7 +30,7 @@ def edit_origin() -> EditOrigin | None:
 
 @contextmanager
 def changing(origin: EditOrigin) -> Generator[None]:
-    """Say for as long as the block whose changes its task makes."""
+    """Set the origin of the changes that the current task makes in the block."""
     token = _ORIGIN.set(origin)
     try:
         yield

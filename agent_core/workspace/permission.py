@@ -80,7 +80,7 @@ Verdict = Allowed | Refused
 
 
 class PermissionPolicy(Protocol):
-    """Says whether a tool call may run. A policy that fails means no."""
+    """Decision whether a tool call may run. A policy that fails refuses it."""
 
     async def judge(
         self,

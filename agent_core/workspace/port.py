@@ -230,7 +230,7 @@ class Files(Protocol):
         ...
 
     async def move(self, source: Path, target: Path) -> None:
-        """Give a file another name; missing folders are made. Nothing is ever overwritten.
+        """Rename a file; missing folders are created. Nothing is ever overwritten.
 
         Args:
             source: As `resolve` gave it for `write`; a file.

@@ -85,13 +85,13 @@ class DiskLookout:
         *,
         env: Mapping[str, str],
     ) -> None:
-        """Take where to look.
+        """Create a lookout for the roots of a workspace.
 
         Args:
-            roots: Asked anew before each command.
-            contents: Where what files held is kept.
-            processes: Start git, contained.
-            env: What git gets.
+            roots: Read again before each command.
+            contents: Store of file contents.
+            processes: Starts git, contained.
+            env: Environment of git.
         """
         self._roots = roots
         self._contents = contents
@@ -107,7 +107,7 @@ class DiskLookout:
         self._turn = Lock()
 
     def close(self) -> None:
-        """Let go of the system's watches: now, or when the look that is under way has ended."""
+        """Release the file system watches: now, or when the scan in progress has ended."""
         self._is_closed = True
         self._tree.stop()
         if not self._turn.locked():
@@ -339,7 +339,7 @@ class DiskLookout:
 
 
 def _moves(different: Sequence[Different]) -> Mapping[str, Different]:
-    """Give, by the new path, what went away under another name and is otherwise the same."""
+    """Return the moved files by new path: deleted under another path, with equal size, modification time and inode."""
     gone = {one.before[:3]: one for one in different if one.before and one.after is None}
     come = [one for one in different if one.before is None and one.after]
     found: dict[str, Different] = {}

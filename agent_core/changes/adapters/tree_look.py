@@ -99,16 +99,16 @@ class TreeLook:
         self._is_stopped = True
 
     def rest(self) -> None:
-        """Let go of the system's watches; nothing is under way in another thread."""
+        """Release the file system watches. No scan may be in progress in another thread."""
         if self._watch is not None:
             self._watch.close()
             self._watch = None
 
     def start(self, roots: Sequence[Path]) -> bool:
-        """Take note of what is there; tells whether that was done anew, and not only brought up to date.
+        """Scan the roots unless a current scan of them exists; return whether a scan was made.
 
         Raises:
-            TooMuch: There is too much.
+            TooMuch: The roots hold too many files, the scan takes too long, or `stop` was called.
         """
         names = tuple(str(root) for root in roots)
         if names == self._roots and not self._is_stale:
@@ -215,7 +215,7 @@ class TreeLook:
         self._enter_ignored([f"{name}/{one}" for one in new])
 
     def _enter(self, name: str, rules: FolderRules, until: float) -> Iterator[Different]:
-        """Take a folder in with all that is below it."""
+        """Scan a folder recursively and yield its files as new; folders that git ignores are added last."""
         left = [(name, rules)]
         ignored: list[str] = []
         while left:
@@ -238,7 +238,7 @@ class TreeLook:
         self._enter_ignored(ignored)
 
     def _enter_ignored(self, names: Iterable[str]) -> None:
-        """Take folders in that git ignores, as far as there is room, the shallowest first."""
+        """Add folders that git ignores, breadth first, up to `MOST_IGNORED` entries; those in `CLOSED` are skipped."""
         left = deque(names)
         while left and self._count_ignored < MOST_IGNORED:
             at = left.popleft()

@@ -1,4 +1,4 @@
-"""Lets the bodies of entries stay in their file, and reads them back."""
+"""Release of entry bodies that the session file holds, and loading them again."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path

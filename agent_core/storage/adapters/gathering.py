@@ -157,7 +157,7 @@ class Gathering:
         return False
 
     def _let_go(self, compaction: CompactionEntry) -> None:
-        """Let go of what the context behind a compaction does not need."""
+        """Release the bodies of entries that the context after a compaction does not need."""
         kept: dict[EntryId, WholeEntry] = {compaction.id: compaction}
         at = compaction.parent
         while at is not None and at not in kept:

@@ -70,7 +70,7 @@ class SqliteIndex:
         )
 
     async def close(self) -> None:
-        """Let go of the index's file."""
+        """Close the index file."""
         self._closing.set()
         with anyio.move_on_after(CLOSE_S, shield=True):
             await to_thread.run_sync(self._close, abandon_on_cancel=True)

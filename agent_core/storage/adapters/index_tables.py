@@ -267,7 +267,7 @@ def _put(connection: sqlite3.Connection, file: int, piece: Piece, *, is_title: i
 def _forget_pieces(
     connection: sqlite3.Connection, file: int, *, what: Literal["all", "title"] = "all"
 ) -> None:
-    """Take the words of a file out of the index, which has to be told what they were."""
+    """Remove the texts of a file, all or its title, from the index; FTS5 needs the former text for that."""
     last = 1 if what == "title" else 0
     found: list[tuple[int, str]] = connection.execute(
         "SELECT id, text FROM pieces WHERE file = ? AND is_title >= ?", (file, last)

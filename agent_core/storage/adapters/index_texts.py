@@ -1,7 +1,7 @@
-"""Says what of an entry is searched for: pure.
+"""The searchable text of an entry: pure.
 
-Of what tools gave back only the beginning is: it is most of what a session holds, it mostly stands in the workspace's
-files as well, where other searches find it, and it would bury what was said.
+Of tool results only the beginning is searched: they are most of a session's text, they mostly stand in the workspace's
+files as well, where other searches find them, and they would bury the conversation.
 """
 
 from collections.abc import Iterator, Mapping

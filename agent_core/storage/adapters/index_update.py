@@ -129,7 +129,7 @@ class _Reading:
         )
 
     def _take(self, raw: JsonObject) -> bool:
-        """Take in a line; False: this is no session."""
+        """Read a line; return False if it should be a header and is none."""
         if self._tally is None:
             try:
                 self._tally = Tally(decode_header(raw))

@@ -103,7 +103,7 @@ def _words(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _folded(word: str) -> str:
-    """Take away case, accents and widths."""
+    """Normalize case, accents and character widths."""
     if word.isascii():
         return word.lower()
     plain = unicodedata.normalize("NFKD", word).casefold()

@@ -287,7 +287,7 @@ def _rewrite(file: SessionFile, found: Recovered) -> None:
 
 
 def _mend(file: SessionFile, tail: Tail | None) -> Path | None:
-    """Put the end of a file right; gives where a cut-off fragment was kept.
+    """Repair the end of a file; return where a cut-off fragment was stored, if there was one.
 
     On a full or failing disk the file stays as it is: the next line that is written begins with a newline, so
     nothing is glued to what is there.

@@ -34,7 +34,7 @@ else:
     import fcntl
 
     def hold(fd: int) -> bool | None:
-        """Take the kernel's lock; False: another has it; None: the file system knows none."""
+        """Acquire the kernel's lock; False: another has it; None: the file system has no locks."""
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -61,7 +61,7 @@ class Claim:
         self._written = written
 
     def release(self) -> None:
-        """Take the file that names us away, if it still does; the caller closes the session file. Never raises."""
+        """Remove the lock file if it still names this claim; the caller closes the session file. Never raises."""
         try:
             if self._path.read_bytes() == self._written:
                 self._path.unlink()
@@ -98,7 +98,7 @@ def claim(path: Path, *, fd: int) -> Claim:
 
 
 def this_process() -> Owner:
-    """Say who we are."""
+    """Return the identity of this process."""
     pid = os.getpid()
     return Owner(pid=pid, host=platform.node(), boot=_boot_id(), start=_start_of(pid) or "")
 
@@ -166,7 +166,7 @@ def _boot_id() -> str:
 
 
 def _start_of(pid: int) -> str | None:
-    """Say when a process started; None: there is none (a zombie is none), empty: cannot be told."""
+    """Return when a process started, in the system's terms; None: there is none (a zombie is none), empty: unknown."""
     # psutil's start time moves when somebody sets the clock: the kernel's own count does not.
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")

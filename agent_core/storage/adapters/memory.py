@@ -72,7 +72,7 @@ class MemoryLog:
         """Do nothing: no power cut is survived."""
 
     async def close(self) -> None:
-        """Let another open it."""
+        """Close the log, so that the session can be opened again."""
         if not self._is_closed:
             self._is_closed = True
             self._kept.is_open = False

@@ -136,7 +136,7 @@ class SessionFile:
         self._size = size
 
     def end_line(self) -> None:
-        """Give the last line its newline if it lacks it; `append` does the same when it must.
+        """Write the newline of the last line if it is missing; `append` does the same when it must.
 
         Raises:
             OSError: It stays as it was.
@@ -145,7 +145,7 @@ class SessionFile:
             self._size += os.write(self._fd, b"\n")
 
     def rewrite(self, content: bytes, *, old: Path) -> None:
-        """Put other content in the file's place at once, and keep the old file beside it.
+        """Replace the content of the file atomically, and keep the old file beside it.
 
         Raises:
             OSError: The file is as it was.
@@ -181,7 +181,7 @@ class SessionFile:
             raise unavailable(self.path, "written through to the disk", error) from error
 
     def close(self) -> None:
-        """Let go of the file and the claim; never raises. Nothing else may be called afterwards."""
+        """Close the file and release the claim; never raises. Nothing else may be called afterwards."""
         self._claim.release()
         try:
             os.close(self._fd)

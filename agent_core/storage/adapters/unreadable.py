@@ -1,4 +1,4 @@
-"""Says why a session that should be in a file cannot be found there. Blocks."""
+"""Diagnosis of a session that cannot be found: its file or a folder cannot be read, or there is none. Blocking."""
 
 import errno
 import os

@@ -66,7 +66,7 @@ class EditArguments(ToolArguments):
     @model_validator(mode="before")
     @classmethod
     def _single(cls, given: object) -> object:
-        """Take one replacement that stands beside the path instead of in the list."""
+        """Accept one replacement that stands beside the path instead of in the list."""
         if not isinstance(given, Mapping):
             return given
         arguments = dict(cast("JsonObject", given))

@@ -108,7 +108,7 @@ def _line_end(text: str, offset: int, *, open_line: bool) -> int:
 
 
 def _aligned(block: _Change) -> Iterator[_Change]:
-    """Take out of a block the lines that stayed."""
+    """Remove the unchanged lines from a block, which may split it; from a large block only those at its ends."""
     old, new = block.removed, block.added
     head = 0
     while head < min(len(old), len(new)) and old[head] == new[head]:

@@ -4,7 +4,7 @@ CRLF = "\r\n"
 
 
 def with_lf(text: str) -> str:
-    """Take every line ending as LF."""
+    """Convert every line ending to LF."""
     return text.replace(CRLF, "\n").replace("\r", "\n") if "\r" in text else text
 
 

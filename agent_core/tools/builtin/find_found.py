@@ -23,7 +23,7 @@ class FoundPaths:
         self._folders: set[str] = set()
 
     def add(self, listing: str, *, prefix: str = "") -> None:
-        """Take paths of files, relative to the searched folder.
+        """Add paths of files, relative to the searched folder.
 
         Args:
             listing: The paths, each after the prefix and before `END`.

@@ -55,7 +55,7 @@ class EventReader:
         return self._said.decode("utf-8", "replace")
 
     def feed(self, data: bytes) -> Iterator[Event]:
-        """Take a chunk, and give the events that it completes."""
+        """Parse a chunk, and yield the events that it completes."""
         if self._is_long:
             end = data.find(b"\n")
             self._skip(data if end < 0 else data[: end + 1])

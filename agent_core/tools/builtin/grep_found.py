@@ -69,7 +69,7 @@ class Found:
         self._last = 0
 
     def add(self, path: str, line: Line) -> None:
-        """Take a line of the current file."""
+        """Add a line of the current file."""
         if self.is_full:
             return
         if line.kind == "match" and self.matches == self._limit:

@@ -38,7 +38,7 @@ async def bytes_result(
 
 
 def about_binary(said: str, size: int) -> str:
-    """Tell the model that a file is no text, and how to look at it nevertheless.
+    """Return the message to the model that a file is binary, with commands to inspect it.
 
     Args:
         said: The path as the model wrote it.

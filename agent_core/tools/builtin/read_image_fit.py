@@ -209,7 +209,7 @@ def _smallest(picture: "Picture", limit_bytes: int) -> tuple[str, bytes] | None:
 
 
 def _flattened(picture: "Picture") -> "Picture":
-    """Put a transparent image on white."""
+    """Flatten an image onto white, as RGB."""
     import PIL.Image  # noqa: PLC0415 - an extra
 
     if picture.mode == "RGB":

@@ -1,4 +1,4 @@
-"""Tells by the first bytes of a file which kind of image it is, and how many pixels it claims: pure."""
+"""Detection of an image's format and claimed size in pixels from the first bytes of its file: pure."""
 
 import struct
 

@@ -159,7 +159,7 @@ class PageScan:
         self._chosen = _Chosen()
 
     def add(self, piece: bytes) -> None:
-        """Take the next piece. CPU work: a millisecond or less for a million bytes."""
+        """Add the next piece. CPU work: a millisecond or less for a million bytes."""
         if not piece:
             return
         before = self._newlines
@@ -211,7 +211,7 @@ class _Chosen:
         self._head = bytearray()
 
     def take(self, piece: bytes, start: int, stop: int) -> None:
-        """Take a part of a piece."""
+        """Add the part of a piece from `start` to `stop`, in bytes; nothing if it is empty."""
         if start >= stop:
             return
         if self._newlines == 0:

@@ -91,7 +91,7 @@ async def _feed(reader: FileReader, scan: "TextScan", *, left: int) -> bool:
 
 
 class TextScan:
-    """Takes the bytes of a file: hashes them, checks that they are text, keeps a page. CPU work."""
+    """Scanner of the bytes of a file: hashes them, checks that they are text, collects a page. CPU work."""
 
     def __init__(self, head: bytes, wanted: Wanted, *, said: str, size: int) -> None:
         """Begin with the first bytes of a file.
@@ -116,7 +116,7 @@ class TextScan:
         return bool(self._decoder.getstate()[0])
 
     def add(self, piece: bytes) -> None:
-        """Take the next bytes.
+        """Add the next bytes.
 
         Raises:
             NotText: They are no text.

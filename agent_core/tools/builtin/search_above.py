@@ -1,4 +1,4 @@
-"""Tells where ripgrep misreads the ignore files above the folder that it searches."""
+"""Detection of ignore files above the searched folder that ripgrep misreads."""
 
 from fnmatch import fnmatchcase
 

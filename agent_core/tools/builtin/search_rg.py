@@ -54,7 +54,7 @@ class Search:
     """One run of ripgrep."""
 
     def __init__(self, process: Process) -> None:
-        """Take a process that somebody else ends."""
+        """Wrap a running process; the caller ends it."""
         self._process = process
 
     async def read(self) -> bytes:

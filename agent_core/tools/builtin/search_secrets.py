@@ -82,7 +82,7 @@ class Listing:
     """Paths that ripgrep lists, relative to the searched folder."""
 
     def __init__(self, run: Search) -> None:
-        """Take a run that somebody else ends."""
+        """Wrap a run of ripgrep; the caller ends it."""
         self._run = run
 
     async def paths(self) -> list[str]:

@@ -74,7 +74,7 @@ def pattern_said(arguments: JsonObject) -> str:
 
 
 def notices(*said: str) -> str:
-    """Put what the model should know of a cut result in one bracket; empty when there is nothing."""
+    """Return notices about a cut result for the model, in one pair of brackets; empty when there are none."""
     words = [one for one in said if one]
     return f"\n\n[{'. '.join(words)}]" if words else ""
 

@@ -72,7 +72,7 @@ class DiskFiles:
         locks: PathLocks | None = None,
         gate: Gate | None = None,
     ) -> None:
-        """Take the folders that may be used.
+        """Create the files of a workspace.
 
         Args:
             roots: Absolute and real; the first is where relative paths start. Asked anew at each use.
@@ -157,7 +157,7 @@ class DiskFiles:
                 raise workspace_error(error, path) from error
 
     async def move(self, source: Path, target: Path) -> None:
-        """Give a file another name, which must be free."""
+        """Rename a file; the new name must be free."""
         async with self._locks.hold_all(source, target):
             try:
                 await to_thread.run_sync(self._move, source, target)

@@ -197,7 +197,7 @@ def _keep_extended(opened: int, place: Place) -> None:
 
 
 def _holds(place: Place, base: FileText | FileBytes) -> bool:
-    """Tell, without hashing, whether a file holds a text; no: it may hold it in another encoding."""
+    """Return, without hashing, whether a file holds a text; False: it may still hold it in another encoding."""
     if isinstance(base, FileBytes) or base.encoding != "utf-8":
         return False
     # A time of change would be cheaper, but what is written through a memory map changes it late.

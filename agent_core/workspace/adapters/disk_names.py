@@ -1,4 +1,4 @@
-"""Takes names away from files and gives them new ones, so that no file is lost to a race. Blocking."""
+"""Deletion and renaming of files, so that no file is lost to a race. Blocking."""
 
 import errno
 import hashlib
@@ -66,14 +66,14 @@ def delete(place: Place, *, expected_sha256: str) -> None:
 
 
 def move(source: Place, target: Place) -> None:
-    """Give a file another name, which must be free; the file stays the same in everything else.
+    """Rename a file; the new name must be free, and everything else about the file stays the same.
 
     Raises:
         FileMissing: Nothing at the source.
         NotAFile: It is no regular file.
         StaleText: Something is at the target.
         AccessRefused: The target is on another file system, or everybody writes to one of the folders.
-        OSError: The system says no; the file is where it was.
+        OSError: The system refuses; the file is where it was.
     """
     check_movable(source)
     for place in (source, target):
@@ -114,7 +114,7 @@ def _check_same(place: Place, expected_sha256: str) -> None:
 
 
 def _put_back(place: Place, aside: Place, why: BaseException) -> None:
-    """Give a file that was put aside its name back; when that is taken by now both stay."""
+    """Rename a set-aside file back to its name; if the name is taken by now, both files stay."""
     try:
         _rename_to_free(aside, place)
     except FileExistsError:

@@ -12,7 +12,7 @@ class DiskReader:
     """Reads an open file in threads. Whoever opened the file closes it."""
 
     def __init__(self, file: FileIO, path: Path, *, size: int) -> None:
-        """Take an open file.
+        """Wrap an open file.
 
         Args:
             file: Open for reading, not buffered.

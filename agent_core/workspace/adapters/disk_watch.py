@@ -120,7 +120,7 @@ class DiskChanges:
             return None
 
     def _take(self, name: str) -> None:
-        """Take the name in the folder to which something happened; empty: the folder itself."""
+        """Publish a change of a name in the folder, if the watch covers it; empty: the folder itself changed."""
         if not name:
             self._news.put(self._path)
         elif self._path == self._folder or name == self._path.name:

@@ -70,7 +70,7 @@ class MemoryFiles:  # noqa: PLR0904 - a port, and what stands in for the disk be
         self._put(path, data)
 
     def remove(self, path: Path) -> None:
-        """Take a file away behind everybody's back."""
+        """Remove a file without any check, as another program would; watchers are notified."""
         del self._files[path]
         self._tell(path)
 
@@ -179,7 +179,7 @@ class MemoryFiles:  # noqa: PLR0904 - a port, and what stands in for the disk be
         self.remove(path)
 
     async def move(self, source: Path, target: Path) -> None:
-        """Give a file another name."""
+        """Rename a file."""
         await lowlevel.checkpoint()
         self._check_inside(source)
         self._check_inside(target)
@@ -263,5 +263,5 @@ class MemoryFiles:  # noqa: PLR0904 - a port, and what stands in for the disk be
 
 
 def _plain(path: Path) -> Path:
-    """Take `..` out by the letter, which is right where there are no links."""
+    """Remove `..` lexically, which is correct where there are no links."""
     return Path(os.path.normpath(path))

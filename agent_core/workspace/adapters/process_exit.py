@@ -59,7 +59,7 @@ class Exit:
         return self._end
 
     def reap(self) -> None:
-        """Let the system forget the process, if it is over."""
+        """Reap the process if it has ended, and close its pidfd."""
         if self._popen.poll() is None:
             return
         if self._end is None:
@@ -82,7 +82,7 @@ class KeptExit:
     """How a command ends that has a keeper: by what the keeper reports, else by how the first process ends."""
 
     def __init__(self, first: Exit, report: int, *, key: str) -> None:
-        """Take the reading end of the keeper's error output; it does not block, and is closed by `close`."""
+        """Wrap the reading end of the keeper's error output; it does not block, and is closed by `close`."""
         self._first = first
         self._key = key
         self._report: int | None = report

@@ -31,7 +31,7 @@ class Input:
                 left = left[await self._some(left) :]
 
     def close(self) -> None:
-        """Let the reader see the end. Idempotent."""
+        """Close the pipe, so that its reader sees the end. Idempotent."""
         if self._writing is not None:
             anyio.notify_closing(self._writing)
             os.close(self._writing)

@@ -112,9 +112,9 @@ class WaitingProcess:
         order_fd: int,
         starter: Starter,
     ) -> None:
-        """Take what was started, what it was started under, where its order goes, and the thread that started it.
+        """Wrap a started process with its launch conditions, the descriptor for its order, and the starting thread.
 
-        The descriptor is closed here.
+        This object closes the descriptor.
         """
         self._started = started
         self._starter = starter

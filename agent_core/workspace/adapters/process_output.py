@@ -60,12 +60,12 @@ class Output:
         return rest
 
     def add(self, data: bytes) -> None:
-        """Let something follow what the process wrote."""
+        """Append data to the output of the process."""
         self._rest += data
         self._remember(data)
 
     def close(self) -> None:
-        """Take what lies in the pipe and close it: whoever still writes into it is told by the system."""
+        """Read the rest of the pipe, about `REST_BYTES` at most, and close it; later writes to it fail."""
         if self._reading is None:
             return
         parts: list[bytes] = []
@@ -93,7 +93,7 @@ class Output:
 
 
 def _widen(pipe: int) -> None:
-    """Let a pipe hold more, where that is possible."""
+    """Enlarge the buffer of a pipe, where that is possible."""
     if sys.platform == "linux":
         import fcntl  # noqa: PLC0415 - not every system has it
 

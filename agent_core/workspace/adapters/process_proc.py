@@ -50,7 +50,7 @@ class ProcTable:
         return [pid for pid in _ids() if pid >= first]
 
     def carries(self, pid: int, mark: Mark) -> Literal["limit", "variable"] | None:
-        """Tell by what a process is known to have a mark."""
+        """Return how a process carries a mark: by limit or by environment variable; None: not, or not visibly."""
         limit = limit_of(pid)
         if mark.limit is not None:
             if limit == mark.limit:

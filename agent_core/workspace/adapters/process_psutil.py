@@ -37,7 +37,7 @@ class PsutilTable:
         return found
 
     def carries(self, pid: int, mark: Mark) -> Literal["limit", "variable"] | None:
-        """Tell by what a process is known to have a mark."""
+        """Return how a process carries a mark: by limit or by environment variable; None: not, or not visibly."""
         import psutil  # noqa: PLC0415 - slow to import
 
         if mark.limit is not None and limit_of(pid) == mark.limit:

@@ -35,9 +35,9 @@ class ProcessTable(Protocol):
     """The processes of this machine."""
 
     def is_newest(self, pid: int) -> bool:
-        """Tell at once whether no process has been started after this one, which is there or a zombie.
+        """Return whether no process has been started after this one, which is there or a zombie.
 
-        No where nobody knows. Does not block.
+        False where that is unknown. Does not block.
         """
         ...
 
@@ -51,7 +51,7 @@ class ProcessTable(Protocol):
         ...
 
     def carries(self, pid: int, mark: Mark) -> Literal["limit", "variable"] | None:
-        """Tell by what a process is known to have a mark; None: it has none that is for us to know."""
+        """Return how a process carries a mark: by limit or by environment variable; None: not, or not visibly."""
         ...
 
     def send(self, member: Member, number: signal.Signals) -> None:

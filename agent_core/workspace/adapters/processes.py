@@ -37,7 +37,7 @@ class DiskProcesses:
         sandbox: Sandbox | None = None,
         ahead: Literal["next", "none"] = "next",
     ) -> None:
-        """Take what the processes work with.
+        """Create the starter of processes; no process is started yet.
 
         Args:
             table: How to find processes; None: the best for this system.
@@ -203,7 +203,7 @@ class DiskProcess:
         return replace(killed, quarantined=aftermath.quarantined, denied=aftermath.denied)
 
     def _is_alone(self) -> bool:
-        """Tell at once, where that can be told, that the first process is over and never started another one."""
+        """Return whether the first process is over and surely never started another one. Does not block."""
         first = self._first
         return first.is_over and not first.reaped and self._table.is_newest(self.pid)
 

@@ -116,7 +116,7 @@ def _all_of(conflict: Conflict) -> str:
 
 
 def _regions(ours: Sequence[Splice], theirs: Sequence[Splice]) -> Iterator[_Region]:
-    """Put together what overlaps. Each side is in order and does not touch itself."""
+    """Group the splices of both sides that overlap. Each side is in order and does not touch itself."""
     at_ours = at_theirs = 0
     while at_ours < len(ours) or at_theirs < len(theirs):
         first = min((*ours[at_ours : at_ours + 1], *theirs[at_theirs : at_theirs + 1]), key=_place)

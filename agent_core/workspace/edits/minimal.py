@@ -22,7 +22,7 @@ _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
 
 
 class Splice(Value, frozen=True, kw_only=True):
-    """Puts `new_text` in the place of a part of the old text; all offsets refer to the old text."""
+    """Replacement of a part of the old text by `new_text`; all offsets refer to the old text."""
 
     start: int
     end: int

@@ -1,4 +1,4 @@
-"""Says in words which lines somebody else changed, and what stands there now; pure."""
+"""Text about lines that another author changed, with their numbers and present content; pure."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice

@@ -88,7 +88,7 @@ def odd_key(entry: JsonObject, scope: Scope) -> str | None:
 
 
 def no_such_key(key: str) -> str:
-    """Say of a key that no rule has it, and which is meant."""
+    """Return the message that no rule has a key, with the nearest valid key if there is one."""
     near = nearest(key, KEYS)
     hint = "" if near is None else f" (did you mean {near!r}?)"
     return f"{key!r}, which no rule has here{hint}"

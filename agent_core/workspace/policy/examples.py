@@ -19,7 +19,7 @@ ROOT: Final = Path("/workspace")
 
 
 def wrong_examples(rule: Rule, *, roots: Sequence[Path]) -> Iterator[str]:
-    """Say of each example that does not hold what is wrong with it, in a sentence."""
+    """Return a sentence for each example of a rule that does not hold."""
     places = tuple(roots) or (ROOT,)
     for example in rule.match:
         if not is_about(rule, example, roots=places):

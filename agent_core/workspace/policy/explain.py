@@ -1,4 +1,4 @@
-"""Says what would become of a command and why, for people who write rules."""
+"""Explanation of the decision on a command, for people who write rules."""
 
 from typing import Literal
 

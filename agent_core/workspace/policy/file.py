@@ -47,7 +47,7 @@ class Problem(Value, frozen=True, kw_only=True):
 
     @override
     def __str__(self) -> str:
-        """Say it in one line."""
+        """Format the problem as one line."""
         about = f" rule {self.rule!r}:" if self.rule is not None else ""
         return f"{self.path}:{about} {self.text}"
 

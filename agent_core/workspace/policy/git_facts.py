@@ -1,4 +1,4 @@
-"""Tells from the names of a repository's settings whether git itself would start programs: pure."""
+"""Check whether git itself would start programs, by the names of a repository's settings and hooks: pure."""
 
 import re
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Tells what a command line does to the data of repositories, if it is nothing but plain commands of git."""
+"""Effect of a command line on the data of repositories, if it consists of plain commands of git."""
 
 import os
 import re

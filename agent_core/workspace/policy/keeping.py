@@ -33,7 +33,7 @@ def save_rule(path: Path, rule: Rule) -> None:
 
 
 def remove_rule(path: Path, rule_id: str) -> bool:
-    """Take the rule of an id away; tells whether there was one.
+    """Remove the rule with an id from a file; return whether there was one.
 
     Raises:
         ConfigError: The file cannot be read or written; it is as it was.

@@ -1,4 +1,4 @@
-"""Says which rules are about a subject: widely for those that ask or deny, narrowly for those that allow."""
+"""Matching of rules to a subject: broad for rules that ask or deny, narrow for rules that allow."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,4 +1,4 @@
-"""Says how much is at stake in a question: for show only, nothing is decided by it."""
+"""Risk level of a permission request: shown to people only, no decision depends on it."""
 
 import os
 from pathlib import PurePosixPath

@@ -65,11 +65,11 @@ class RuleSet(Value, frozen=True, kw_only=True):
         return RuleSet(rules=(*others, rule))
 
     def without(self, rule_id: str) -> "RuleSet":
-        """Take every rule of an id away; an unknown id changes nothing."""
+        """Return the set without the rules that have an id; an unknown id changes nothing."""
         return RuleSet(rules=tuple(one for one in self.rules if one.id != rule_id))
 
     def without_scope(self, scope: Scope) -> "RuleSet":
-        """Take the rules of a scope away, as at the end of a run."""
+        """Return the set without the rules of a scope, as at the end of a run."""
         return RuleSet(rules=tuple(one for one in self.rules if one.scope != scope))
 
     def of(self, verdict: RuleVerdict) -> Iterator[Rule]:

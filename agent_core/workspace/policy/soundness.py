@@ -1,4 +1,4 @@
-"""Says whether a rule can be held to: one that allows must name what it allows."""
+"""Check whether a rule can be enforced: one that allows must name what it allows."""
 
 from pathlib import Path
 from typing import Final, Literal

@@ -33,7 +33,7 @@ class ControlGroup:
         self._threads: set[int] = set()
 
     def enter(self) -> None:
-        """Let what this thread starts from now on stand in the group, where a thread can do that."""
+        """Add the calling thread to the group, where threads can be added: its later children start there."""
         folder = self._made()
         me = threading.get_native_id()
         if folder is None or not _takes_threads(folder) or me in self._threads:
@@ -43,7 +43,7 @@ class ControlGroup:
             self._threads.add(me)
 
     def entered(self, argv: tuple[str, ...]) -> tuple[str, ...]:
-        """Let a command enter the group itself, where a thread cannot; as it is otherwise."""
+        """Return a command that enters the group itself, where a thread cannot; otherwise the command unchanged."""
         folder = self._made()
         if folder is None or _takes_threads(folder):
             return argv

@@ -72,7 +72,7 @@ def version() -> int:
 
 
 def restrict(rules: "dict[str, object]") -> None:
-    """Take the rights away.
+    """Restrict this process: resource limits, no new privileges, Landlock, capabilities and seccomp.
 
     Raises:
         OSError: The system refuses.

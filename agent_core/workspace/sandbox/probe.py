@@ -46,7 +46,7 @@ class Prober:
     """Probes once, when it is first asked; to be shared by the sessions of a process."""
 
     def __init__(self, known: Containing | None = None) -> None:
-        """Take what is known already; None: find out."""
+        """Create a prober; `known` is an earlier result, None: probe when first asked."""
         self._known = known
         self._lock = threading.Lock()
 

@@ -1,4 +1,4 @@
-"""Takes away what a command made under protected names, by descriptors: no link is followed, nothing outside is touched.
+"""Removal of what a command made under protected names, by descriptors: follows no link, touches nothing outside.
 
 Blocking.
 """
@@ -39,7 +39,7 @@ class Quarantine:
     """Moves what commands must not make out of the workspace."""
 
     def __init__(self, folder: Path, roots: Sequence[Path]) -> None:
-        """Take the folder to move to, which is made when needed, and the roots that things are moved from."""
+        """Create a quarantine: `folder` is created when needed, `roots` are those that things are moved from."""
         self._folder = folder
         self._roots = sorted(roots, key=lambda root: len(root.parts), reverse=True)
         self._aside = f"{ASIDE}-{secrets.token_hex(4)}"

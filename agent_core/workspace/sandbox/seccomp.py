@@ -236,7 +236,7 @@ def _terminal(number: int) -> Sequence[bytes]:
 
 
 def _only_for(number: int, inner: Sequence[bytes]) -> Sequence[bytes]:
-    """Put rules behind a test for a call; they must all return, for the number is not loaded again."""
+    """Return rules guarded by a test for a system call; every path must return, as the number is not loaded again."""
     return (_instruction(JUMP_EQUAL, value=number, if_false=len(inner)), *inner)
 
 

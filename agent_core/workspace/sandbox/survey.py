@@ -65,7 +65,7 @@ class Survey:
     def __init__(
         self, boundaries: Boundaries, *, homes: tuple[Path, ...], private: PrivateFolder
     ) -> None:
-        """Take what commands are contained to, and what they can write to besides; nothing is looked at yet."""
+        """Create a survey for the boundaries of commands, the homes and the private folder; nothing is read yet."""
         self._private = private
         self._boundaries = boundaries
         self._homes = homes
@@ -322,7 +322,7 @@ def user_settings(homes: Sequence[Path], env: Mapping[str, str]) -> Sequence[Pat
 def _unmade(
     folder: Path, now: Mapping[str, Entry], before: Mapping[str, Entry], quarantine: Quarantine
 ) -> tuple[Path, ...]:
-    """Take the new names away that make a folder a repository; whatever else is in it may be the user's."""
+    """Remove the new names that make a folder a repository, and return them; the rest of it may be the user's."""
     inside = {
         Path(path): entry
         for path, entry in now.items()

@@ -80,7 +80,7 @@ class TreeIndex:
     def __init__(
         self, roots: Sequence[str], *, watch: Callable[[], FolderWatch] = FolderWatch
     ) -> None:
-        """Take absolute, resolved roots and what makes a watch; nothing is looked at yet."""
+        """Create an index of absolute, resolved roots; `watch` creates the folder watch. Nothing is read yet."""
         self._roots = dict[str, tuple[int, int] | None].fromkeys(roots)
         self._make_watch = watch
         self._folders: dict[str, _Folder] = {}
@@ -163,7 +163,7 @@ class TreeIndex:
                 self._enter(path, _scope(known.scope, new, name))
 
     def _enter(self, name: str, scope: Scope) -> None:
-        """Take a folder in with everything below it."""
+        """Add a folder with everything below it."""
         left: list[tuple[str, Scope]] = [(name, scope)]
         while left:
             at, inside = left.pop()

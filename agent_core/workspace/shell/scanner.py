@@ -224,7 +224,7 @@ class _Scanner:
         return frame.cases > 0 or frame.words[:1] == ["case"]
 
     def _brace(self, char: str) -> None:
-        """Take a brace for a bracket when it stands alone, for a letter elsewhere."""
+        """Parse a brace: a bracket when it stands alone where a command may begin, otherwise a letter."""
         frame = self._frames[-1]
         alone = frame.word is None and self._text[self._at : self._at + 1].strip() == ""
         if not alone:
@@ -236,7 +236,7 @@ class _Scanner:
             self._end_word()
 
     def _here_documents(self) -> None:
-        """Take the bodies that the line before has announced."""
+        """Read the bodies of the here-documents that the line before has announced."""
         for name, dashed, expands in self._here:
             lines: list[str] = []
             while self._at < len(self._text):

@@ -1,4 +1,4 @@
-"""Gives the commands that a few words can mean when they are taken for one."""
+"""Readings of a sequence of words: the commands that it can mean."""
 
 import itertools
 import re

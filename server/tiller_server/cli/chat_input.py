@@ -126,13 +126,13 @@ class ChatInput:
         return text
 
     def put_back(self, text: str) -> None:
-        """Put a text before what is typed now."""
+        """Insert a text before the current input."""
         line = self._session.default_buffer
         line.text = f"{text} {line.text}" if line.text else text
         line.cursor_position = len(line.text)
 
     def written(self) -> AbstractContextManager[None]:
-        """Let what is written to standard output stand above the line, in this context."""
+        """Return a context in which standard output is written above the input line."""
         return _written()
 
     def _message(self) -> "ANSI":
@@ -236,10 +236,10 @@ def _written() -> Generator[None]:
 
 @contextmanager
 def _keys_kept() -> Generator[None]:
-    """Let the terminal itself do nothing with what is typed: it waits as it is until a line is read again.
+    """Disable echo, line editing and signal keys of the terminal: input stays unread until the next line is read.
 
-    Between two lines the library gives the terminal its own ways back. There words would be shown twice, Ctrl-D would be
-    gone and Ctrl-C would end the process.
+    Between two lines the library restores the terminal's own mode. In that mode input would be echoed twice, Ctrl-D
+    would be lost and Ctrl-C would end the process.
     """
     import termios  # noqa: PLC0415 - not on Windows, where nothing is done meanwhile
 

@@ -54,7 +54,7 @@ class Chat(Protocol):
         ...
 
     async def choose(self, title: str, choices: Sequence[str]) -> str | int | None:
-        """Let the user choose: the place of a choice, other words that were typed, or None for neither."""
+        """Ask the user to choose; return the index of a choice, other text that was typed, or None for neither."""
         ...
 
 

@@ -42,7 +42,7 @@ class LineSource(Protocol):
         ...
 
     def put_back(self, text: str) -> None:
-        """Put a text before what is typed now."""
+        """Insert a text before the current input."""
         ...
 
 
@@ -107,7 +107,7 @@ class Talk:
             self._group.start_soon(self._stop)
 
     async def choose(self, title: str, choices: Sequence[str]) -> str | int | None:
-        """Let the user choose: the place of a choice, other words that were typed, or None for neither."""
+        """Ask the user to choose; return the index of a choice, other text that was typed, or None for neither."""
         rows = [f"{number:>3}  {one}" for number, one in enumerate(choices, 1)]
         self.tell("\n".join((*rows, f"{title}; Enter alone leaves it as it is")))
         if self._lines is None:

@@ -18,17 +18,17 @@ TOLD_CELLS: Final = 60
 
 
 async def go_to(chat: Chat, words: str) -> Refill | None:
-    """Let the user choose a place, and go on from there; nothing is lost.
+    """Ask the user for an entry of the session tree and continue from it; no entry is lost.
 
-    The user's own words come back into the line, and the conversation goes on from before them; from anything else it
-    goes on behind it.
+    If the entry is a prompt of the user, its text returns to the input line and the conversation continues before it;
+    after any other entry, it continues behind that entry.
 
     Args:
         chat: The conversation.
-        words: What the rows have to hold; empty: all are shown.
+        words: Text that the rows must contain; empty: all are shown.
 
     Raises:
-        UsageError: A place was named that is not shown.
+        UsageError: The answer is not one of the entries shown.
         TillerError: The session cannot be read, or does not move.
     """
     drawing = draw(await _entries(chat))

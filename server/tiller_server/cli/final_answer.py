@@ -1,4 +1,4 @@
-"""Tells the final answer of a run from what the model said before it and from the words of attempts that broke."""
+"""Separation of the final answer of a run from earlier text of the model and from the text of failed attempts."""
 
 from msgspec import Struct
 

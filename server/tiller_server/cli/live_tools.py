@@ -40,7 +40,7 @@ class LiveTools(Struct):
     _command: PlainStream = msgspec.field(default_factory=PlainStream)
 
     def tool(self, event: ToolRunning | ToolOutputDelta | ToolEnded) -> Iterator[Told]:
-        """Take an event of a tool in; gives what is told of it."""
+        """Update the state from a tool event; yield the lines to show."""
         match event:
             case ToolRunning(item=item, title=title):
                 self._running[item] = _Running(title)
@@ -57,7 +57,7 @@ class LiveTools(Struct):
                     yield f"  {line}", style
 
     def shell(self, event: BashStarted | BashOutput | BashEnded) -> Iterator[Told]:
-        """Take an event of the user's own command in; gives what is told of it."""
+        """Update the state from an event of the user's own command; yield the lines to show."""
         match event:
             case BashStarted(command=command):
                 self._command = PlainStream()

@@ -108,7 +108,7 @@ class LiveView(Struct, kw_only=True):
         _ = self.shape.plain_side.flush()
 
     def close(self) -> None:
-        """Put the terminal in order."""
+        """Restore the terminal."""
         self.screen.close()
 
     def interim(self, text: str) -> None:

@@ -26,7 +26,7 @@ class LiveWords:
         """The items whose words have come already."""
 
     def say(self, text: str) -> list[str]:
-        """Take more words; gives the lines of what is whole now, block by block."""
+        """Append text; return the blocks that are complete now, each as lines to show."""
         blocks = self._blocks.feed(shown(text))
         if len(text) > FLOOD_CHARS:
             return [f"{block}\n" for block in blocks]

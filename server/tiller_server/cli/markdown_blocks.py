@@ -20,7 +20,7 @@ _CLOSERS: Final[Mapping[str, re.Pattern[str]]] = {
 
 
 class Blocks(Struct):
-    """Takes words as they come; gives each block once, when what follows cannot change it."""
+    """Splitter of streamed Markdown; returns each block once, when later text cannot change it."""
 
     _lines: list[str] = msgspec.field(default_factory=list)
     """Whole lines of the block that is being written."""
@@ -33,7 +33,7 @@ class Blocks(Struct):
     """A blank line came since."""
 
     def feed(self, text: str) -> list[str]:
-        """Take more words; gives the blocks that are whole now."""
+        """Append text; return the blocks that are complete now."""
         done: list[str] = []
         *whole, rest = text.split("\n")
         for line in whole:

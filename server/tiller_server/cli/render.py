@@ -50,11 +50,11 @@ class Output(Protocol):
     """Where text goes."""
 
     def write(self, text: str, /) -> object:
-        """Take text."""
+        """Write text to the stream."""
         ...
 
     def flush(self) -> object:
-        """Let it out."""
+        """Write out the buffered text."""
         ...
 
 

@@ -22,7 +22,7 @@ class Stopping(Struct, kw_only=True):
 
     @contextmanager
     def given_up(self) -> Generator[anyio.CancelScope]:
-        """Let a signal end what is done in this context, unless the model is asked in it, which then ends by itself."""
+        """Create a scope that a signal cancels. While the model is asked, the first signal stops only the model."""
         with anyio.CancelScope() as scope:
             self._scope = scope
             try:

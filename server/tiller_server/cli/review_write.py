@@ -45,10 +45,10 @@ def _output(said: str) -> tuple[str, Path]:
 
 
 async def check_folders(paths: Iterable[Path | None]) -> None:
-    """Let files be written into folders that are there.
+    """Check that the folders of files to write exist.
 
     Raises:
-        ReviewFileInvalid: One is not.
+        ReviewFileInvalid: One of them does not exist.
     """
     for path in paths:
         if path is not None and not await anyio.Path(path).parent.is_dir():

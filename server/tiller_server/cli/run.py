@@ -179,7 +179,7 @@ async def _converse(
     group: TaskGroup,
     ending: Ending,
 ) -> tuple[RunResult | None, str]:
-    """Say the prompt and show what comes, to the last event; returns the final answer too."""
+    """Send the prompt and show all events to the last one; return the result and the final answer."""
     reader = session.subscribe()
     final = FinalAnswer()
     try:
@@ -223,7 +223,7 @@ def _after(event: Event, code: int) -> int:
 async def _say(
     session: AgentSession, prompt: Sequence[UserContent], view: View, reader: Reader
 ) -> Receipt:
-    """Say the prompt; when it is refused, what the session has to tell may be the reason and is shown."""
+    """Send the prompt; when it is refused, show the session's pending events, which may hold the reason."""
     try:
         receipt = await session.prompt(prompt)
     except TillerError:

@@ -42,7 +42,7 @@ class Surface(Protocol):
         ...
 
     def close(self) -> None:
-        """Take the lines at the bottom away."""
+        """Remove the lines at the bottom."""
         ...
 
 
@@ -90,7 +90,7 @@ class Screen:
         self._put(text)
 
     def close(self) -> None:
-        """Take the lines away, and show the cursor again."""
+        """Remove the lines at the bottom, and show the cursor again."""
         if self._drawn:
             self._put(self._erasing())
 

@@ -14,11 +14,11 @@ class Stream(Protocol):
     """Where text goes."""
 
     def write(self, text: str, /) -> object:
-        """Take text."""
+        """Write text to the stream."""
         ...
 
     def flush(self) -> object:
-        """Let it out."""
+        """Write out the buffered text."""
         ...
 
 
@@ -38,10 +38,10 @@ class Output:
         self._name = name
 
     def write(self, text: str, /) -> None:
-        """Take text.
+        """Write text to the stream.
 
         Raises:
-            OutputLost: It goes nowhere.
+            OutputLost: The stream cannot be written to.
         """
         try:
             _ = self._stream.write(text)
@@ -49,10 +49,10 @@ class Output:
             raise self._lost(error) from error
 
     def flush(self) -> None:
-        """Let it out.
+        """Write out the buffered text.
 
         Raises:
-            OutputLost: It goes nowhere.
+            OutputLost: The stream cannot be written to.
         """
         try:
             _ = self._stream.flush()
@@ -67,9 +67,9 @@ class Output:
 
 
 def complete() -> None:
-    """Put nothing in the place of closed streams, and let no character be a reason to stop.
+    """Open the null device in place of closed standard streams, and replace characters that cannot be coded.
 
-    A closed descriptor would otherwise go to the next file that is opened, a session's for one.
+    A closed descriptor would otherwise be reused for the next file that is opened, for example a session's.
     """
     for number in (0, 1, 2):
         try:

@@ -53,7 +53,7 @@ class Status(Struct, kw_only=True):
         return self._began_s is not None
 
     def see(self, event: Event) -> None:
-        """Take an event in."""
+        """Update the status from an event."""
         match event:
             case RunStarted():
                 self._begin("waiting for the model")

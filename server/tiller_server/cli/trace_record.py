@@ -28,7 +28,7 @@ class Recording:
     """The trace that is being written; what passes is put in from the event loop, and written on a thread."""
 
     def __init__(self, fd: int, *, redactor: Redactor) -> None:
-        """Take the open file over."""
+        """Create a recording that owns the open file; `run` closes it."""
         self._fd = fd
         self._redactor = redactor
         self._began_s = time.monotonic()
@@ -45,7 +45,7 @@ class Recording:
         await self._lines.put(lambda: broken_line(side, self._redactor.text(why), at_ms=at_ms))
 
     async def end(self) -> None:
-        """Let `run` end when everything is written."""
+        """Request the end of `run`, after everything queued is written."""
         await self._lines.put(None)
 
     async def run(self) -> None:
@@ -133,7 +133,7 @@ async def _pass_on(
 
 
 def _named(said: JsonValue, redacted: JsonValue, redactor: Redactor) -> JsonValue:
-    """Put the name of a progress back, where it was taken for a secret."""
+    """Restore the token of a progress message that was taken for a secret; secrets inside it stay redacted."""
     if not isinstance(said, Mapping) or not isinstance(redacted, Mapping):
         return redacted
     params, kept = said.get("params"), redacted.get("params")

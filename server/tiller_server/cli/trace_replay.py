@@ -1,4 +1,4 @@
-"""Says what an editor said once again, to a fresh server, and compares the answers."""
+"""Replay of a recorded editor session against a fresh server, with a comparison of the answers."""
 
 import asyncio
 import tempfile
@@ -106,7 +106,7 @@ class _Line:
                 _ = await self._news.wait_for(lambda: condition() or self._over)
 
     async def read(self) -> None:
-        """Take in what the server says until its end."""
+        """Read the server's messages until its output ends."""
         frames = FrameReader()
         assert self._child.stdout is not None  # noqa: S101 - a pipe
         with suppress(FrameError, ConnectionError):
@@ -188,7 +188,7 @@ class _Replay:
         await self._line.send(translated(said.message, self._ids))
 
     async def _answer(self, said: Said) -> None:
-        """Give the answer of the recorded client to the same question of the server."""
+        """Send the recorded client's answer to the same request of the server."""
         method = self._asked.pop(said.id, None) if said.id is not None else None
         if method is None or (self._result.left_out and method.startswith("agent/")):
             return

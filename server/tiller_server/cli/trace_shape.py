@@ -35,7 +35,7 @@ def differences(recorded: JsonValue, now: JsonValue, *, place: str = "") -> Iter
 
 
 def learn(ids: dict[str, str], recorded: JsonValue, now: JsonValue) -> None:
-    """Take note which id of the recording is which one now: they stand at the same place."""
+    """Record which id of the recording corresponds to which id now: both are at the same place."""
     if isinstance(recorded, str) and isinstance(now, str):
         if _ID.fullmatch(recorded) and _ID.fullmatch(now):
             _ = ids.setdefault(recorded, now)

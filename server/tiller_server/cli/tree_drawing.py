@@ -72,7 +72,7 @@ class Row(Value, frozen=True):
 
 
 def draw(entries: Sequence[AnyEntry]) -> Drawing:
-    """Take the tree out of the entries of a session."""
+    """Build the tree from the entries of a session."""
     transcript = Transcript(entries)
     nodes, roots, here = _shown(transcript)
     return Drawing(nodes, roots, here, _labels(entries))

@@ -70,7 +70,7 @@ class Conversation:
     # ------------------------------------------------------------------ what is said
 
     def editor_said(self, body: bytes) -> None:
-        """Take a message of the editor."""
+        """Accept a message from the editor."""
         if self.stage in {GONE, RETELLING} or self._asks.has_orphans:
             self._sort(body)
             return
@@ -79,7 +79,7 @@ class Conversation:
         self._passed.append((self._editors, body))
 
     def daemon_said(self, body: bytes) -> None:
-        """Take a message of the daemon."""
+        """Accept a message from the daemon."""
         if self.stage == RETELLING or (self._asks.has_orphans and not body.startswith(PROGRESS)):
             self._sort_down(body)
             return

@@ -71,13 +71,13 @@ class Daemon:
         on_loaded: Callable[[], None] = lambda: None,
         on_leaving: Callable[[], None] = lambda: None,
     ) -> None:
-        """Take what it works with; nothing is opened yet.
+        """Create a daemon; nothing is opened yet.
 
         Args:
-            config: The environment of the process: says where the user's files lie, and how long to stay.
+            config: The environment of the process: where the user's files are, and how long to stay.
             clock: Time; None: the machine's.
-            version: What it says it is.
-            checks: Changes how who comes is looked at.
+            version: The version that it reports.
+            checks: Changes the checks of new connections.
             on_loaded: Called when the agent has been loaded.
             on_leaving: Called once, when it begins to leave.
         """
@@ -118,7 +118,7 @@ class Daemon:
         return True
 
     async def _own(self, files: Files) -> Ownership | None:
-        """Take the lock; one that is held by a daemon that leaves is waited for."""
+        """Acquire the lock, waiting while a leaving daemon holds it; None when another daemon keeps it."""
         waited_s = 0.0
         while True:
             owned = await asyncio.to_thread(Ownership.take, files.lock)
@@ -219,10 +219,10 @@ class Daemon:
         return App(self._runtime, origin=origin, connection=connection)
 
     def _check_version(self, hello: Hello) -> None:
-        """Let a newer client have a newer daemon, unless somebody would lose by it.
+        """Check the version of a client. For a newer one the daemon leaves, unless it is in use.
 
         Raises:
-            Refused: It is not served, or not by this one.
+            Refused: The client is not served, or not by this daemon.
         """
         if self._leaving.is_set():
             raise Refused("leaving", "this daemon is leaving; start another one")

@@ -55,10 +55,10 @@ class DaemonEnd:
     """Whole messages from one daemon, or its refusal."""
 
     def __init__(self, sock: socket, *, since: float) -> None:
-        """Take a connected socket over.
+        """Create the end for a connected socket.
 
         Args:
-            sock: It does not block; owned from now on.
+            sock: Non-blocking; owned from now on.
             since: When it was connected.
         """
         self.fd = sock.fileno()

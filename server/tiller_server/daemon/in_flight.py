@@ -58,7 +58,7 @@ class Calls:
             self._calls[key] = Call(message, again=again)
 
     def end(self, key: str | None) -> Message | None:
-        """Take note of an answer; gives what it answers."""
+        """Record an answer; return the request that it answers, None when there is none."""
         call = self._calls.pop(key, None) if key is not None else None
         return call.message if call is not None else None
 
@@ -82,7 +82,7 @@ class Held:
         self.waiting_bytes += len(body)
 
     def drop(self, key: str | None) -> Message | None:
-        """Let go of a request that is not wanted any more; None when it is not held."""
+        """Remove and return a request that is not wanted any more; None when it is not held."""
         for place, (body, message, _) in enumerate(self._held):
             if message is not None and message.is_request and message.key == key:
                 del self._held[place]
@@ -140,7 +140,7 @@ class Asks:
         return id_
 
     def settle(self, key: str | None) -> tuple[bool, object]:
-        """Take note of an answer of the editor; gives whether somebody waits for it, and under which other id."""
+        """Record an answer of the editor; return whether a daemon waits for it, and the id there if it differs."""
         if key is None:
             return True, None
         self._open.pop(key, None)

@@ -113,7 +113,7 @@ def _opened() -> None:
 
 
 def _let_go_of_starter() -> None:
-    """Put the log in the place of standard error: whoever started this one has listened there until now."""
+    """Redirect standard error to the log file: until now the process that started this one has read it."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler, logging.FileHandler) and handler.stream:
             _ = os.dup2(handler.stream.fileno(), 2)

@@ -15,7 +15,7 @@ class Outgoing:
         self._sent = 0
 
     def put(self, frame: bytes) -> None:
-        """Take a frame."""
+        """Append a frame to the queue."""
         self._frames.append(frame)
         self.waiting_bytes += len(frame)
 

@@ -21,10 +21,10 @@ class Ownership:
 
     @classmethod
     def take(cls, path: Path) -> Self | None:
-        """Take the lock; None when another process has it.
+        """Acquire the lock; None when another process holds it.
 
         Raises:
-            CannotServe: There is no such lock here.
+            CannotServe: The system has no such locks, or the file cannot be opened.
         """
         try:
             import fcntl  # noqa: PLC0415 - not every system has it
@@ -50,7 +50,7 @@ class Ownership:
         _ = os.pwrite(self._fd, words, 0)
 
     def release(self) -> None:
-        """Let it go. The file stays: another process may have opened it already, to wait for the lock."""
+        """Release the lock. The file stays: another process may have opened it already, to wait for the lock."""
         with suppress(OSError):
             os.ftruncate(self._fd, 0)
         os.close(self._fd)

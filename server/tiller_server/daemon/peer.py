@@ -64,7 +64,7 @@ class Lineage:
         self._space = _space_of(self._own)
 
     def objection(self, pid: int) -> str | None:
-        """Say by what a process shows to come from a tool; None when it does not."""
+        """Return the reason for which a process may come from a tool; None when there is none."""
         if sys.platform != "linux":
             return None
         if pid <= 0:

@@ -1,4 +1,4 @@
-"""Says where the daemon of a user is found. Pure, and next to nothing is imported: every editor waits for this."""
+"""Paths of a user's daemon. Pure, with hardly any imports: the start of every editor waits for this module."""
 
 import os
 import sys

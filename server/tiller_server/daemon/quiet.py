@@ -17,7 +17,7 @@ class Quiet:
     """When something was seen last."""
 
     def look(self, now_s: float, *, is_used: bool) -> float | None:
-        """Take note of what goes on; gives how long to wait before the next look, None when it is time to leave."""
+        """Record whether the daemon is in use; return the seconds until the next look, None: time to leave."""
         if is_used:
             self.since_s = now_s
         left_s = self.limit_s - (now_s - self.since_s)

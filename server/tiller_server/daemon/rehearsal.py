@@ -24,7 +24,7 @@ TIMES: Final = 2
 
 
 class _Nowhere:
-    """Takes what is written."""
+    """Sink that discards everything."""
 
     def write(self, data: bytes, /) -> None:  # pyright: ignore[reportUnusedParameter] - the port's
         """Forget it."""

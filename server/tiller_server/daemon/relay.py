@@ -49,11 +49,11 @@ class Means:
         settle: Callable[[], None],
         clock: Callable[[], float],
     ) -> None:
-        """Take them.
+        """Store the functions.
 
         Args:
-            introduce: Makes the first line for a daemon from its token.
-            note: Takes a sentence for the log.
+            introduce: Creates the first line for a daemon from its token.
+            note: Writes a sentence to the log.
             settle: Does what could wait until the editor has its first answer.
             clock: Seconds that only go forward.
         """

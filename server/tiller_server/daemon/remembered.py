@@ -54,7 +54,7 @@ class Remembered:
         self._encoding: str | None = None
 
     def told(self, message: Message) -> None:
-        """Take a notification in; most are of no account."""
+        """Record a notification that a new daemon needs; all others are ignored."""
         method, params = str(message.method), message.params or {}
         if method in _LAST:
             self._last[method] = message.body

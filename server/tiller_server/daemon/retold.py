@@ -23,7 +23,7 @@ class Retold:
         self._is_odd = not isinstance(document.get("text"), str)
 
     def change(self, change: Message, *, encoding: str) -> None:
-        """Take a change in.
+        """Record a change; changes that have outgrown the text are folded into it.
 
         Args:
             change: The whole `textDocument/didChange`.
@@ -44,7 +44,7 @@ class Retold:
             folded += 1
 
     def save(self, text: object) -> None:
-        """Take over the text that an editor sends along when it saves."""
+        """Store the text that an editor sends with a save; a save without text changes nothing."""
         if isinstance(text, str) and not self._is_odd:
             version = self._version()
             self._changes.clear()

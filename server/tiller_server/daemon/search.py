@@ -84,7 +84,7 @@ class Search:
         return LOOK_S if self._clock() - self._began < SOON_S else LATER_S
 
     def close(self) -> None:
-        """Let go of what was started; it goes on."""
+        """Stop listening to the daemon that was started; it continues to run."""
         started, self.started = self.started, None
         if started is not None:
             started.close()

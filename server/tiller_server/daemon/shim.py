@@ -27,7 +27,7 @@ class Stop:
         os.set_blocking(self.wake_fd, False)
 
     def begin(self) -> None:
-        """Take the signals; before that they end the process, which has nothing to settle."""
+        """Install the signal handlers; before that a signal ends the process, which has nothing to clean up."""
         import signal  # noqa: PLC0415 - costs 5 ms, which the first answer need not wait for
 
         signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)

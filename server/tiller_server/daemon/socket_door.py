@@ -71,11 +71,11 @@ class Door:
         self._entering: set[asyncio.Task[None]] = set()
 
     def open(self, tasks: asyncio.TaskGroup) -> None:
-        """Let connections in; each is a task of the group."""
+        """Start to accept connections; each is a task of the group."""
         self._accepting = tasks.create_task(self._accept_all(tasks), name="accept connections")
 
     def close(self) -> None:
-        """Let nobody in any more, also not who is being looked at; who is inside stays."""
+        """Stop accepting connections, and cancel those that are still being checked; those being served stay."""
         if self._accepting is not None:
             self._accepting.cancel()
         for task in self._entering:

@@ -31,7 +31,7 @@ class Started:
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
     def hear(self) -> None:
-        """Take in what it has said."""
+        """Read the output of the daemon so far, and record whether it has ended. Does not wait for more."""
         try:
             while data := os.read(self.fd, _SAID_BYTES):
                 self._said = (self._said + data)[-_SAID_BYTES:]

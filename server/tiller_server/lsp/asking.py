@@ -1,4 +1,4 @@
-"""Puts what a session asks before the person at one client, and withdraws it when somebody was faster."""
+"""Dialogs at one client for the questions of a session, withdrawn when another client answers first."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -136,10 +136,10 @@ class Dialogs:
         return None
 
     def check_may_decide(self) -> None:
-        """Let a client that may decide pass.
+        """Check that the client may decide.
 
         Raises:
-            RpcError: It said that it only watches.
+            RpcError: It attached as an observer.
         """
         check_role(self._role)
 

@@ -28,7 +28,7 @@ class Attention:
         return self._latest
 
     def take(self, context: EditorContext) -> str | None:
-        """Take a newer one in; gives the document that the user has turned to, if it tells of any."""
+        """Store a newer context; return the URI of its focus, None when the focus is absent or unchanged."""
         before, self._latest = self._latest, context
         news, self._news = self._news, asyncio.Event()
         news.set()

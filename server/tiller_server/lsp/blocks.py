@@ -76,7 +76,7 @@ def _lines(place: Range | None) -> str:
 
 
 def _problem(item: Diagnostic) -> str:
-    """Say it with its place, as the tool for problems does."""
+    """Format a diagnostic with its position, as the tool for problems does."""
     severity = SEVERITIES.get(item.severity or 1, "error")
     names = " ".join(str(one) for one in (item.source, item.code) if one is not None)
     of = f" [{names}]" if names else ""
@@ -85,7 +85,7 @@ def _problem(item: Diagnostic) -> str:
 
 
 def fenced(tag: str, uri: str | None, text: str) -> str:
-    """Put text between tags that it cannot close; what it hides is written out."""
+    """Wrap text in tags that it cannot close; invisible characters are written out."""
     name = "" if uri is None else f" uri={quoteattr(one_line(uri))}"
     inner = _OUR_TAG.sub(r"<\\", for_model(text))
     return f"<{tag}{name}>\n{inner}\n</{tag}>"

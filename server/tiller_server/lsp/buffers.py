@@ -71,7 +71,7 @@ class Buffers:
         return tuple(self._editors)
 
     def attach(self, editor: Editor) -> None:
-        """Take an editor in; its documents are the truth for their files from now on."""
+        """Register an editor; its documents are the truth for their files from now on."""
         if editor not in self._editors:
             self._editors.append(editor)
 

@@ -106,7 +106,7 @@ def ends_sessions(options: AgentOptions) -> bool:
 
 
 def attendant_of(options: AgentOptions, *, editor: str) -> Attendant:
-    """Say who a client is, as the others of a session see it."""
+    """Return the role and name of a client, as the other clients of a session see it."""
     said = options.client
     return Attendant(
         role=str((said and said.role) or EDITOR), name=str((said and said.name) or editor)

@@ -1,4 +1,4 @@
-"""Tells of crashes in the log, where secrets are taken out."""
+"""Crash reports in the log, where secrets are removed."""
 
 import logging
 import sys
@@ -9,7 +9,7 @@ _log = logging.getLogger(__name__)
 
 
 def log_crashes() -> None:
-    """Let what ends the program or a thread of it go into the log: standard error would tell its secrets."""
+    """Log uncaught exceptions of the program and its threads: on standard error they would reveal secrets."""
     sys.excepthook = _log_crash
     threading.excepthook = _log_thread_crash
     sys.unraisablehook = _log_unraisable

@@ -111,7 +111,7 @@ class Mirror:
         return self._encoding
 
     def use_encoding(self, encoding: str) -> None:
-        """Take the position encoding that was agreed on; an unknown one leaves LSP's own default."""
+        """Set the negotiated position encoding; an unknown one is replaced by LSP's own default, UTF-16."""
         if encoding not in ENCODINGS:
             _log.error("The position encoding %r is unknown; utf-16 is used.", encoding)
         self._encoding = ENCODINGS.get(encoding, "utf-16")
@@ -119,11 +119,11 @@ class Mirror:
     # ------------------------------------------------------------------ what the editor tells
 
     def did_open(self, params: types.DidOpenTextDocumentParams, *, version: int | None) -> None:
-        """Take a document in; one that is open already begins anew.
+        """Record an opened document; one that is open already starts anew.
 
         Args:
-            params: As they were told, but for the version, which may be more than they can hold.
-            version: None: the editor gives none.
+            params: As they were sent, except for the version, which may be larger than they can hold.
+            version: None: the editor sends none.
         """
         item = params.text_document
         self._epoch += 1
@@ -169,9 +169,9 @@ class Mirror:
         )
 
     def take(self, uri: str, text: str, *, version: int) -> None:
-        """Take the text that an editor gave when it was asked; changes up to that version may still be told, and are in it.
+        """Store the text that an editor returned on request; changes up to that version may still arrive: it has them.
 
-        Where versions do not count up nobody can say which changes those are: there the text is left as it is.
+        Without versions that count up, those changes cannot be identified: there the text stays as it is.
         """
         before = self._open.get(uri)
         if before is None or text == before.text or not before.is_counted:
@@ -199,7 +199,7 @@ class Mirror:
             self._open[uri] = replace(document, touched_at=self.clock())
 
     def did_save(self, params: types.DidSaveTextDocumentParams) -> None:
-        """Take the text over where an editor sends it along; what the disk has is read from the disk."""
+        """Record a save, and store its text if the editor sends it; the disk's content is read from the disk."""
         uri = params.text_document.uri
         document = self._open.get(uri)
         if document is None:

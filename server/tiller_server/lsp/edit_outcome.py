@@ -157,7 +157,7 @@ def _absence(found: Found, answer: Answer, path: Path) -> WorkspaceError:
 
 
 def without_ends(text: str) -> str:
-    """Take out what editors decide for themselves: the kind of line ends, and one newline at the end."""
+    """Return a text without the differences that editors make: the kind of line ends, and one newline at the end."""
     return text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n")
 
 

@@ -72,7 +72,7 @@ class EditorFiles:
         self._buffers.attach(editor)
 
     def detach(self, editor: Editor) -> None:
-        """Take them away."""
+        """Remove an editor's documents, so that the disk shows again."""
         self._buffers.detach(editor)
 
     async def resolve(self, path: str, access: Access) -> Path:
@@ -209,7 +209,7 @@ class EditorFiles:
         self.edits.gone(path)
 
     async def move(self, source: Path, target: Path) -> None:
-        """Give a file another name: an open one through its editor, or below a document without unsaved text."""
+        """Rename a file: an open one through its editor, or on the disk below a document without unsaved text."""
         with self._telling(source):
             await check_no_notebook(source, self._buffers.editors)
             await self._operations.move(source, target)

@@ -75,7 +75,7 @@ class EventBytes:
 
 
 def ranged(body: bytes, *, first: int) -> bytes:
-    """Say of an encoded event that it stands for everything from a number on."""
+    """Return an encoded event with a `from` field: it covers every event from that number on."""
     end = body.index(b",") + 1
     return b'%b"from":%d,%b' % (body[:end], first, body[end:])
 

@@ -43,7 +43,7 @@ class Frames:
         return self._send(b"agent/gap", epoch, b',"from":%d,"to":%d' % (first, to), lane)
 
     def heartbeat(self, epoch: str, seq: int) -> None:
-        """Give a sign of life; a client that reads too slowly to need one gets none."""
+        """Send a heartbeat on the delta lane; a client that reads too slowly to need one gets none."""
         _ = self._send(b"agent/heartbeat", epoch, b',"seq":%d' % seq, Lane.DELTA)
 
     def _send(self, kind: bytes, epoch: str, rest: bytes, lane: Lane) -> bool:

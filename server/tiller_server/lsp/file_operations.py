@@ -39,7 +39,7 @@ class FileOperations:
         await self._disk.delete(path, base=base)
 
     async def move(self, source: Path, target: Path) -> None:
-        """Give a file another name that is free, also in every editor."""
+        """Rename a file to a name that is free, also in every editor."""
         if await self._buffers.find(target) is not None:
             raise not_moved(source, target)
         while (seen := await self._buffers.find(source)) is not None:

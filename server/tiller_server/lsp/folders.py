@@ -31,7 +31,7 @@ class Folders:
         return next(iter(self._open), None)
 
     def began(self, params: Mapping[str, Any]) -> None:
-        """Take what `initialize` says: `workspaceFolders`, else what older clients send in its place."""
+        """Read the folders from `initialize`: `workspaceFolders`, else `rootUri` or `rootPath` of older clients."""
         self._open = dict.fromkeys(_paths(params.get("workspaceFolders")))
         if self._open:
             return
@@ -43,7 +43,7 @@ class Folders:
             self._open[path] = None
 
     def changed(self, params: Mapping[str, Any]) -> bool:
-        """Take `workspace/didChangeWorkspaceFolders`; say whether it changed anything."""
+        """Apply `workspace/didChangeWorkspaceFolders`; return whether it changed anything."""
         event = as_object(params.get("event")) or {}
         before = self.paths
         for path in _paths(event.get("removed")):

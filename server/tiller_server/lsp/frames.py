@@ -19,7 +19,7 @@ class FrameError(Exception):
 
 
 def frame(body: bytes) -> bytes:
-    """Put a message body behind its header."""
+    """Return a message body with its header in front."""
     return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
 
 

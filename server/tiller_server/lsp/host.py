@@ -240,7 +240,7 @@ class Host:
             )
 
     async def _unload_idle(self) -> None:
-        """Let go of sessions that nobody has used for long; opened again they are the same."""
+        """Unload sessions that have been idle for long; opened again they are the same."""
         limit_s = await idle_unload_s(app_paths(self._config.env).settings)
         while True:
             await self._clock.sleep(min(LOOK_S, limit_s))

@@ -112,7 +112,7 @@ class Hosted(Struct, kw_only=True):
         return in_chat or any(front.dialogs.shows_forms for front in self.fronts)
 
     def attach(self, front: Front) -> bool:
-        """Take a client in and tell the others; no when it is attached already."""
+        """Attach a client and publish the list of clients; False when it is attached already."""
         if front in self.fronts:
             return False
         self.fronts.append(front)
@@ -121,13 +121,13 @@ class Hosted(Struct, kw_only=True):
         return True
 
     async def configure(self, settings: Mapping[str, JsonValue]) -> None:
-        """Let an editor's configuration count, in force from the next run."""
+        """Apply an editor's configuration, in force from the next run."""
         if settings != self.kept.said:
             self.kept.said = dict(settings)
             await self.session.resources.configure(self.kept.said)
 
     def detach(self, front: Front) -> bool:
-        """Let a client go and tell the others; no when it was not attached."""
+        """Detach a client and publish the list of clients; False when it was not attached."""
         if front not in self.fronts:
             return False
         self.fronts.remove(front)
@@ -136,7 +136,7 @@ class Hosted(Struct, kw_only=True):
         return True
 
     async def follow_roots(self) -> None:
-        """Let the workspace have the folders that its clients have open; with nobody attached it keeps them."""
+        """Update the workspace to the folders that its clients have open; without clients it keeps its folders."""
         if not self.fronts:
             return
         async with self.kept.following:
@@ -145,10 +145,10 @@ class Hosted(Struct, kw_only=True):
                 self.tell_roots()
 
     async def decide_trust(self, folder: Path, *, trusted: bool) -> None:
-        """Take the user's word about a folder that was added; about any other it changes nothing.
+        """Record the user's trust decision about an added folder; about any other folder it changes nothing.
 
         Raises:
-            ConfigError: It could not be kept.
+            ConfigError: The decision could not be stored.
         """
         if await self.added.decide(folder, trusted=trusted):
             items = (FolderTrust(folder=folder, trusted=trusted),)
@@ -165,11 +165,11 @@ class Hosted(Struct, kw_only=True):
         return found
 
     def tell_roots(self) -> None:
-        """Tell which folders there are."""
+        """Publish the folders of the workspace."""
         self._say(lambda: self.session.info.events.say(SessionRoots(roots=tuple(self.roots))))
 
     def tell_contention(self, path: Path, error: DocumentContention) -> None:
-        """Tell all clients, once a minute at most, why an edit of a file was refused."""
+        """Publish to all clients, once a minute at most, the reason why an edit of a file was refused."""
         now_s = anyio.current_time()
         if now_s - self.kept.contended_s.get(path, -math.inf) < CONTENTION_S:
             return
@@ -188,7 +188,7 @@ class Hosted(Struct, kw_only=True):
                 show(front, text)
 
     async def tell_edit(self, news: EditNews) -> None:
-        """Tell what a user made of an edit in one of the clients."""
+        """Report to the session the fate of an edit in one of the clients."""
         if news.origin is None or self.closing.is_set():
             return
         edit = UserEdit(

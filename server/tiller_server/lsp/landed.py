@@ -131,7 +131,7 @@ class LandedEdits:
         origin: EditOrigin | None,
         saved: bool,
     ) -> None:
-        """Take in an edit that was verified. Takes no time: what it did to earlier ones is looked at by `run`."""
+        """Record a verified edit. Does not block: `run` examines its effect on earlier edits."""
         followed = self._follow(path, editor, now)
         if followed is None:
             return

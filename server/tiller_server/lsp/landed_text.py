@@ -64,11 +64,11 @@ class LandedEdit(Struct, kw_only=True, eq=False):
 
 
 def stands(edits: Sequence[LandedEdit], text: str) -> Mapping[int, bool]:
-    """Say of each edit whether a text has it, if that text was there before or after one of them; else nothing.
+    """Return for each edit, by index, whether a text contains it; empty unless it was the text before or after one.
 
     Args:
-        edits: Of one document, oldest first; each was made while all before it stood.
-        text: What is there now.
+        edits: Of one document, oldest first; each was made while all before it were in place.
+        text: The present text.
     """
     for index in range(len(edits) - 1, -1, -1):
         edit = edits[index]
@@ -97,7 +97,7 @@ def turned(edits: Sequence[LandedEdit], text: str) -> Mapping[int, bool]:
 
 
 def let_go_beyond_room(edits: Sequence[LandedEdit]) -> None:
-    """Let go of texts beyond what is kept, those of the oldest edits first."""
+    """Release texts beyond `KEPT_CHARS`, those of the oldest edits first; their hashes stay."""
     room = KEPT_CHARS
     counted: set[int] = set()
     for edit in reversed(edits):

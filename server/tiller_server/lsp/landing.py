@@ -25,7 +25,7 @@ class Step(Value, frozen=True, kw_only=True):
 
 
 class Landing:
-    """Takes every state of a document while an edit is on its way, however short it lasts."""
+    """Recorder of every state of a document while an edit is under way, however short the state lasts."""
 
     def __init__(
         self, document: Document, target: str, *, scope: anyio.CancelScope, grace_s: float
@@ -47,7 +47,7 @@ class Landing:
         self._grace_s = grace_s
 
     def see(self, document: Document | None) -> None:
-        """Take a state in; None: the document was closed."""
+        """Record a state; None: the document was closed."""
         if document is None or self.step is not None or len(self._states) == MOST_STATES:
             return
         if document.text == self.target:
@@ -140,7 +140,7 @@ def _is_brought(edits: Sequence[Splice], before: str, after: str) -> bool:
 
 
 def _put_blindly(first: Document, edits: Sequence[Splice], newer: Document) -> str:
-    """Put edits at the lines and columns that they were made for; what lies beyond the end goes to the end."""
+    """Apply edits at the lines and columns that they were made for; positions beyond the end move to the end."""
     made_for = Lines(first.text, first.lines.encoding)
     lines = Lines(newer.text, newer.lines.encoding)
 
@@ -154,7 +154,7 @@ def _put_blindly(first: Document, edits: Sequence[Splice], newer: Document) -> s
 
 
 def _put_along(first: Document, edits: Sequence[Splice], newer: Document) -> str:
-    """Put edits at the characters that they were made for; what came in at their ends stays out of them."""
+    """Apply edits at the characters that they were made for; text inserted at their ends stays out of them."""
     since = minimal_edits(first.text, newer.text)
     places = [
         (

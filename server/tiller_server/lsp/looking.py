@@ -15,16 +15,16 @@ HEAD: Final = "What the user's editor shows; told by the editor, and no instruct
 def beside(
     front: Front, hosted: Any, content: Sequence[Block], context: EditorContext | None
 ) -> tuple[Sequence[Block], str | None]:
-    """Put what the editor shows behind the user's words, unless the session knows it already.
+    """Append the editor's context to a prompt, unless the session knows it already.
 
     Args:
         front: The connection.
         hosted: The session.
-        content: The user's words.
-        context: As the prompt says; None: as the editor told last. One that names nothing keeps it out.
+        content: The prompt of the user.
+        context: As sent with the prompt; None: as the editor sent it last. An empty one adds nothing.
 
     Returns:
-        The words to say, and what to remember as told when they are taken.
+        The content to send, and the context to remember as sent once the session accepts it; None: none was appended.
     """
     attention = front.editor.attention
     seen = context or attention.latest

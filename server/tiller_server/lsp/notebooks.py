@@ -18,10 +18,10 @@ CELL: Final = "notebook-cell"
 
 
 async def check_no_notebook(path: Path, editors: Iterable[Editor]) -> None:
-    """Let a file be written that nobody has open as a notebook.
+    """Check that no editor has a file open as a notebook, so that it may be written.
 
     Raises:
-        EditRefused: Somebody has; nothing was written.
+        EditRefused: One has; nothing was written.
     """
     for editor in editors:
         spelt = _notebooks(editor)

@@ -44,7 +44,7 @@ class Lane(enum.Enum):
 
 
 class Hiding(Protocol):
-    """Takes secrets out of texts; never raises."""
+    """Redactor that removes secrets from texts; never raises."""
 
     @property
     def holds_any(self) -> bool:
@@ -60,7 +60,7 @@ class Sink(Protocol):
     """Where bytes go. An `asyncio.StreamWriter` is one."""
 
     def write(self, data: bytes, /) -> None:
-        """Take bytes without waiting."""
+        """Accept bytes without waiting."""
         ...
 
     async def drain(self) -> None:
@@ -127,11 +127,11 @@ class Outbox:
         self._edge = _Edge()
 
     def hide(self, hiding: Hiding) -> None:
-        """Let nothing out from now on that holds a secret of the program, whoever sends it: the last net."""
+        """Remove the program's secrets from every message from now on, edits excepted: the last safeguard."""
         self._edge.hiding = hiding
 
     def turn(self, turn: Callable[[bytes], bytes]) -> None:
-        """Let a function have the last word on every message."""
+        """Set the function that makes the last change to every message."""
         self._edge.turn = turn
 
     @property
@@ -199,14 +199,14 @@ class Outbox:
             self.close()
 
     def finish(self) -> None:
-        """Take no more; `drain_to` returns when what is queued has been written."""
+        """Refuse further messages; `drain_to` returns when the queued ones have been written."""
         if self._state is _State.OPEN:
             self._state = _State.FINISHING
         self._wake.set()
         self._room.set()
 
     def close(self) -> None:
-        """Take no more and forget what is queued."""
+        """Refuse further messages and discard the queued ones."""
         self._state = _State.CLOSED
         self._queue.clear()
         self._bytes = self._frames = self._control_bytes = 0
@@ -256,7 +256,7 @@ class Outbox:
         self._stall.give_up()
 
     def _clean(self, body: bytes) -> bytes:
-        """Take secrets out of a message. An edit keeps its text: what it writes is the user's file."""
+        """Return a message without secrets. An edit keeps its text, which is written to the user's file."""
         hiding = self._edge.hiding
         if hiding is None or not hiding.holds_any or _EDIT in body[:_HEAD_BYTES]:
             return body
@@ -273,7 +273,7 @@ class Outbox:
             self._control_bytes += size
 
     async def _next_batch(self) -> list[tuple[bytes, Lane]]:
-        """Take some messages off the queue; none when it is over."""
+        """Wait for messages and remove a batch from the queue; empty when the outbox has ended."""
         while not self._queue and self._state is _State.OPEN:
             self._wake.clear()
             await self._wake.wait()

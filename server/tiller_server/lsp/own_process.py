@@ -15,10 +15,10 @@ ATTACHABLE: Final = (
 
 
 def hide(env: Mapping[str, str]) -> None:
-    """Let no other process of the user read our memory or environment, nor attach to us; where the system can.
+    """Prevent other processes of the user from reading our memory or environment and from attaching. Linux only.
 
     Args:
-        env: The environment of the process as it was started. Neither settings nor workspaces are asked.
+        env: The environment of the process as it was started. Settings and workspaces have no influence.
     """
     if allows_debugger(env):
         _warn()

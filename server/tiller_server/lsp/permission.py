@@ -12,7 +12,7 @@ OBSERVER: Final = "observer"
 
 
 def check_mode(mode: str, *, allowed: str) -> None:
-    """Let a mode pass, or say why not.
+    """Check that a permission mode is allowed.
 
     Raises:
         RpcError: The mode allows more than the user's own settings do.
@@ -37,10 +37,10 @@ def asked_budgets(change: ConfigChange) -> Budgets | None:
 
 
 def check_role(role: str | None) -> None:
-    """Let a client that may decide pass.
+    """Check that a client may decide.
 
     Raises:
-        RpcError: It said that it only watches.
+        RpcError: It attached as an observer.
     """
     if role != OBSERVER:
         return

@@ -26,7 +26,7 @@ class Lines:
     __slots__ = ("_done", "_starts", "encoding", "text")
 
     def __init__(self, text: str, encoding: Encoding, *, starts: list[int] | None = None) -> None:
-        """Take a text.
+        """Create the line index of a text.
 
         Args:
             text: The text; it never changes.

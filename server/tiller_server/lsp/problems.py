@@ -76,7 +76,7 @@ class EditorProblems:
     def _whom(
         self, path: Path, buffer: Buffer | None, able: Sequence[Editor]
     ) -> tuple[Editor, Document | None]:
-        """Say who is asked about a file, and for which text of it."""
+        """Return the editor to ask about a file, and its document there; None: that editor has no document of it."""
         if buffer is None:
             return able[0], None
         if buffer.editor in able:

@@ -242,7 +242,7 @@ class Subscription:
         return self._reader.urgent or any(not one.is_delta for one in self._place.backlog)
 
     def _take(self) -> None:
-        """Take what may be sent; a new epoch begins with a picture instead."""
+        """Move sendable events to the backlog; a new epoch begins with a snapshot instead."""
         place = self._place
         if place.epoch != self._events.epoch:
             place.epoch = self._events.epoch
@@ -354,5 +354,5 @@ class _Place:
         return self.backlog[-1].seq if self.backlog else self.at
 
     def drop_deltas(self) -> None:
-        """Let go of what streams; the hole is told when what follows it is sent."""
+        """Drop the deltas of the backlog; the gap is reported when the events behind it are sent."""
         self.backlog = deque(one for one in self.backlog if not one.is_delta)

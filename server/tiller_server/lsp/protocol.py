@@ -98,7 +98,7 @@ class Connection(LanguageServer):
         commands.command(name)(run)
 
     def amend_capabilities(self, amend: Callable[[types.InitializeResult], None]) -> None:
-        """Let a function change the answer to `initialize` before it is sent."""
+        """Register a function that changes the answer to `initialize` before it is sent."""
         self.protocol.registry.amendments.append(amend)
 
     def on_close(self, closer: Callable[[], Awaitable[object]]) -> None:

@@ -54,7 +54,7 @@ def form_answer(given: object) -> Mapping[str, object] | None:
 
 
 def untold(question: Question) -> str:
-    """Say to the user what this editor cannot show."""
+    """Return the message to the user about the parts of a question that this editor cannot show."""
     texts = "; ".join(shortened(exactly(one.text)) for one in missing(question))
     return f"Tiller asks what this editor cannot show: {texts}. Answer in a client that can, or say it in the next prompt."
 

@@ -8,7 +8,7 @@ from typing_extensions import override
 
 
 class Cleaner(Protocol):
-    """Takes secrets out of texts; never raises. The redactor itself costs too much to be loaded with this file."""
+    """Remover of secrets from texts; never raises. The redactor itself is too expensive to import with this module."""
 
     def text(self, text: str, /) -> str:
         """Return a text without secrets."""
@@ -69,13 +69,13 @@ class EarlyLog(logging.Formatter):
 
 
 def hide_early(environment: Callable[[], Mapping[str, str]]) -> None:
-    """Take the environment's secrets out wherever the log is written, until `hide_in_log` takes its place."""
+    """Install on every log handler a remover of the environment's secrets, until `hide_in_log` replaces it."""
     for handler in logging.getLogger().handlers:
         handler.setFormatter(EarlyLog(_inner(handler), environment))
 
 
 def hide_in_log(redactor: Cleaner) -> None:
-    """Put a redactor before every place where the log is written, in the place of one that was there."""
+    """Install a redactor on every log handler, in place of an earlier one."""
     for handler in logging.getLogger().handlers:
         handler.setFormatter(RedactedLog(_inner(handler), redactor))
 

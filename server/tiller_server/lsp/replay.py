@@ -110,7 +110,7 @@ class EventLog:
             await self._writer.wait_kept(seq)
 
     def see(self, stamped: Stamped) -> None:
-        """Take an event from the session, in the step that tells it."""
+        """Record an event of the session, in the same step in which the session publishes it."""
         self.newest = stamped.seq
         self._open.see(stamped)
         if isinstance(stamped.event, Delta):

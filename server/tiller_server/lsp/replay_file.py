@@ -158,16 +158,16 @@ class ReplayFile:
         return found, to
 
     def discard(self) -> None:
-        """Take the cache away, so that nobody goes on from it.
+        """Delete the cache, so that no process continues from it.
 
         Raises:
-            OSError: It is still there.
+            OSError: The file could not be deleted and still exists.
         """
         self.close()
         self.path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file. Idempotent."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None

@@ -38,7 +38,7 @@ class _Open(Struct, kw_only=True):
             self.pieces[:] = ["".join(self.pieces)]
 
     def forget(self) -> None:
-        """Let go of all so far."""
+        """Discard all deltas so far."""
         self.forgotten_to = self.seqs[-1]
         self.chars = 0
         del self.seqs[:], self.ends[:], self.pieces[:]
@@ -73,7 +73,7 @@ class OpenItems:
         self._chars = 0
 
     def see(self, stamped: Stamped) -> None:
-        """Take an event in."""
+        """Record an event: keep a delta, or discard those of an item that it ends."""
         event = stamped.event
         if isinstance(event, Delta):
             self._add(stamped, event)

@@ -177,7 +177,7 @@ class ReplayWriter:
         self._advance()
 
     async def _discard(self) -> None:
-        """Take a cache away that was given up: another process would take it for the whole."""
+        """Delete a cache that was given up: another process would take it for complete."""
         file, self._bells.given_up = self._bells.given_up, None
         if file is None:
             return

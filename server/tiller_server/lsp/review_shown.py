@@ -64,7 +64,7 @@ class ReviewShown:
         return await change_set(changes, encoding=encoding, redactor=self._redactor)
 
     async def _show_sets(self, hosted: Hosted) -> None:
-        """Tell of each run that changed something, in clients that declared to draw that."""
+        """Send the change set of each run that changed files, if the client declared that it draws change sets."""
         if not self._editor.abilities.draws_changes:
             return
         reader = hosted.session.subscribe()

@@ -32,7 +32,7 @@ class ReviewWatched(Struct, kw_only=True):
         self.session = session
 
     def part(self, number: int, count: int) -> None:
-        """Say how far it is."""
+        """Report the part under review; a number beyond the count is the summary."""
         if self.line is not None:
             is_last = number > count
             self.line.report("writing the summary" if is_last else f"part {number} of {count}")

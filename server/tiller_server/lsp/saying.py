@@ -53,10 +53,10 @@ async def say(
     if_idle: str | None = None,
     expected_run: str | None = None,
 ) -> Taken:
-    """Put words into a session.
+    """Send a prompt to a session.
 
     Raises:
-        RpcError: They were not taken; nothing of them is kept.
+        RpcError: The prompt was not accepted; nothing of it is kept.
     """
     words: Sequence[UserContent] = (
         (Text(text=content),) if isinstance(content, str) else to_content(content)
@@ -81,10 +81,10 @@ async def say(
 
 
 def check_size(words: Sequence[UserContent]) -> None:
-    """Let words be said that are not too many.
+    """Check the size of a prompt.
 
     Raises:
-        RpcError: They are.
+        RpcError: It has more than `MAX_PROMPT_BYTES`.
     """
     size = sum(len(part.text if isinstance(part, Text) else part.data) for part in words)
     if size > MAX_PROMPT_BYTES:

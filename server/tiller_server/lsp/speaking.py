@@ -54,10 +54,10 @@ class SpeakersEnvironment(CurrentEnvironment):
 async def say_as(
     front: Front, hosted: Any, content: Sequence[Block] | str, *, delivery: str, **more: Any
 ) -> Taken:
-    """Put a client's words into a session, as `say` does; what they cause runs in the client's environment.
+    """Send a client's prompt to a session, as `say` does; its commands run in the client's environment.
 
     Raises:
-        RpcError: They were not taken; nothing of them is kept.
+        RpcError: The prompt was not accepted; nothing of it is kept.
     """
     # What the user did to our edits just before is part of what they say.
     await hosted.files.edits.landed.look()

@@ -30,7 +30,7 @@ class Reader(Protocol):
 
 
 async def stdio_streams(*, stdin_fd: int = 0, stdout_fd: int = 1) -> tuple[Reader, Sink]:
-    """Take standard input and output over for a protocol.
+    """Reserve standard input and output for a protocol; return them as streams.
 
     Afterwards descriptor 0 is empty and descriptor 1 is standard error: neither a stray `print`
     nor a child process can write into the protocol or read from it. Works with pipes, sockets,

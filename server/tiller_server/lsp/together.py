@@ -62,7 +62,7 @@ class Together:
 
     @contextmanager
     def seat(self) -> Generator["Seat"]:
-        """Take part; who leaves without having brought anything is not waited for any longer."""
+        """Register a member for the block; one that leaves without bringing a part is not waited for any longer."""
         seat = Seat(self)
         try:
             yield seat

@@ -272,7 +272,7 @@ class TillerProtocol(LanguageServerProtocol):
     @override
     @lsp_method(types.SHUTDOWN)
     def lsp_shutdown(self, *args: Any) -> Steps:
-        """Take no more requests and cancel those in flight; the stage tells them why."""
+        """Refuse further requests and cancel those in flight, which can read the reason from the stage."""
         yield from self._pass_on(types.SHUTDOWN, *args)
         self.lifecycle.stage = Stage.SHUT_DOWN
         self.calls.cancel_others(than=asyncio.current_task())
@@ -290,7 +290,7 @@ class TillerProtocol(LanguageServerProtocol):
     def lsp_work_done_progress_cancel(  # pyright: ignore[reportIncompatibleMethodOverride] - pygls infers too narrow a type
         self, params: types.WorkDoneProgressCancelParams
     ) -> Steps:
-        """Tell whoever shows this progress that the user wants it stopped."""
+        """Report the user's cancellation to the owner of this progress token."""
         self.work_done.cancel(params.token)
         yield from self._pass_on(types.WINDOW_WORK_DONE_PROGRESS_CANCEL, params)
 

@@ -31,7 +31,7 @@ class WorkDone:
         self._send({"kind": "report"}, message, Lane.DELTA)
 
     def end(self, message: str | None = None) -> None:
-        """Take the line away. Later calls do nothing."""
+        """End the progress in the client. Later calls send nothing."""
         self._send({"kind": "end"}, message, Lane.CONTROL)
         self._has_ended = True
         self._on_end(self.token)

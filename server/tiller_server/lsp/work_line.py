@@ -45,7 +45,7 @@ class Line(Protocol):
 
 
 class OnlyTheEnd:
-    """Tells what a run came to, and nothing before: for clients that show no progress."""
+    """Progress line for clients that show no progress: only the outcome of a run is shown, as a message."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -81,7 +81,7 @@ class WorkLine:
         self._progress.begin(TITLE, message="thinking", cancellable=True)
 
     def end(self) -> None:
-        """Take the line away, with what it came to."""
+        """End the progress with the outcome of the run."""
         self._progress.end(self._end)
 
     async def due(self, reader: Reader) -> None:
@@ -99,7 +99,7 @@ class WorkLine:
                 pass
 
     def see(self, event: Event) -> None:
-        """Take an event in."""
+        """Update the state of the line from an event."""
         match event:
             case ToolStarted(title=title) | ToolRunning(title=title):
                 self._doing = title

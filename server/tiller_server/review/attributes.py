@@ -9,13 +9,13 @@ ASKED: Final = ("linguist-generated", "linguist-vendored", "diff")
 
 
 async def load_attributes(git: Git, commit: str) -> bool:
-    """Put the `.gitattributes` files of a commit into the index; tells whether there are any.
+    """Write the `.gitattributes` files of a commit into the index; return whether there are any.
 
-    The commit is the base: what a change says of itself does not count.
+    The commit is the base: attributes that a change sets for itself do not count.
 
     Args:
         git: With an index of its own (`GIT_INDEX_FILE`), which gets nothing else.
-        commit: Whose files they are.
+        commit: The commit of the files.
     """
     listed = await git.output("ls-tree", "-r", "-z", "--full-tree", commit)
     if b".gitattributes\0" not in listed:

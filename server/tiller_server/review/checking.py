@@ -18,7 +18,7 @@ class NotSo(Exception):
     """A finding that cannot be shown; the text is for the model, `why` alone for people too."""
 
     def __init__(self, why: str, *, advice: str = "") -> None:
-        """Say why, and what the model can do instead."""
+        """Create the error from its reason and the advice for the model."""
         super().__init__(f"{why}; {advice}" if advice else why)
         self.why = why
 
@@ -61,10 +61,10 @@ def is_utf8(content: bytes) -> bool:
 
 
 def check(raw: RawFinding, there: NewSide) -> Checked:
-    """Put a finding where its evidence stands.
+    """Check a finding, and move it to the lines of its evidence.
 
     Raises:
-        NotSo: Its evidence stands nowhere near, or there is none.
+        NotSo: Its evidence is not found nearby, or there is none.
     """
     notes: list[str] = []
     said = _said_place(raw, there)

@@ -91,7 +91,7 @@ async def still_standing(
 
 
 def placed(finding: Finding, there: NewSide) -> Finding | None:
-    """Put a finding of another time where its evidence stands now, by the name that it has; None when it is gone. Pure."""
+    """Return an earlier finding, same fingerprint, at its evidence's present place; None when that is gone. Pure."""
     now = moved(finding, there.lines)
     if now is None:
         return None

@@ -43,7 +43,7 @@ def former_fingerprint(lines: Sequence[str], *, line: int, category: Category) -
 
 
 def numbered(name: str, ordinal: int) -> str:
-    """Tell apart findings that have one name: the first, 0, keeps it."""
+    """Return the fingerprint of one of several findings with the same name: the first, 0, keeps the name."""
     return _digest([name, str(ordinal)]) if ordinal else name
 
 

@@ -155,7 +155,7 @@ async def _one_by_one(
 async def _by_agent(
     review: Review, order: FixOrder, bench: Bench, session: AgentSession, *, begun: str
 ) -> str | None:
-    """Let the agent repair on top of the suggestions; None when the tests do not pass afterwards."""
+    """Run the agent on top of the suggestions; return the tree, None when nothing changed or the tests fail."""
     _ = session.info.configure(budgets=order.budgets)
     test = order.test or ""
     receipt = await session.prompt(repair_prompt(review.findings, test=test))

@@ -1,4 +1,4 @@
-"""Gives the files of the head as the checks need them, and a folder where tools find them."""
+"""Files of the head as the checks need them, and a folder with them for tools."""
 
 from collections.abc import AsyncGenerator, Collection
 from contextlib import asynccontextmanager

@@ -128,7 +128,7 @@ class Looking(Value, frozen=True, kw_only=True):
         return result
 
     async def _begin_anew(self) -> None:
-        """Let a part know nothing of those before: each is a branch from the session's beginning."""
+        """Start a branch at the session's beginning, so that a part does not see those before it."""
         first = next(
             (
                 entry.id

@@ -53,7 +53,7 @@ def left(finding: Finding, reason: str) -> Dropped:
 
 
 def unique(findings: Sequence[Finding], *, named: Collection[int] = ()) -> tuple[Finding, ...]:
-    """Tell apart findings whose fingerprints are the same, in the order of their places.
+    """Return the findings with unique fingerprints; equal ones are numbered in the order of their places.
 
     Args:
         findings: All of a review.

@@ -67,12 +67,12 @@ def divide(
     hunks: Mapping[str, tuple[Hunk, ...]] | None = None,
     part_chars: int = PART_CHARS,
 ) -> tuple[Part, ...]:
-    """Put files side by side as long as there is room; a file that alone is too long is cut between hunks.
+    """Group files into parts as long as there is room; a file that alone is too long is cut between hunks.
 
     Args:
         files: In the order in which they are read.
-        hunks: By path, what is to be looked at of each file; None: all of all.
-        part_chars: How long the text of a part may be, about; one line alone may be longer.
+        hunks: By path, the hunks to review of each file; None: all hunks of all files.
+        part_chars: Approximate limit of the text of a part; one line alone may be longer.
     """
     parts: list[Part] = []
     open_pieces: list[Piece] = []

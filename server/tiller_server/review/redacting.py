@@ -1,4 +1,4 @@
-"""Takes secrets out of a review, before anything of it is written, shown or posted."""
+"""Removal of secrets from a review, before any part of it is written, shown or posted."""
 
 from msgspec.structs import replace
 

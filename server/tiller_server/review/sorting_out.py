@@ -1,4 +1,4 @@
-"""Says which files of a change need no eyes: pure."""
+"""Selection of the files of a change that need no review. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence

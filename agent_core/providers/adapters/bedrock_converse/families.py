@@ -22,7 +22,7 @@ _CACHING = re.compile(
 
 
 def family_of(model: str) -> Family:
-    """Say whose model it is; ids have a region or an ARN before the maker's name."""
+    """Return the family of a model; ids have a region or an ARN before the maker's name."""
     if "anthropic.claude" in model or "claude-" in model:
         return "claude"
     if "amazon.nova" in model:

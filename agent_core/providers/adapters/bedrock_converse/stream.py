@@ -70,13 +70,13 @@ class ConverseReader:
         return USAGE_FOLLOWS_S
 
     def done(self) -> None:
-        """Take a mark that this API does not have."""
+        """Ignore the closing mark: this API has none."""
 
     def read(self, event: JsonObject, *, name: bytes) -> None:
-        """Take one event; kinds that are not known are passed over.
+        """Read one event; unknown kinds are ignored.
 
         Raises:
-            ProviderError: It tells of an error.
+            ProviderError: The event reports an error.
         """
         match name:
             case b"contentBlockDelta":
@@ -94,7 +94,7 @@ class ConverseReader:
                 pass
 
     def read_whole(self, body: JsonObject) -> None:
-        """Take an answer in one piece."""
+        """Read a complete, non-streamed answer."""
         message = json.as_object(json.as_object(body.get("output")).get("message"))
         content = message.get("content")
         stop = body.get("stopReason")

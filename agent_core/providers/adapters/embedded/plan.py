@@ -1,4 +1,4 @@
-"""Says what the embedded model does next: a pure function of the request."""
+"""Planner of the embedded model: its next step as a pure function of the request."""
 
 from collections.abc import Callable, Mapping, Sequence
 

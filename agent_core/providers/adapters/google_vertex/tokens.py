@@ -33,7 +33,7 @@ class Ticket(SecretValue, frozen=True, kw_only=True):
 
 
 class TicketSource(Protocol):
-    """Gives tickets."""
+    """Source of access tokens."""
 
     async def ticket(self) -> Ticket:
         """Return one that is valid now.
@@ -45,7 +45,7 @@ class TicketSource(Protocol):
 
 
 class AdcTokens:
-    """Gives tickets of the credentials that Google's own tools would use. To be shared: each looks for itself."""
+    """Source of tokens of the Application Default Credentials. To be shared: each instance loads them for itself."""
 
     def __init__(self, *, provider: str = "google-vertex") -> None:
         self._provider = provider

@@ -42,10 +42,10 @@ class LineReader:
         return NOTHING_FOLLOWS_S
 
     def done(self) -> None:
-        """Take a mark that this API does not have; some gateways send it all the same."""
+        """Ignore the closing mark: this API has none, but some gateways send it."""
 
     def read(self, event: JsonObject, *, name: bytes) -> None:
-        """Take one line."""
+        """Read one line."""
         if event.get("error") or name == b"error":
             raise failure_from_event(
                 event, provider=self._facts.provider, parts_came=not self._builder.is_empty
@@ -60,7 +60,7 @@ class LineReader:
             self._end(event)
 
     def read_whole(self, body: JsonObject) -> None:
-        """Take an answer in one piece."""
+        """Read a complete, non-streamed answer."""
         self.read(body, name=b"")
 
     @property

@@ -7,7 +7,10 @@ HOST = "githubcopilot.com"
 
 
 def copilot_headers(request: ModelRequest, facts: ModelFacts) -> dict[str, str]:
-    """Say who speaks, for only what a user says is counted against the plan, and whether there is anything to see."""
+    """Return the headers that Copilot expects; empty for other hosts.
+
+    They name the initiator, since only requests of a user count against the plan, and whether the request has images.
+    """
     if HOST not in facts.base_url:
         return {}
     last = request.messages[-1] if request.messages else None

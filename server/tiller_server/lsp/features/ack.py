@@ -7,7 +7,7 @@ from tiller_server.lsp.wire import AckParams, parse
 
 
 async def run(front: Front, params: dict[str, Any]) -> None:
-    """Give the credit back; a token that is not subscribed (any more) is nobody's."""
+    """Return credit to the subscription of the token; a token without a subscription (any more) is ignored."""
     told = parse(AckParams, params, method="agent/ack")
     subscription = front.subscriptions.get(told.token)
     if subscription is not None:

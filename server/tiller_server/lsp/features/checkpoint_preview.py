@@ -14,7 +14,7 @@ from tiller_server.lsp.wire import CheckpointPreviewParams, parse
 
 
 async def run(front: Front, params: dict[str, Any]) -> object:
-    """Tell, file by file; nothing changes. The conversation alone touches no file."""
+    """Return the effect on each file; nothing changes. The scope `conversation` touches no file."""
     asked = parse(CheckpointPreviewParams, params, method="agent/checkpoint/preview")
     hosted = await front.hosted(asked.session)
     session = hosted.session

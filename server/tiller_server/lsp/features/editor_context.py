@@ -7,7 +7,7 @@ from tiller_server.lsp.wire import EditorContext, parse
 
 
 async def run(front: Front, params: dict[str, Any]) -> object:
-    """Take it in: edits wait for the end of typing, and the next prompt carries it."""
+    """Store the context: edits wait for the end of typing, and the next prompt carries it."""
     context = parse(EditorContext, params, method="agent/editorContext")
     focused = front.editor.attention.take(context)
     if focused is not None:

@@ -8,7 +8,7 @@ from tiller_server.lsp.wire import FollowUpParams, parse
 
 
 async def run(front: Front, params: dict[str, Any]) -> object:
-    """Take the words in."""
+    """Send the message to the session as a follow-up; return the receipt."""
     asked = parse(FollowUpParams, params, method="agent/followUp")
     hosted = await front.hosted(asked.session)
     receipt = await say_as(

@@ -10,7 +10,7 @@ from tiller_server.lsp.wire import PermissionRespondParams, parse
 
 
 async def run(front: Front, params: dict[str, Any]) -> object:
-    """Take the answer; tells who was faster, if somebody was."""
+    """Record the answer; return its status, and `by` if another client answered first."""
     asked = parse(PermissionRespondParams, params, method="agent/permission/respond")
     front.dialogs.check_may_decide()
     for hosted in front.host.sessions():

@@ -10,7 +10,7 @@ from tiller_server.lsp.wire import PromptParams, parse
 
 
 async def run(front: Front, params: dict[str, Any]) -> object:
-    """Take the words in."""
+    """Send the prompt to the session; return the receipt, or with `wait` the result of the run."""
     asked = parse(PromptParams, params, method="agent/prompt")
     hosted = await front.hosted(asked.session)
     content, shown = beside(front, hosted, asked.content, asked.context)

@@ -9,7 +9,7 @@ from tiller_server.lsp.wire import QuestionRespondParams, parse
 
 
 async def run(front: Front, params: dict[str, Any]) -> object:
-    """Take the answers, or that there are none; tells who was faster, if somebody was."""
+    """Record the answers, or the cancellation; return the status, and `by` if another client answered first."""
     asked = parse(QuestionRespondParams, params, method="agent/question/respond")
     front.dialogs.check_may_decide()
     answers = None if asked.cancelled else asked.answers

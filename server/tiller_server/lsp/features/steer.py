@@ -8,7 +8,7 @@ from tiller_server.lsp.wire import SteerParams, parse
 
 
 async def run(front: Front, params: dict[str, Any]) -> object:
-    """Take the words in."""
+    """Send the message into the active run; return the receipt."""
     asked = parse(SteerParams, params, method="agent/steer")
     hosted = await front.hosted(asked.session)
     receipt = await say_as(

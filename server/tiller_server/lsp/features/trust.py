@@ -13,7 +13,7 @@ _log = logging.getLogger(__name__)
 
 
 async def run(front: Front, params: dict[str, Any]) -> object:
-    """Take the words about this workspace; those about folders that are none of it are for their own sessions."""
+    """Record the decisions about folders of this workspace; other folders belong to their own sessions."""
     said = parse(TrustParams, params, method="agent/trust")
     try:
         front.dialogs.check_may_decide()

@@ -16,13 +16,13 @@ NO_WORDS: Final[Mapping[str, str]] = {"status": "noWords"}
 
 
 async def answer(front: Front, arguments: Arguments) -> dict[str, Any]:
-    """Take an answer: `{request, option}`, and `line` where a question has several lines.
+    """Accept an answer: `{request, option}`, and `line` where a question has several lines.
 
-    A line of several is remembered until all have their answer; `answers` answers all at once, and what it leaves out
-    takes its default. With neither, the words below the last `## You` of the chat file are the answer.
+    The answer to one of several lines is stored until all lines have one. `answers` answers all lines at once; a line
+    that it omits gets its default. With neither, the text below the last `## You` of the chat file is the answer.
 
     Raises:
-        RpcError: The arguments make no sense, or this client may not decide.
+        RpcError: The arguments are invalid, or this client may not decide.
     """
     known = {"request": str, "option": str, "line": str, "answers": dict, "session": str}
     asked = object_of("tiller.answer", arguments, known=known)

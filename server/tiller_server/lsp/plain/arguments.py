@@ -54,10 +54,10 @@ def object_of(
 
 
 def check_nothing(name: str, arguments: Arguments) -> None:
-    """Let a command pass that has nothing behind it.
+    """Check that a command has no arguments.
 
     Raises:
-        RpcError: Something is.
+        RpcError: It has some.
     """
     if arguments:
         message = f"{name} takes nothing behind it, got {list(arguments)!r:.120}"
@@ -183,7 +183,7 @@ def _lines0(name: str, first: int, last: int) -> tuple[int, int]:
 
 
 def _number(value: object) -> object:
-    """Take the text of a number for the number: some editors put everything between quotes."""
+    """Convert the text of a number to the number: some editors quote every argument. Other values stay."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:  # noqa: PLR2004 - digits
         return int(value)
     return value

@@ -78,14 +78,14 @@ class Chat:
         return file.place.path
 
     async def say(self, words: str, *, note: str | None = None) -> dict[str, Any]:
-        """Say words, and write them into the file as the user's; the answer appears there.
+        """Send a prompt, and write it into the chat file as the user's; the answer appears there.
 
         Args:
-            words: What is sent.
-            note: Stands in the file in place of the words, where those are long.
+            words: The prompt.
+            note: The text for the file in place of a long prompt.
 
         Raises:
-            RpcError: They were not taken.
+            RpcError: The prompt was not accepted.
         """
         shown = plain(self._front.host.redactor.text(note or words)).strip()
         return await self._say(words, Piece(kind="you", text=shown))

@@ -97,7 +97,7 @@ class ChatFile:
         return tuple(self._fronts)
 
     def join(self, front: Front) -> None:
-        """Take in an editor: where it has the file open, the file is what it shows."""
+        """Register an editor: if it has the file open, its text counts as the file."""
         if front not in self._fronts:
             self._fronts.append(front)
             self.place.files.attach(front.editor)
@@ -118,12 +118,12 @@ class ChatFile:
         self._bells.urgent.set()
 
     def unsent(self, words: str) -> str:
-        """Take out of a draft what was sent from there and is not answered yet."""
+        """Return a draft without the text that was sent from there and is not answered yet."""
         return self._page.unsent(words)
 
     @asynccontextmanager
     async def sending(self, message: MessageId, turn: Piece) -> AsyncGenerator[None]:
-        """Put a turn of the user's before all that comes of it, if the block sends it; else nothing."""
+        """Add a turn of the user before all its results, if the block sends it; nothing if the block raises."""
         async with self._turns[0]:
             self._told.expect(message)
             yield
@@ -238,7 +238,7 @@ class ChatFile:
         known.document = seen.document
 
     def _moved_for(self, error: WorkspaceError) -> bool:
-        """Take note that the file cannot be written; tells whether it lies elsewhere now."""
+        """Record that the file cannot be written; return whether the chat has moved to the spare place."""
         known = self._known
         is_closed = known.document is None and not isinstance(error, EditRefused | EditUnverified)
         if is_closed and self.place is not self._spare:

@@ -48,7 +48,7 @@ class Streamed:
         return self._given > 0
 
     def feed(self, text: str) -> str:
-        """Take more; gives what can be shown of it."""
+        """Append text; return the part that can be shown now."""
         self.text += text
         held = self.text[self._given :]
         cut = len(held.rstrip())
@@ -100,7 +100,7 @@ def short(text: str) -> str:
 
 
 def call_line(name: str, arguments: Mapping[str, object] | None, status: str) -> Piece:
-    """Tell of a tool call that is over."""
+    """Return the line about a tool call that has ended."""
     given = arguments or {}
     told = next((given[one] for one in ARGUMENTS if isinstance(given.get(one), str)), None)
     about = (

@@ -46,7 +46,7 @@ class Page:
         return self._marks[-1][0] if self._marks else ""
 
     def add(self, *pieces: Piece) -> None:
-        """Take more."""
+        """Append pieces; one that continues an open block is merged into it."""
         for piece in pieces:
             last = len(self._pieces) - 1
             is_open = last >= max(self._given, self._sealed)
@@ -82,7 +82,7 @@ class Page:
         return any(one == mark for one, _ in self._marks)
 
     def lose(self, mark: str) -> bool:
-        """Take note that a file is opened that has not all of it; tells whether it is known by its mark."""
+        """Record that the opened file does not have all pieces; return whether its mark is known."""
         known = [at for one, at in self._marks if one == mark]
         self._given = self._kept = known[-1] if known else self._kept
         self._marks = [one for one in self._marks if one[1] <= self._given]
@@ -94,7 +94,7 @@ class Page:
         self._marks.clear()
 
     def unsent(self, words: str) -> str:
-        """Take out of a draft what was sent from there and is not answered yet."""
+        """Return a draft without the text that was sent from there and is not answered yet."""
         for piece in self._pieces[self._given :]:
             if piece.from_file and words.startswith(piece.text):
                 words = words[len(piece.text) :].strip()

@@ -37,7 +37,7 @@ class Place:
     """One path for the file. Its edits are nobody's but ours: no model is told of them, and no program waits for them."""
 
     def __init__(self, path: Path, *, root: Path) -> None:
-        """Take a path.
+        """Create the place for a chat file.
 
         Args:
             path: Absolute.

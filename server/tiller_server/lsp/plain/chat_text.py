@@ -169,7 +169,7 @@ def _tail(area: str) -> str:
 
 
 def _put(text: str, pieces: Sequence[Piece], *, tail: str) -> str:
-    """Put pieces before the draft; there is one afterwards."""
+    """Insert pieces before the draft; an empty draft is added where there is none."""
     draft = draft_of(text)
     if not pieces and draft is not None:
         return text

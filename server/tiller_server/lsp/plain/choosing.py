@@ -106,7 +106,7 @@ def _choice(door: Door) -> Choice:
 
 
 def in_order(models: tuple[ModelFacts, ...], *, scoped: list[str]) -> list[ModelFacts]:
-    """Put the models that the user cycles through first, in their order; what needs no provider is used only by name. Pure."""
+    """Sort models, those that the user cycles through first; omit embedded ones, which are used only by name. Pure."""
     ranks = {ref: rank for rank, ref in enumerate(scoped)}
     found = [one for one in models if one.api != "embedded"]
     return sorted(found, key=lambda one: ranks.get(one.ref, len(ranks)))

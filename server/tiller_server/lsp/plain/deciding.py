@@ -25,7 +25,7 @@ async def accept(room: Room, arguments: Arguments) -> object:
 
 
 async def reject(room: Room, arguments: Arguments) -> object:
-    """Take a change back, those of a file, or all that wait."""
+    """Revert a change, those of a file, or all that are pending."""
     return await _decide(room, "reject", arguments)
 
 

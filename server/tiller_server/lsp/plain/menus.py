@@ -29,15 +29,15 @@ def pages(choices: Sequence[Choice]) -> list[Sequence[Choice]]:
 
 
 async def choose(show: Show, question: str, choices: Sequence[Choice]) -> str | None:
-    """Let the user choose; behind the last page comes the first again.
+    """Ask the user to choose; the first page follows the last one.
 
     Args:
-        show: Shows one dialog and gives what was pressed.
-        question: What is asked.
-        choices: What there is, the likeliest first.
+        show: Shows one dialog and returns the action that was pressed.
+        question: The text of the dialog.
+        choices: The choices, the likeliest first.
 
     Returns:
-        The id of what was chosen; None when the dialog was closed.
+        The id of the choice; None when the dialog was closed.
     """
     dealt = pages(choices)
     at = 0

@@ -16,7 +16,7 @@ from tiller_server.lsp.wire import Block, TextBlock
 
 
 async def send(room: Room, arguments: Arguments) -> object:
-    """Say the words, or without any what stands under the last heading of the chat file."""
+    """Send the arguments as a prompt, or without any the text under the last heading of the chat file."""
     words = words_of("tiller.send", arguments)
     if words:
         return await _say_there(room, words, delivery="auto")
@@ -29,7 +29,7 @@ async def send(room: Room, arguments: Arguments) -> object:
 
 
 async def steer(room: Room, arguments: Arguments) -> object:
-    """Say the words inside the run that goes on."""
+    """Send a message into the active run; without a run it starts one."""
     words = words_of("tiller.steer", arguments)
     if not words:
         message = (
@@ -75,12 +75,12 @@ async def new(room: Room, arguments: Arguments) -> object:
 
 
 async def say(room: Room, words: str, *, delivery: str) -> dict[str, Any]:
-    """Say words as the user's, and tell when they have to wait."""
+    """Send a prompt of the user, and report it when the prompt has to wait."""
     return await _say(room, [TextBlock(text=words)], delivery=delivery)
 
 
 async def _say_there(room: Room, words: str, *, delivery: str) -> dict[str, Any]:
-    """Say words with the place that the user is at: they may mean it without naming it."""
+    """Send a prompt with the user's position in the editor, which it may mean without naming it."""
     front = room.front
     hosted = await front.hosted()
     seen = seen_in(front, room.touched)

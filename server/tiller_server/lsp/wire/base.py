@@ -123,7 +123,7 @@ def at_most(limit: int) -> BeforeValidator:
 
 
 def by_word(key: str, *words: str, vendor: bool = False) -> Discriminator:
-    """Tell the members of a union apart by one of their fields.
+    """Create a discriminator that selects the member of a union by one of its fields.
 
     Args:
         key: The field on the wire.

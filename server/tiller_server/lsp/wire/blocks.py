@@ -164,7 +164,7 @@ Block = TypeAliasType("Block", _AnyBlock)
 
 
 def _as_blocks(given: object) -> object:
-    """Take bare words for a text block, and one block for a list of one."""
+    """Convert a bare string to a text block, and one block to a list of one."""
     match given:
         case str():
             return [{"type": "text", "text": given}]

@@ -42,7 +42,7 @@ Definitions = Mapping[str, JsonObject]
 
 
 def fill(page: str, document: JsonObject) -> str:
-    """Put the generated blocks between their markers; an empty page becomes the markers alone.
+    """Write the generated blocks between their markers; an empty page gets the markers and nothing else.
 
     Raises:
         ValueError: A pair of markers is missing, or stands for a method that does not exist.

@@ -65,7 +65,7 @@ def digest(review: Review, *, unplaced: Sequence[Finding], fixed: int) -> str:
 
 
 def describe(review: Review, there: There) -> Iterator[str]:
-    """Tell a plan, as sentences for the terminal."""
+    """Yield the steps of a plan, as sentences for the terminal."""
     steps = plan(review, there)
     for finding in steps.new:
         yield readable(f"comment on {place(finding)}: {finding.title}")

@@ -1,4 +1,4 @@
-"""Says where a review is posted: read from what a job of GitHub or GitLab has in its environment."""
+"""Target to which a review is posted, read from the environment of a GitHub or GitLab job."""
 
 import re
 from collections.abc import Mapping

@@ -16,7 +16,7 @@ def subtotal(items):
 
 
 def discount(amount):
-    """Give the discount on a subtotal: the higher the subtotal, the higher the rate."""
+    """Return the discount on a subtotal: the higher the subtotal, the higher the rate."""
     for threshold, rate in DISCOUNTS:
         if amount >= threshhold:
             return rounded(amount * rate)
