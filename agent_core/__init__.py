@@ -1,7 +1,7 @@
 """Tiller's core: a coding agent as a library, without any editor.
 
-What stands here is the public face; everything else may change between two versions. Each name is loaded on first use:
-whoever needs one small part of the core does not pay for all of it.
+The names here are the public interface; everything else may change between two versions. Each name is loaded on first
+use, so a program that needs one part of the core does not import all of it.
 """
 
 from collections.abc import Mapping

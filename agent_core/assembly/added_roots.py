@@ -12,7 +12,7 @@ from agent_core.kernel.values import Value
 
 
 class FolderTrustState(Protocol):
-    """What the user said of one folder."""
+    """Trust decision of the user for one folder."""
 
     @property
     def is_trusted(self) -> bool:
@@ -29,7 +29,7 @@ class FolderTrustState(Protocol):
 
 
 Judge = Callable[[Path], Awaitable[FolderTrustState | None]]
-"""Finds out whether a folder is trusted; None: whoever opened the session vouches for all."""
+"""Looks up the trust state of a folder. None: the opener of the session has trusted all folders."""
 
 
 class Present(Sequence[Path]):

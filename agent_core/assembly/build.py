@@ -93,7 +93,7 @@ class Ingredients(Value, frozen=True, kw_only=True):
     extensions: Extending | None = None
     """Code of others that is loaded already; None: there is none."""
     servers: Around | None = None
-    """What the servers are built from whose tools are used; None: there are none."""
+    """Inputs for building the MCP servers of the session; None: there are no servers."""
     wants_tool: Callable[[str], bool] = lambda _: True
     """Whether a tool of such a server is to be active, by its name."""
     hooks: HookTable = msgspec.field(default_factory=HookTable)
@@ -107,22 +107,22 @@ class Ingredients(Value, frozen=True, kw_only=True):
     words: WordSource = msgspec.field(default_factory=NoWords)
     """Skills and prompt templates."""
     reloads: Sequence[Reloads] = ()
-    """What is read anew when somebody asks for it."""
+    """Resources that a reload request reads again."""
     steering: QueueMode = "one-at-a-time"
     follow_up: QueueMode = "one-at-a-time"
     options: SessionOptions = msgspec.field(default_factory=SessionOptions)
     asked_for: frozenset[Choosable] = frozenset()
-    """What whoever opens the session asked for and its file does not say: written when something is said."""
+    """Choices of the session's opener that the session file does not hold yet; written before the first message."""
     trust: Trust | None = None
-    """Asked before each run; None: whoever builds the session vouches for the workspace, or does not."""
+    """Workspace trust, checked before each run; None: the caller decides about trust and nothing is checked here."""
     settings: LiveSettings | None = None
     """Where the options come from; None: they stay as they are."""
     watches: FolderWatches | None = None
     """How it is seen that their files are changed; None: it is not."""
     redactor: Redactor = msgspec.field(default_factory=Redactor)
-    """Takes secrets out of what is written and told."""
+    """Removes secrets from stored and published texts."""
     notices: Sequence[str] = ()
-    """What the user should hear first, problems of the configuration for one."""
+    """Notices shown to the user first, for example problems of the configuration."""
 
 
 @asynccontextmanager

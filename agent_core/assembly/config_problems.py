@@ -1,4 +1,4 @@
-"""What is wrong in the user's files of configuration besides settings.json, for commands that open no session."""
+"""Problems of the user's configuration files other than settings.json, for commands that open no session."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

@@ -46,18 +46,18 @@ async def contain(
     outputs: Path,
     secrets: SecretAccess,
 ) -> Sandbox:
-    """Make the containment of a workspace; the caller closes it, on a thread.
+    """Create the sandbox of a workspace; the caller closes it, on a thread.
 
     Args:
         root: The workspace, absolute and resolved.
-        added: More folders of it; asked anew before each command.
-        setting: What the user's settings say.
-        more: What commands get besides, by the user's settings.
-        prober: Knows, or finds out, what the machine can do.
-        env: The environment of the connection that prompted.
-        paths: Our own folders, which no command sees.
-        outputs: What may be read of them: whole outputs of earlier commands of the session.
-        secrets: Which secret files of the workspace commands see.
+        added: Further folders of the workspace; read again before each command.
+        setting: Value of the sandbox setting of the user.
+        more: Further access that the user's settings allow to commands.
+        prober: Probes which containment the machine supports and caches the result.
+        env: Environment of the connection that prompted.
+        paths: Tiller's own folders, hidden from commands.
+        outputs: The readable part of `paths`: whole outputs of earlier commands of the session.
+        secrets: Secret files of the workspace that commands can read.
     """
     # As it is now: it may be exchanged while another thread reads it.
     variables = dict(env)
@@ -112,7 +112,7 @@ def _containing(prober: Prober) -> Containing:
 
 
 async def contain_elsewhere(root: Path, added: AddedRoots, **told: object) -> Sandbox:
-    """Contain nothing: who brought the ports of a workspace contains its processes, or does not."""
+    """Return a sandbox that contains nothing: the provider of the workspace's ports is responsible for containment."""
     _ = root, added, told
     return Uncontained(ELSEWHERE)
 

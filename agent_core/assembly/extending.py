@@ -58,7 +58,7 @@ class Extending:
         """Where the models go; None: nowhere."""
         self._brought = NOTHING
         self._flags: Mapping[str, bool | str] = {}
-        """What the user's own settings say."""
+        """Flag values of the user's own settings."""
         self.host = ExtensionHost(
             HostPlan(
                 look=self._look,
@@ -86,7 +86,7 @@ class Extending:
 
     @property
     def told(self) -> tuple[str, ...]:
-        """What was wrong when they were loaded for the first time, a sentence each."""
+        """Problems of the first load, one sentence each."""
         return tuple(map(str, self._problems))
 
     def check_named(self) -> None:
@@ -110,7 +110,7 @@ class Extending:
         return loaded
 
     async def reload_and_tell(self) -> None:
-        """Load everything anew, unasked: what could not be used is told."""
+        """Load everything again without a request of the user, and publish each problem as a warning."""
         for problem in (await self.reload()).problems:
             _ = self._tell(str(problem))
 

@@ -36,7 +36,7 @@ class FollowingRoots:
 
     @property
     def containing(self) -> Containing:
-        """What holds now. Not blocking: until `prepare` has seen a change, nothing counts as contained."""
+        """Containment in force now. Not blocking: nothing counts as contained until `prepare` has seen a change."""
         made = self._made.get(self._roots())
         return JUST_CHANGED if made is None else made.containing
 

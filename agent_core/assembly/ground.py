@@ -1,4 +1,4 @@
-"""What holds for a session before it is opened: its folder, its settings, its trust, its rules."""
+"""Inputs of a session that are read before it opens: its folder, settings, trust and rules."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -24,7 +24,7 @@ from agent_core.workspace.secret_access import SecretAccess
 
 
 class Ground(Value, frozen=True, kw_only=True):
-    """What was read before the session is opened."""
+    """Inputs of a session, read before it opens."""
 
     root: Path
     """Absolute and real."""
@@ -36,7 +36,7 @@ class Ground(Value, frozen=True, kw_only=True):
     """The most that the user's own settings allow."""
     standing: Standing
     trust: WorkspaceTrust | None
-    """None: whoever opens the session vouches for the workspace, or does not."""
+    """None: the opener of the session decides whether the workspace is trusted."""
     secrets: SecretAccess = msgspec.field(default_factory=SecretAccess)
     """The secret files that a person let the session read; commands see them too."""
     left_out: tuple[str, ...]

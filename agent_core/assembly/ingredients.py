@@ -1,4 +1,4 @@
-"""What a session on this machine is built from: adapters are picked here."""
+"""Parts of a session on this machine; the adapters are chosen here."""
 
 from collections.abc import Mapping, Sequence
 from os import defpath
@@ -54,10 +54,10 @@ def choose_ingredients(
     sandbox: Sandbox,
     extensions: Extending,
 ) -> Ingredients:
-    """Choose them; forks go into the store.
+    """Choose the parts of a session; forks are written to the store.
 
     Raises:
-        ModelUnknown, ToolSetInvalid: What was asked for cannot be used.
+        ModelUnknown, ToolSetInvalid: The requested model or tool set cannot be used.
     """
     values = ground.settings.values
     path = Transcript(opened.entries).path()

@@ -13,11 +13,11 @@ from agent_core.providers.registry import ModelRegistry
 
 
 class KnownModels(Value, frozen=True, kw_only=True):
-    """What a session of the request would have to choose from."""
+    """Models available to a session of the request."""
 
     registry: ModelRegistry
     told: tuple[str, ...]
-    """What was wrong with its extensions, a sentence each."""
+    """Problems of the extensions, one sentence each."""
 
 
 @asynccontextmanager

@@ -55,7 +55,7 @@ class Found(Value, frozen=True, kw_only=True):
 
 
 class SessionLibrary:
-    """What can be done with stored sessions without opening them for work."""
+    """Operations on stored sessions that do not open them for work."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class SessionLibrary:
 
     @property
     def problem(self) -> str | None:
-        """What is wrong with the index, in one sentence, as far as it was used; None: nothing."""
+        """Problem of the index met so far, in one sentence; None: none."""
         return self._problem or (self._index.problem if self._index else None)
 
     async def refresh(self) -> None:
@@ -162,7 +162,7 @@ class SessionLibrary:
 
         Raises:
             SessionNotFound: None does, or several do.
-            SessionDamaged: What has the name of its file is no session.
+            SessionDamaged: The file of that name is not a session file.
             StorageUnavailable: Its file cannot be read.
         """
         every = await self._all(None) if part else ()
@@ -238,7 +238,9 @@ class SessionLibrary:
         return await import_session(source, store=self._store, cwd=cwd, clock=self._clock)
 
     async def copy(self, session: SessionId, cwd: str) -> SessionId:
-        """Make a session of another's present branch, also while that is being written; what waits in it stays there.
+        """Create a session from the current branch of another, also while that one is being written.
+
+        Queued messages stay in the original.
 
         Args:
             session: The one to copy.
@@ -343,7 +345,7 @@ def _document(stored: Stored, how: ExportFormat, redactor: Redactor) -> bytes:
 
 
 def _first_words(stored: Stored) -> str | None:
-    """Return what the user said first: what people know a session by that has no title."""
+    """Return the preview of the first user message, shown as the name of a session without a title."""
     said = (
         preview_of(entry)
         for entry in stored.entries

@@ -1,4 +1,4 @@
-"""What people write for agents in a workspace, as it is now: instructions, skills, prompt templates."""
+"""Instructions, skills and prompt templates of a workspace, in their current state."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -40,13 +40,13 @@ class LiveResources:
         values: Callable[[], SettingsValues],
         brought: Callable[[], "Brought"],
     ) -> None:
-        """Begin with nothing read.
+        """Create the resources; nothing is read yet.
 
         Args:
-            request: Which session they are for.
-            ground: What holds for it.
-            values: Gives the settings in force.
-            brought: Gives the places that extensions bring.
+            request: Request of the session that uses them.
+            ground: Inputs read before the session opened.
+            values: Returns the settings in force.
+            brought: Returns the places that extensions contribute.
         """
         self._brought = brought
         self._named = Brought()
@@ -62,7 +62,7 @@ class LiveResources:
         return self._shelf.commands(skills=self._values().enable_skill_commands)
 
     def look_also(self, *, skills: Sequence[str], prompts: Sequence[str]) -> None:
-        """Look in these places too from now on; what is relative is meant from the workspace."""
+        """Replace the additional places to search. Relative paths start at the workspace."""
         listed = partial(read_path_list, home=home_of(self._request.env), root=self._ground.root)
         self._named = Brought(skills=listed(skills).places, prompts=listed(prompts).places)
 

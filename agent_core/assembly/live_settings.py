@@ -41,14 +41,14 @@ class LiveSettings:
         scratch: Path,
         trust: WorkspaceTrust | None,
     ) -> None:
-        """Begin with what was read before the session was open.
+        """Start from the settings that were read before the session opened.
 
         Args:
-            first: That.
-            layers: All but the project's.
+            first: Settings read before the session opened.
+            layers: All layers except the project's.
             root: The workspace.
-            scratch: Where tools keep whole outputs.
-            trust: None: whoever opens the session vouches for the workspace, or does not.
+            scratch: Folder in which tools keep whole outputs.
+            trust: None: the opener of the session decides whether the workspace is trusted.
         """
         self.now = first
         self._layers = tuple(layers)
@@ -121,7 +121,7 @@ class FollowedSettings(Value, frozen=True, kw_only=True):
         await self.follow()
 
     async def follow(self) -> None:
-        """Read the settings again, unasked: what is wrong with them is told."""
+        """Reload the settings without a request of the user, and publish each problem as a warning."""
         for problem in (await self.reload()).problems:
             _ = self.parts.voice.say(Notice(level="warning", text=str(problem)))
 

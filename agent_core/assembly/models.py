@@ -44,7 +44,7 @@ class ModelSet(Value, frozen=True, kw_only=True):
 
     @property
     def problems(self) -> tuple[ConfigError, ...]:
-        """What was wrong in models.json."""
+        """Problems found in models.json."""
         return self.registry.problems
 
     @property
@@ -68,17 +68,17 @@ async def load_models(
     redactor: Redactor | None = None,
     brought: Brought = NOTHING,
 ) -> ModelSet:
-    """Read what models there are. Never fails because of a broken file.
+    """Load the available models. Never fails because of a broken file.
 
     Args:
-        paths: Where models.json lies.
-        env: Where keys are looked up.
-        clock: Time, for the embedded model.
+        paths: Locate models.json and auth.json.
+        env: Environment in which API keys are looked up.
+        clock: Time source of the embedded model.
         pool: The connections to use; the caller closes it.
         roots: The folders of the workspace: commands of the user's files that print a key find no program in them.
-        redactor: Learns of every key that is stored or used.
-        brought: What extensions bring.
-        block_images: Ask every model as one that sees none: no picture leaves, wherever it came from.
+        redactor: Registers every key that is stored or used.
+        brought: Providers and models that extensions contribute.
+        block_images: Treat every model as one without image input: no image is sent, whatever its source.
     """
     auth = AuthStore(paths.auth, clock=clock, redactor=redactor)
     await auth.load()

@@ -1,4 +1,4 @@
-"""What settings mean for the parts of a session."""
+"""Conversion of settings into the options of a session's parts."""
 
 from pathlib import Path
 

@@ -51,7 +51,7 @@ class SessionRequest(Value, frozen=True, kw_only=True):
     """Active tools, for as long as this has the session open: a preset, or names; None: as the session or the settings say."""
     custom_tools: Sequence[Tool] = ()
     added: AddedRoots = msgspec.field(default_factory=AddedRoots)
-    """Folders of the workspace besides the primary one; whoever opens the session tells it which."""
+    """Folders of the workspace besides the primary one; the opener of the session sets them."""
     store: StoreKind | SessionStore = "files"
     hooks: HookTable = msgspec.field(default_factory=HookTable)
     extensions: Sequence[Path] = ()
@@ -59,19 +59,19 @@ class SessionRequest(Value, frozen=True, kw_only=True):
     own_extensions: Sequence[Factory] = ()
     """Functions that register as extensions do; they come last."""
     showing: Showing = msgspec.field(default_factory=Showing)
-    """What of their views is shown; whoever opens the session tells it."""
+    """Kinds of extension views that are shown; the opener of the session sets them."""
     files: Callable[[Files], Files] = lambda disk: disk
-    """Puts something before the disk, an editor for one."""
+    """Wraps the disk, for example with the open documents of an editor."""
     processes: Callable[[Processes], Processes] = lambda plain: plain
     """The same for processes."""
     trusted: bool | None = None
     """Whether whoever opens it vouches for the workspace; None: as the user said, and as they are asked."""
     notices: Sequence[str] = ()
-    """What the user should hear first, a sentence each."""
+    """Notices shown to the user first, one sentence each."""
     ports: Workspace | None = None
     """A workspace that is not on this machine's disk; then `files`, `processes` and `locks` are not used."""
     redactor: Redactor = msgspec.field(default_factory=Redactor)
-    """Takes secrets out of what is written and told: to be shared by the sessions of a process."""
+    """Removes secrets from stored and published texts; shared by the sessions of a process."""
     prober: Prober = msgspec.field(default_factory=Prober)
     """How this machine contains processes: to be shared by the sessions of a process, which then ask once."""
     locks: PathLocks = msgspec.field(default_factory=PathLocks)

@@ -31,7 +31,7 @@ class RuleFiles(Value, frozen=True, kw_only=True):
     """Whether the project's own file counts; it can only ask and deny."""
 
     async def load(self) -> KeptRules:
-        """Return what is in force. What cannot be read is a problem, and makes nothing looser."""
+        """Return the rules in force. A file that cannot be read is reported as a problem and permits nothing more."""
         return await to_thread.run_sync(self._load, self.env_path())
 
     async def save(self, rule: Rule) -> None:

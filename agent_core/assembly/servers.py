@@ -41,7 +41,7 @@ from agent_core.workspace.sandbox import Sandbox, Uncontained
 from agent_core.workspace.talking import Talks
 
 VERSION: Final = "0.1"
-"""What servers are told of ours."""
+"""Client version sent to MCP servers."""
 ELSEWHERE: Final = "it runs on its own; nothing of ours holds it in"
 LET_OUT: Final = "not contained: your mcp.json says so"
 
@@ -54,14 +54,14 @@ def server_ground(
     env: Mapping[str, str],
     options: SessionOptions,
 ) -> Around | None:
-    """Return what the servers of a session are built from; None where the workspace is not on this machine.
+    """Return the inputs for building the MCP servers of a session; None if the workspace is not on this machine.
 
     Args:
-        request: Which session.
-        ground: What holds for it.
-        sandbox: What contains its commands, and its servers.
-        env: The environment of commands, without our keys.
-        options: The session's, of which those for images count here.
+        request: Request of the session.
+        ground: Inputs read before the session opened.
+        sandbox: Sandbox of the session's commands and servers.
+        env: Environment of commands, without Tiller's keys.
+        options: Options of the session; only those for images are used here.
     """
     if request.ports is not None:
         return None
@@ -95,12 +95,12 @@ def server_ground(
 def build_servers(
     around: Around | None, parts: Parts, *, wants: Callable[[str], bool]
 ) -> McpServers | None:
-    """Build the servers of a session out of what they are built from; None where there are none.
+    """Build the MCP servers of a session; None if there are none.
 
     Args:
-        around: What they are built from.
-        parts: The session.
-        wants: Whether a tool of theirs is to be active, by its name.
+        around: Result of `server_ground`.
+        parts: Parts of the session.
+        wants: Whether a tool of a server is to be active, by its name.
     """
     if around is None:
         return None

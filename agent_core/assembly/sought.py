@@ -25,6 +25,6 @@ class SoughtResources:
                 self._words.look_also(skills=(), prompts=())
 
     async def reload(self) -> Loaded:
-        """Ask again; what is found there is told by whoever reads it."""
+        """Ask the hooks again. The reader of the folders reports their problems, so the result is empty."""
         await self.look("reload")
         return Loaded()

@@ -14,25 +14,25 @@ from agent_core.transcript import Context
 
 
 class Wishes(Value, frozen=True, kw_only=True):
-    """What whoever opens the session asks for; None: nothing."""
+    """Requested model and thinking level of the session's opener; None: not requested."""
 
     model: str | None
     thinking: ThinkingLevel | None
 
 
 class Start(Value, frozen=True, kw_only=True):
-    """What a session begins with."""
+    """Initial model and thinking level of a session."""
 
     model: Model | None
     why_no_model: str
-    """For whoever asks something all the same; empty when there is a model."""
+    """Error text for prompts sent while there is no model; empty when there is a model."""
     look_again: Callable[[], Model | None]
-    """Chooses anew while there is no model: somebody with a key may have come since."""
+    """Chooses again while there is no model: a key may have been added since."""
     thinking: ThinkingLevel
     asked_for: frozenset[Choosable]
-    """What was asked for and the session does not say yet."""
+    """Requested choices that the session file does not hold yet."""
     notices: tuple[str, ...]
-    """What the user should hear of it, a sentence each."""
+    """Notices for the user about the choice, one sentence each."""
 
 
 def choose_start(
@@ -43,17 +43,17 @@ def choose_start(
     context: Context,
     now: Callable[[], SettingsValues] | None = None,
 ) -> Start:
-    """Choose: what is asked for, else what the session had, else what the settings say.
+    """Choose the request, else the session's earlier choice, else the settings.
 
     Args:
-        wishes: What is asked for.
+        wishes: The request.
         values: The settings.
         registry: The models.
-        context: What the session had.
-        now: Gives the settings when it is looked again; None: they stay.
+        context: Context of the session's current branch, with its earlier choice.
+        now: Returns the settings for a later choice; None: they stay the same.
 
     Raises:
-        ModelUnknown: The model asked for cannot be used.
+        ModelUnknown: The requested model cannot be used.
     """
 
     def choose(said: SettingsValues) -> Choice:

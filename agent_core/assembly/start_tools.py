@@ -11,12 +11,12 @@ from agent_core.transcript import AnyEntry
 
 
 class StartTools(Value, frozen=True, kw_only=True):
-    """What a session begins with."""
+    """Initial tools of a session."""
 
     active: tuple[str, ...]
     """Names and presets; the caller's own tools come last and are always among them."""
     notices: tuple[str, ...] = ()
-    """What the user should hear of it, a sentence each."""
+    """Notices for the user about the choice, one sentence each."""
     wants: Callable[[str], bool] = lambda _: True
     """Whether a tool of another server is to be active, by its name, once it is there."""
 
@@ -30,15 +30,15 @@ def choose_tools(
     settings: str | Sequence[str],
     path: Sequence[AnyEntry],
 ) -> StartTools:
-    """Choose: what is asked for, else what the session had, else what the settings say.
+    """Choose the request, else the session's earlier choice, else the settings.
 
     Args:
-        asked: By whoever opens the session; None: nothing.
-        own: Tools that whoever opens the session brings along.
-        brought: Tools of extensions: active, unless somebody chose a set.
-        built_in: All others.
-        settings: What holds where nothing was chosen.
-        path: The session's present branch.
+        asked: Request of the session's opener; None: no request.
+        own: Tools that the session's opener supplies.
+        brought: Tools of extensions: active unless a set was chosen.
+        built_in: All other tools.
+        settings: Default set when nothing was chosen.
+        path: The session's current branch.
     """
     added = tuple(tool.spec.name for tool in own)
     chosen = tools_of(path) if asked is None else None

@@ -1,4 +1,4 @@
-"""What a stored session changed, from its file and what was kept beside it: nobody needs to have it open."""
+"""Changes of a stored session, read from its file and its stored contents; the session need not be open."""
 
 from pathlib import Path
 

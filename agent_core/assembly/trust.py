@@ -11,7 +11,7 @@ from agent_core.resources.trust_store import TrustStore
 
 
 def project_layer(root: Path, trust: WorkspaceTrust | None) -> Layer:
-    """Return the layer of the workspace's own settings: what was trusted of them, and nothing that came since."""
+    """Return the layer of the workspace's own settings, limited to the content that the user trusted."""
     path = project_folder(root) / "settings.json"
     return Layer(
         name="project", content=path, expected=None if trust is None else trust.content(path)

@@ -1,4 +1,4 @@
-"""What a session did to files: every verified write, the hunks that people review, and the way back."""
+"""Changes of a session to files: every verified write, the hunks for review, and reverting."""
 
 from agent_core.changes.contents import Contents
 from agent_core.changes.log import ChangeLog

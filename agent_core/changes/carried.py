@@ -1,7 +1,7 @@
-"""Finds what was carried from one file into another, so that taking back only one of them does not lose it; pure.
+"""Detection of text moved from one file into another, so that reverting only one of them does not lose it; pure.
 
-Who moves a function from a file to another changes both. If somebody edits the first one afterwards, it is left as it is,
-and taking the second one back alone would take the function out of the workspace.
+Moving a function from one file to another changes both. If the user or another process edits the first file
+afterwards, it is not reverted, and reverting the second file alone would remove the function from the workspace.
 """
 
 import re
@@ -39,7 +39,7 @@ def words_of(text: str) -> frozenset[str]:
 
 
 def carriers(going: Iterable[Going], staying: Iterable[Staying]) -> Iterator[tuple[int, str]]:
-    """Return those that must stay too, with the reason; what stays for that reason may make others stay."""
+    """Yield the key of each file that must stay too, with the reason. Such a file can cause further files to stay."""
     left, anchors = list(going), list(staying)
     while anchors:
         anchor = anchors.pop()

@@ -1,4 +1,4 @@
-"""Change sets: what a session, a run or everything since a checkpoint changed, as people look at it; pure."""
+"""Change sets for review: the changes of a session, of a run, or since a checkpoint; pure."""
 
 from collections.abc import Iterable, Sequence
 

@@ -5,7 +5,7 @@ from agent_core.kernel import EntryId, JsonObject, JsonValue, RunId
 
 
 def encode_checkpoint(one: Checkpoint) -> dict[str, JsonValue]:
-    """Write a checkpoint; what is not there is left out."""
+    """Encode a checkpoint as JSON; fields that are None are left out."""
     told: dict[str, JsonValue] = {
         "checkpoint": one.id,
         "run": one.run,
@@ -18,12 +18,12 @@ def encode_checkpoint(one: Checkpoint) -> dict[str, JsonValue]:
 
 
 def decode_checkpoint(data: JsonObject, *, changes: int) -> Checkpoint | None:
-    """Read a checkpoint; None: it makes no sense.
+    """Decode a checkpoint; None: the data is not a valid checkpoint.
 
     Args:
-        data: What was written.
-        changes: How many changes were read before it. The number in the file is for people: after damage to a line the
-            two differ, and what cannot be read cannot be taken back.
+        data: The encoded checkpoint.
+        changes: Number of changes read before it. The number in the file is only informative: after damage to a line
+            the two differ, and a change that cannot be read cannot be reverted.
     """
     checkpoint, run, at_ms, leaf = (data.get(name) for name in ("checkpoint", "run", "at", "leaf"))
     restores = data.get("restores")

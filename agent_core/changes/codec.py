@@ -23,7 +23,7 @@ _DOERS: Final[Mapping[str, Doer]] = {
 
 
 def encode_change(change: Change) -> dict[str, JsonValue]:
-    """Write a change; what is not there is left out."""
+    """Encode a change as JSON; fields that are None or False are left out."""
     told: dict[str, JsonValue] = {
         "edit": change.id,
         "run": change.run,

@@ -1,4 +1,4 @@
-"""Which files git has as they are: what was committed needs no review."""
+"""Detection of files whose current content is committed in git; committed content needs no review."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence

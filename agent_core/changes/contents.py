@@ -5,7 +5,7 @@ from typing import Protocol
 
 
 class Contents(Protocol):
-    """Keeps bytes under the hash that they have. What is kept is never altered."""
+    """Content-addressed store of bytes. Stored content is never altered."""
 
     async def put(self, data: bytes) -> str:
         """Keep bytes and give their SHA-256 in hex; the same bytes are kept once.

@@ -20,13 +20,13 @@ class Effect(Value, frozen=True, kw_only=True):
 
 
 class Effects(Value, frozen=True, kw_only=True):
-    """What was different after a command, as far as it could be seen."""
+    """Detected differences after a command."""
 
     files: Sequence[Effect] = ()
     lost: Sequence[Effect] = ()
-    """Files and whole folders that git ignores and that were deleted; nobody knows what they held."""
+    """Deleted files and whole folders that git ignores; their content is unknown."""
     unseen: str | None = None
-    """What could not be seen or was left out, in a sentence; None: nothing."""
+    """Description of undetected or omitted changes, in sentences; None: nothing is missing."""
 
 
 class Lookout(Protocol):

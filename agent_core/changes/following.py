@@ -34,13 +34,13 @@ _UNDONE: Final[Mapping[State, State]] = {
     "userEdited": "orphaned",
     "orphaned": "orphaned",
 }
-"""What a hunk is when a text from before it is back."""
+"""State of a hunk after a text from before it is restored."""
 REMEMBERED: Final = 32
 """How many edits back it is seen at once that the user undid them."""
 
 
 class Texts(Value, frozen=True, kw_only=True):
-    """What a file held before and after a change; None: nobody knows, or it was no text. Empty when it was not there."""
+    """Text of a file before and after a change. None: unknown, or not a text. Empty: the file did not exist."""
 
     before: str | None
     after: str | None
@@ -60,7 +60,7 @@ class FileNow(Value, frozen=True, kw_only=True):
     """None: it is no text, or nobody knows it."""
     hunks: Hunks = ()
     run_hunks: Hunks = ()
-    """What the last run that changed it did to the text that this run found, whatever waited there before."""
+    """Difference that the last run made to the text as the run found it, regardless of earlier pending hunks."""
     whole: State | None = None
     """Of what hunks do not say: that it came, went or moved, or was changed and is no text. None: there is no such."""
     maker: Maker | None = None
@@ -70,7 +70,7 @@ class FileNow(Value, frozen=True, kw_only=True):
 
     @property
     def op(self) -> Op:
-        """What happened to it altogether."""
+        """Operation from the first state to the last."""
         if self.last is None:
             return "delete"
         if self.first is None:
@@ -143,12 +143,12 @@ class Following(Struct, kw_only=True):
         return cls(now=now)
 
     def follow(self, change: Change, texts: Texts, *, index: int) -> None:
-        """Go on by one change.
+        """Apply one change.
 
         Args:
-            change: Of this file.
-            texts: What it held.
-            index: How many changes of the session came before.
+            change: A change of this file.
+            texts: Text of the file before and after it.
+            index: Number of earlier changes of the session.
         """
         maker = Maker(
             change=f"{change.id}\0{change.path}\0{index}",
@@ -199,11 +199,11 @@ class Following(Struct, kw_only=True):
         ]
 
     def at(self, text: str | None, *, is_there: bool) -> FileNow:
-        """Return the file as it is while it holds another text; nothing of that is remembered.
+        """Return the state of the file for another text; the tracked state does not change.
 
         Args:
-            text: What it holds; None: no text.
-            is_there: Whether there is a file at all.
+            text: Content of the file; None: not a text.
+            is_there: Whether the file exists.
         """
         if not is_there and self.now.last is None:
             return self.now
@@ -284,7 +284,7 @@ def accepted(now: FileNow, hunks: Iterable[str], *, whole: bool) -> FileNow:
 
 
 def virtual_base(now: FileNow) -> str | None:
-    """Return the text without all hunks that stand: what would be there had the agent done nothing."""
+    """Return the text with all remaining hunks reverted: the text without the agent's changes."""
     if now.text is None:
         return None
     standing: list[Hunk] = []

@@ -1,4 +1,4 @@
-"""What of a text is the agent's and not reviewed yet, followed through every later change; pure."""
+"""Hunks of the agent in a text, with their review states, tracked through every later change; pure."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
@@ -13,7 +13,7 @@ from agent_core.kernel.values import Value
 from agent_core.workspace.edits.minimal import Splice, line_splices
 
 State: TypeAlias = Literal["pending", "accepted", "rejected", "userEdited", "orphaned"]
-"""`userEdited`: somebody changed it, which counts as accepted. `orphaned`: nothing of it is there any more."""
+"""`userEdited`: changed by the user or another process, which counts as accepted. `orphaned`: no longer in the text."""
 Hunks: TypeAlias = tuple["Hunk", ...]
 ID_CHARS = 16
 
@@ -40,9 +40,9 @@ class Hunk(Value, frozen=True, kw_only=True):
     """Where it is in the text as it is now, in characters."""
     end: int
     old: str
-    """What stood there before; of a later edit of the same lines, before the first that was not reviewed."""
+    """Text before the change; after several edits of the same lines, the text before the first unreviewed edit."""
     new: str
-    """What the agent put there."""
+    """Text that the agent wrote there."""
     state: State = "pending"
 
     @property
@@ -76,7 +76,7 @@ _NOBODY: Final = Maker(change="", edit="", run=None, call=None, index=0)
 
 
 def edited_by_agent(hunks: Hunks, before: str, after: str, maker: Maker) -> Hunks:
-    """Follow a change of the agent: what it touches of its own becomes part of it, all else stays as it was."""
+    """Apply a change of the agent: pending hunks that it touches are merged into it, all others stay unchanged."""
     edits = _Edits(line_splices(before, after))
     kept: list[Hunk] = []
     touched: list[Hunk] = []
@@ -150,7 +150,7 @@ class _Edits:
         return range(first, last)
 
     def shifted(self, hunk: Hunk) -> Hunk:
-        """Move a hunk that no edit changes; what is put right before it pushes it on, unless it has no text."""
+        """Move a hunk that no edit changes. Text inserted directly before it shifts it, unless the hunk is empty."""
         count = bisect_left(self._ends, hunk.start)
         if count < len(self._ends) and self._ends[count] == hunk.start:
             count += hunk.start < hunk.end or self._starts[count] < self._ends[count]

@@ -17,7 +17,7 @@ from agent_core.kernel.values import Value
 from agent_core.workspace.text import encode_text
 
 MODE: Final = "100644"
-"""What git is told of the rights of files; those that are there keep theirs."""
+"""File mode in the patch; existing files keep their mode."""
 BINARY_ROW: Final = 52
 """Bytes in a row of a binary patch."""
 _ESCAPES: Final[Mapping[int, str]] = {
@@ -74,7 +74,7 @@ async def file_patch(file: FileNow, *, root: Path, contents: Contents) -> FilePa
 
 
 def git_patch(patches: Iterable[FilePatch | LeftOut]) -> str:
-    """Return the patch of several files; what cannot be in it is named above, where git does not look."""
+    """Return the patch of several files. Files that it cannot hold are listed before it, in text that git ignores."""
     left_out: list[str] = []
     parts: list[str] = []
     for one in patches:

@@ -7,7 +7,7 @@ from agent_core.workspace import FileBytes, FileText
 
 
 class RawFiles(Protocol):
-    """Writes whole files of a workspace as bytes, on the disk alone: what editors have open goes through `Files`."""
+    """Writes whole files of a workspace as bytes, on disk only; files open in an editor are written through `Files`."""
 
     async def put_bytes(
         self, path: Path, data: bytes, *, base: FileText | FileBytes | None

@@ -1,4 +1,4 @@
-"""What taking files back to a checkpoint would do: pure."""
+"""Plan for restoring files to a checkpoint; pure."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set as AbstractSet
 from pathlib import Path
@@ -9,8 +9,8 @@ from agent_core.changes.versions import MOST_BYTES, same_version
 from agent_core.kernel.values import Value
 
 Status = Literal["same", "agentOnly", "userEdited", "missing"]
-"""`same`: it is as it was. `agentOnly`: only this session changed it since. `userEdited`: somebody else did too.
-`missing`: it was deleted since."""
+"""`same`: unchanged since. `agentOnly`: changed since by this session only. `userEdited`: changed since by others too.
+`missing`: deleted since."""
 GIT_FOLDER: Final = ".git"
 SHORT: Final = 12
 """Digits of an object's name that people need."""
@@ -28,7 +28,7 @@ class Group(Value, frozen=True, kw_only=True):
     changes: tuple[Change, ...]
     """Those to go back over, oldest first."""
     is_ours_alone: bool
-    """Nobody else changed them in between, as far as can be told."""
+    """Whether only this session changed them in between, as far as detected."""
     why: str | None
     """Why they cannot be taken back at all, whoever wants it; None: they can."""
 
@@ -42,11 +42,11 @@ def changed_paths(changes: Iterable[Change]) -> tuple[Path, ...]:
 
 
 def plan(changes: Sequence[Change], now: Now) -> tuple[Group, ...]:
-    """Return what restoring means for every file that was changed, in the order of the first changes.
+    """Return the restore plan for every changed file, in the order of the first changes.
 
     Args:
-        changes: All since the checkpoint, oldest first.
-        now: Of every path of `changed_paths`; what could not be read is left out.
+        changes: All changes since the checkpoint, oldest first.
+        now: Version of every path of `changed_paths`; files that could not be read are left out.
     """
     blind = {one.id for one in changes if one.by == "process" and _is_unkept(one.before)}
     return tuple(_group(together, now, blind) for together in _together(changes))

@@ -1,4 +1,4 @@
-"""What happened to each file that a session changed, in its order, and what came of it."""
+"""History of each file that a session changed, in order, and the resulting state."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -20,18 +20,18 @@ from agent_core.changes.versions import text_of
 from agent_core.kernel import JsonObject
 
 Told: TypeAlias = tuple[bool, JsonObject]
-"""What an entry of the session's file says: of a change, else of a verdict."""
+"""Entry of the session file: (True, change) or (False, verdict)."""
 
 
 class Story(Struct, kw_only=True):
-    """What happened to one file: changes by their number, and verdicts."""
+    """History of one file: changes by their number, and verdicts."""
 
     items: list[int | Verdict] = msgspec.field(default_factory=list)
     following: Following | None = None
     followed: int = 0
     """How many items the following has taken in."""
     counted: LineCounts = msgspec.field(default_factory=LineCounts)
-    """What of it waits for the user's word, as far as that was told."""
+    """Pending line counts of the file, as last published."""
 
 
 class Stories:
@@ -58,7 +58,7 @@ class Stories:
         return self._by_path.get(path)
 
     def load(self, told: Iterable[Told]) -> None:
-        """Read what the session's file holds, in its order; what makes no sense is left out."""
+        """Load the entries of the session file, in order; entries that cannot be decoded are skipped."""
         for is_change, data in told:
             story = None
             if is_change:

@@ -1,4 +1,4 @@
-"""What a group of files is to hold when it is taken back around what the user did to it."""
+"""Target contents of a group of files that is reverted while edits of the user are kept."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -14,9 +14,9 @@ from agent_core.kernel.values import Value
 from agent_core.workspace.edits.merge import merge
 
 Goal: TypeAlias = FileVersion | str | None
-"""What a file is to hold: just what it held once, a text that it never held, or None: nothing is to be there."""
+"""Target content of a file: an earlier version, a newly merged text, or None: the file is to be absent."""
 TextOf: TypeAlias = Callable[[FileVersion], Awaitable[str | None]]
-"""Gives the text of a version; None: it is none, or was not kept."""
+"""Returns the text of a version; None: it is no text, or was not kept."""
 
 
 class Against(Value, frozen=True):

@@ -9,8 +9,8 @@ from agent_core.kernel.values import Value
 
 Op: TypeAlias = Literal["add", "modify", "delete", "move"]
 Doer: TypeAlias = Literal["tool", "process", "restore", "reject"]
-"""`tool`: a tool wrote through the workspace. `process`: a command that a tool ran did it, found by looking before and
-after. `restore` and `reject`: somebody took something back."""
+"""`tool`: a tool wrote through the workspace. `process`: a command of a tool made the change, detected by scans before
+and after. `restore` and `reject`: a revert by a client."""
 
 
 class FileVersion(Value, frozen=True, kw_only=True):

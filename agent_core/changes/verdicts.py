@@ -1,4 +1,4 @@
-"""What was said of hunks, and its form in the session's file; pure."""
+"""Verdicts on hunks, and their encoding in the session file; pure."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -8,7 +8,7 @@ from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.values import Value
 
 Action: TypeAlias = Literal["accept", "reject", "reviewed"]
-"""`reviewed`: somebody has seen it and lets it stand, which comes to the same as `accept`."""
+"""`reviewed`: the user has seen it and keeps it, which has the same effect as `accept`."""
 Judge: TypeAlias = Literal["user", "git"]
 """`git`: it was committed."""
 

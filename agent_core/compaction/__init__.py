@@ -1,4 +1,4 @@
-"""Keeps a conversation inside the model's context window: what to summarise, and the summary."""
+"""Compaction: keeps a conversation inside the model's context window by summarising its older part."""
 
 from agent_core.compaction.compactor import (
     Cancelled,

@@ -1,4 +1,4 @@
-"""What is summarised of a branch that is left, and how it is asked for: pure."""
+"""Selection of the messages for the summary of a branch that is left, and its prompt; pure."""
 
 from collections.abc import Iterable, Sequence
 
@@ -25,7 +25,7 @@ from agent_core.transcript import (
 )
 
 UNKNOWN_WINDOW = 128_000
-"""What a model is taken to hold that does not say it."""
+"""Context window in tokens that is assumed for a model without a stated one."""
 SUMMARY_FITS_BELOW = 0.9
 """An earlier summary is worth going over the budget for, as long as this share of it is not used up."""
 
@@ -43,7 +43,7 @@ goes on from before it, under exactly these headings:
 
 
 class BranchPreparation(Value, frozen=True, kw_only=True):
-    """What will be summarised of a branch."""
+    """Part of a branch that will be summarised."""
 
     messages: tuple[Message, ...]
     """In order; the oldest are left out when there is no room for all."""
@@ -51,7 +51,7 @@ class BranchPreparation(Value, frozen=True, kw_only=True):
 
 
 class BranchSummary(Value, frozen=True, kw_only=True):
-    """What a branch comes to."""
+    """Summary of a branch."""
 
     summary: str
     details: JsonValue
@@ -68,7 +68,7 @@ def prepare_branch(
 ) -> BranchPreparation | None:
     """Choose what to summarise of the branch that is left.
 
-    What a compaction on the branch hides is not read again: its summary stands for it.
+    Entries hidden by a compaction on the branch are not read again: its summary replaces them.
 
     Args:
         path: Root to the leaf that is left.
@@ -97,12 +97,12 @@ def shared_length(path: Sequence[AnyEntry], other: Sequence[AnyEntry]) -> int:
 
 
 def branch_prompt(conversation: str, *, instructions: str | None, replaces: bool) -> str:
-    """Ask for notes on a branch.
+    """Return the prompt for the summary of a branch.
 
     Args:
         conversation: The branch as plain text.
-        instructions: What the user wants looked at.
-        replaces: The instructions stand in the place of ours.
+        instructions: Focus that the user asks for; None or blank: no focus.
+        replaces: Whether the instructions replace Tiller's own.
     """
     record = tagged("conversation", conversation)
     if replaces and instructions is not None and instructions.strip():

@@ -34,7 +34,7 @@ from agent_core.transcript import CompactionPreparation
 
 Made = TypeVar("Made")
 PROMPT_TOKENS = 2_000
-"""What the instructions around a conversation take, with room to spare."""
+"""Tokens reserved for the instructions around a conversation; an upper bound."""
 
 
 class Patience(Protocol):
@@ -66,7 +66,7 @@ class Compacted(Value, frozen=True, kw_only=True):
     first_kept: EntryId
     tokens_before: int
     usage: Usage | None
-    """What the summary cost; None when a hook gave it."""
+    """Usage of the summary; None if a hook supplied it."""
     details: JsonValue
     """`readFiles` and `modifiedFiles`, or what the hook gave."""
     from_hook: bool = False
@@ -97,20 +97,20 @@ class Compactor:
         patience: Patience | None = None,
         spending: Spending | None = None,
     ) -> Compacted | Cancelled:
-        """Summarise what was prepared.
+        """Summarise the prepared messages.
 
         A blank summary of a hook is ignored. A conversation that is too long for the model is shortened
         (tool output first, then its middle), and once more when the provider still refuses it.
 
         Args:
-            preparation: What `prepare` gave for the path as it is now.
-            model: The one to ask.
-            reason: Passed on to the hooks.
-            instructions: What the user wants the summary to dwell on.
-            hooks: Asked first.
+            preparation: Result of `prepare` for the current path.
+            model: Model that writes the summary.
+            reason: Passed to the hooks.
+            instructions: Focus of the summary that the user asks for.
+            hooks: Asked before the model.
             thinking: The session's level; used only if the model reasons.
-            patience: Asked after each request that failed; None: no request is made again.
-            spending: Counts what is used, for a caller who has to know when nothing is returned.
+            patience: Asked after each request that failed; None: no request is repeated.
+            spending: Counts the usage, also when nothing is returned.
 
         Raises:
             ProviderError: The model cannot be reached, or gave no summary that can be relied on: an empty one,
@@ -158,7 +158,7 @@ class Scribe:
 
     @property
     def usage(self) -> Usage:
-        """What was used so far."""
+        """Usage so far."""
         return self._spending.usage
 
     async def summary(self, preparation: CompactionPreparation, *, instructions: str | None) -> str:

@@ -25,7 +25,7 @@ def find_cut(
     A tool result never begins the kept part: it would stand there without its call.
 
     Args:
-        placed: What the model sees, in its order.
+        placed: Entries as the model sees them, in order.
         keep_tokens: By estimate.
         pinned: Kept, however long it and what follows it are.
 

@@ -69,10 +69,10 @@ def estimate_messages(messages: Iterable[Message]) -> int:
 
 
 def context_tokens(path: Sequence[AnyEntry], *, overhead: int = 0) -> int:
-    """Return how full the context is: what the provider counted last, and an estimate of what came after.
+    """Return the tokens in the context: the provider's last count plus an estimate of the messages after it.
 
-    A count from before a compaction or context edit says nothing of the context now, so without a
-    newer one everything is estimated.
+    A count from before a compaction or context edit is not valid for the current context; without a newer one,
+    everything is estimated.
 
     Args:
         path: Root to leaf.

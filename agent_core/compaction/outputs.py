@@ -17,7 +17,7 @@ LEAST_SAVED_TOKENS = 100
 
 
 class CutOutput(Value, frozen=True, kw_only=True):
-    """What the model sees in the place of a tool result."""
+    """Content that replaces a tool result in the model's context."""
 
     target: EntryId
     content: tuple[UserContent, ...]

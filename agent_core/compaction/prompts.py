@@ -1,4 +1,4 @@
-"""What the summarising model is told."""
+"""Prompts for the summarising model."""
 
 import re
 

@@ -21,9 +21,9 @@ from agent_core.messages import (
 )
 
 RESULT_CHARS = 2_000
-"""How much of a tool's output is shown: what it said is mostly in the answer that followed."""
+"""Characters of a tool's output that are kept: the following answer mostly repeats its content."""
 TIGHTER_RESULT_CHARS = (500, 100)
-"""What is tried when the conversation does not fit otherwise."""
+"""Smaller limits, tried in order when the conversation does not fit otherwise."""
 HEAD_SHARE = 4
 """When the text itself must be cut, one part in this many of what fits is its beginning."""
 

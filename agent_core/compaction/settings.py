@@ -14,14 +14,14 @@ LARGEST_SHARE = 4
 
 
 class ModelFigures(Value, frozen=True, kw_only=True):
-    """What the user set for one model; None: as for all."""
+    """User settings for one model; None: the value for all models."""
 
     reserve_tokens: int | None = None
     keep_recent_tokens: int | None = None
 
 
 class CompactionSettings(Value, frozen=True, kw_only=True):
-    """What the user set."""
+    """User settings of compaction."""
 
     enabled: bool = True
     """Whether it happens by itself; by hand it always works."""

@@ -1,4 +1,4 @@
-"""What a session tells its front ends: events, their feed, their JSON form."""
+"""Events that a session publishes to its front ends, their feed and their JSON encoding."""
 
 from agent_core.events.feed import Feed, Reader, Stamped, merge
 from agent_core.events.permissions import (

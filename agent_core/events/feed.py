@@ -25,7 +25,7 @@ Tap = Callable[[Stamped], None]
 
 
 class _Bells(Struct):
-    """What a reader's task waits for."""
+    """Wake-up events of a reader's task."""
 
     some: anyio.Event = msgspec.field(default_factory=anyio.Event)
     urgent: anyio.Event = msgspec.field(default_factory=anyio.Event)
@@ -98,10 +98,10 @@ class Reader:
         return len(self._pending)
 
     def take_now(self, *, to: int | None = None) -> tuple[Stamped, ...]:
-        """Return all there are without waiting.
+        """Return and remove all pending events, without waiting.
 
         Args:
-            to: The number of the last event to give; what follows it stays. None: all.
+            to: Number of the last event to return; later events stay pending. None: all.
         """
         kept: list[Stamped] = []
         if to is not None and self._pending and self._pending[-1].seq > to:
@@ -128,7 +128,7 @@ class Reader:
         return gap
 
     def finish(self) -> None:
-        """End the reader from the feed's side: what is pending can still be taken."""
+        """Close the reader from the feed's side. Pending events can still be read."""
         self.closed = True
         self._bells.over.set()
         self._bells.some.set()

@@ -55,9 +55,9 @@ def merge(events: Iterable[Stamped]) -> tuple[Stamped, ...]:
 
 
 def elide(stamped: Stamped) -> Stamped:
-    """Leave out the middle of what a tool prints; what is short, or anything else, stays as it is.
+    """Remove the middle of long tool output; short output and other events are returned unchanged.
 
-    The first `HEAD_CHARS` characters are the beginning; `elided` says how many are missing behind them.
+    The first `HEAD_CHARS` characters are the beginning; `elided` is the number of characters missing after them.
     """
     event = stamped.event
     if not isinstance(event, ToolOutputDelta) or len(event.text) <= HEAD_CHARS + TAIL_CHARS:

@@ -1,4 +1,4 @@
-"""What is asked of a person before something is done, and what they can answer."""
+"""Permission requests to the user, their options and their answers."""
 
 from pathlib import Path
 from typing import Literal
@@ -44,7 +44,7 @@ class PermissionOption(Value, frozen=True, kw_only=True):
     kind: OptionKind
     label: str
     rule: RuleShown | None = None
-    """What this answer leaves behind."""
+    """Rule that this answer creates; None: no rule."""
 
 
 class CommandRead(Value, frozen=True, kw_only=True):
@@ -67,7 +67,7 @@ class CommandSubject(Value, frozen=True, kw_only=True):
     sandbox: Containment
     parsed: tuple[CommandRead, ...]
     needs: tuple[str, ...] = ()
-    """What containment would deny and the model asks for."""
+    """Access that containment would deny and that the model requests."""
 
 
 class TargetSubject(Value, frozen=True, kw_only=True):
@@ -80,7 +80,7 @@ class TargetSubject(Value, frozen=True, kw_only=True):
     input: JsonObject | None = None
     """The arguments of the call, shortened where they are long."""
     change_set: str | None = None
-    """For an edit: what its changes are known by."""
+    """Id of the change set of an edit; None for other targets."""
 
 
 class TrustSubject(Value, frozen=True, kw_only=True):
@@ -89,7 +89,7 @@ class TrustSubject(Value, frozen=True, kw_only=True):
     type: Literal["trust"] = "trust"
     folder: Path
     added: tuple[str, ...] = ()
-    """What came since it was trusted, by path relative to it; at most 20 names, as the other two."""
+    """Files added since it was trusted, as paths relative to it; at most 20. `removed` and `changed` alike."""
     removed: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     difference: str = ""
@@ -158,5 +158,5 @@ class PermissionResolved(Value, frozen=True, kw_only=True):
     option: str | None
     """None: the run was cancelled before anybody answered."""
     by: str
-    """Who answered: a client, `timeout`, `cancelled`, `tooManyDenials`."""
+    """Source of the answer: a client, `timeout`, `cancelled`, `tooManyDenials`."""
     rule: RuleShown | None = None

@@ -1,4 +1,4 @@
-"""What a person is asked because nobody else can know it, and what they can answer."""
+"""Questions to the user that only the user can answer, and their answers."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -26,9 +26,9 @@ class QuestionLine(Value, frozen=True, kw_only=True):
     text: str
     kind: QuestionKind
     options: tuple[QuestionOption, ...] = ()
-    """For a `choice`: what there is to choose from."""
+    """Options of a `choice`."""
     default: Answer | None = None
-    """What counts when nobody says anything else; None: then nothing is known."""
+    """Answer used when the user gives none; None: then there is no answer."""
 
 
 class Question(Value, frozen=True, kw_only=True):
@@ -40,20 +40,20 @@ class Question(Value, frozen=True, kw_only=True):
     """None: nothing runs; the wire then shows an empty run."""
     questions: tuple[QuestionLine, ...]
     blocking: bool
-    """Whoever asks goes no further without an answer."""
+    """Whether the asker waits for the answer."""
     since_ms: int
     expires_ms: int | None
     """When silence becomes the answer."""
 
 
 class Answers(Value, frozen=True, kw_only=True):
-    """What a question came to."""
+    """Answers to a question, or the reason why there are none."""
 
     answers: Mapping[str, Answer] | None
     """By the id of the line; None: there are none, and `by` says why."""
     by: str
-    """Who answered or declined: a client, `timeout`, `cancelled`, `policy` (nobody is to be asked here), `unshown`
-    (no client can show it)."""
+    """Source of the answer or refusal: a client, `timeout`, `cancelled`, `policy` (the policy forbids questions here),
+    `unshown` (no client can show it)."""
 
 
 class QuestionRequested(Value, frozen=True, kw_only=True):

@@ -81,7 +81,7 @@ class BashStarted(Value, frozen=True, kw_only=True):
 
 
 class BashOutput(Value, frozen=True, kw_only=True):
-    """What the user's command prints."""
+    """Output of the user's command."""
 
     text: str
 

@@ -1,4 +1,4 @@
-"""What an extension shows to people; a client that cannot show it lets it be."""
+"""Views of extensions for the user; a client that cannot show a view ignores it."""
 
 from agent_core.kernel import JsonObject
 from agent_core.kernel.values import Value

@@ -103,7 +103,7 @@ class TurnEnded(Value, frozen=True, kw_only=True):
 
 
 class MessageStarted(Value, frozen=True, kw_only=True):
-    """Somebody begins to speak."""
+    """Start of a message of the user, the model or a program."""
 
     run: RunId | None
     """None: a program's words, added while nothing ran."""
@@ -255,10 +255,10 @@ class EditSaved(_Edited, frozen=True, kw_only=True):
 
 
 class ChangesUpdated(Value, frozen=True, kw_only=True):
-    """What of all that the session changed waits for the user's word."""
+    """Counts of all pending changes of the session, which wait for review."""
 
     run: RunId | None
-    """The run whose change it tells; None: it comes from outside of any run."""
+    """Run that made the change; None: the change was made outside of any run."""
     files: int
     additions: int
     deletions: int

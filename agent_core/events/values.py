@@ -13,7 +13,7 @@ ToolStatus = Literal["ok", "error", "skipped", "blocked", "cancelled"]
 Delivery = Literal["prompt", "steer", "followUp", "nextTurn"]
 """How words reach the model: at the start of a run, inside it, after it, or beside the user's next words."""
 InputSource = Literal["person", "program"]
-"""Who says words to the model: somebody in front of a client, or a program such as an extension in their place."""
+"""Source of input to the model: a user of a client, or a program, such as an extension, in place of the user."""
 CompactionReason = Literal["manual", "threshold", "overflow", "length"]
 QueueMode = Literal["one-at-a-time", "all"]
 ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
@@ -21,7 +21,7 @@ PermissionMode = Literal["plan", "ask", "auto", "yolo"]
 
 
 class CustomMark(Value, frozen=True, kw_only=True):
-    """What marks words of a program, which are not the user's."""
+    """Marker of input from a program rather than the user."""
 
     custom_type: str
     """Chosen by the program, so that it knows its words again."""
@@ -44,7 +44,7 @@ class QueueItem(Value, frozen=True, kw_only=True):
 
 
 class Budgets(Value, frozen=True, kw_only=True):
-    """What one run may use up; None: no limit."""
+    """Limits of one run; None: no limit."""
 
     usd: float | None = None
     tokens: int | None = None
@@ -53,7 +53,7 @@ class Budgets(Value, frozen=True, kw_only=True):
 
 
 class SessionConfig(Value, frozen=True, kw_only=True):
-    """What is in force for the next request."""
+    """Configuration in force for the next request."""
 
     model: str | None
     """`provider/id`; None: no usable model."""
@@ -126,7 +126,7 @@ class Failure(Value, frozen=True, kw_only=True):
 
 
 class RunResult(Value, frozen=True, kw_only=True):
-    """What a run came to."""
+    """Result of a run."""
 
     run: RunId
     status: RunStatus

@@ -1,7 +1,7 @@
-"""Extensions: code of others that looks in, brings tools and commands, and speaks with people.
+"""Extensions: third-party code that handles hooks, contributes tools and commands, and shows dialogs and views.
 
-An extension is a file with `def extension(api)`, or `async def`. What it listens to is in `agent_core.hooks`, the
-base of its tools' arguments in `agent_core.tools.arguments`.
+An extension is a file with `def extension(api)`, or `async def`. Its events are defined in `agent_core.hooks`, the
+base class of its tools' arguments in `agent_core.tools.arguments`.
 """
 
 from agent_core.extensions.api import ExtensionApi

@@ -1,4 +1,4 @@
-"""What an extension does in its session of its own accord."""
+"""Actions of an extension in its session, outside of any event."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, NoReturn
@@ -16,16 +16,16 @@ from agent_core.workspace.permission import Needs
 
 Content = str | Sequence[UserContent]
 OURS = "tiller."
-"""What Tiller's own entries begin with."""
+"""Prefix of the types of Tiller's own entries."""
 NOT_OFFERED: Mapping[str, str] = {
     "register_theme": "colours are the client's",
     "register_markdown_transformer": "a client draws with its own means; give a view",
 }
-"""What other agents let an extension register and this one does not, and why."""
+"""Registrations of other agents' extension APIs that Tiller does not support, with the reason."""
 
 
 class Choosing:
-    """What an extension may choose of tools and models."""
+    """Choice of tools and models by an extension."""
 
     def __init__(self, footing: Footing) -> None:
         self._footing = footing
@@ -121,7 +121,7 @@ class Acting(Choosing):
 
     @property
     def session_name(self) -> str | None:
-        """What the session is called; None: it has no name."""
+        """Name of the session; None: it has no name."""
         return self._footing.session.tree.title
 
     async def set_session_name(self, name: str | None) -> None:

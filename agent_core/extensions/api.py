@@ -1,4 +1,4 @@
-"""What an extension registers with and acts through: the one argument of `def extension(api)`."""
+"""API of an extension for registrations and actions: the only argument of `def extension(api)`."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ Complete = Callable[[str], Sequence[Completion | str] | None]
 
 
 class ExtensionApi(Registering):
-    """Registers what an extension brings, and acts for it. What is registered later than at loading counts as well."""
+    """Registrations and actions of an extension. Registrations after loading take effect as well."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class ExtensionApi(Registering):
         """Stand on a footing, as `Registering` does, with the bus of the session."""
         super().__init__(footing, registered, flags=flags, changed=changed)
         self.events = OwnBus(bus, footing.extension, footing.life)
-        """Tells other extensions things, and hears them."""
+        """Event bus between extensions."""
 
     def on(self, event: AnyInput | str) -> Callable[[Handler], Handler]:
         """Have a function asked at a point, after those that are there.
@@ -107,24 +107,24 @@ class ExtensionApi(Registering):
         guidelines: Sequence[str] = (),
         title: Callable[[JsonObject], str] | None = None,
     ) -> Function | Callable[[Function], Function]:
-        """Make a tool of a function that is called with its arguments and a `ToolCallContext`.
+        """Register a tool from a function that is called with its arguments and a `ToolCallContext`.
 
-        It gives words or a `ToolResult`. A plain function runs in a thread.
+        The function returns a text or a `ToolResult`. A plain function runs in a thread.
 
         Args:
-            function: The function; None: what this gives is a decorator.
-            name: Its name; None: the function's.
+            function: The function; None: return a decorator.
+            name: Name of the tool; None: the function's.
             description: For the model; None: the function's docstring.
-            arguments: The class of its arguments; None: as its first parameter is annotated.
-            parameters: A JSON Schema, in the place of a class: then arguments come as they are.
-            kind: What permission is asked for: `read` looks only, `other` is asked about.
-            parallel_safe: It may run beside other such calls.
+            arguments: Class of the arguments; None: the annotation of the function's first parameter.
+            parameters: JSON Schema in place of a class; the arguments are then passed on unconverted.
+            kind: Kind for the permission policy: a `read` tool only reads, an `other` tool needs permission.
+            parallel_safe: Whether it may run in parallel with other such calls.
             snippet: One line for the system prompt.
             guidelines: Rules for the system prompt.
-            title: Says in a few words what a call does; copes with any arguments.
+            title: Returns a short description of a call; must accept any arguments.
 
         Raises:
-            ExtensionBroken: It has no name, description or arguments that a model could use.
+            ExtensionBroken: The name, the description or the arguments are missing or unusable for a model.
         """
 
         def take(made_of: Function) -> Function:
@@ -162,13 +162,13 @@ class ExtensionApi(Registering):
         argument_hint: str = "",
         complete: Complete | None = None,
     ) -> Callable[[Handler], Handler]:
-        """Make a command of a function that is called with the words behind `/name` and a `CommandContext`.
+        """Register a command from a function that is called with the text after `/name` and a `CommandContext`.
 
         Args:
             name: Without the slash; None: the function's, with `-` for `_`.
             description: For people; None: the first line of the function's docstring.
-            argument_hint: What may follow the name.
-            complete: Says how the words may go on; quick, without waiting.
+            argument_hint: Description of the arguments that may follow the name.
+            complete: Returns completions of the arguments; must be fast and must not block.
         """
 
         def take(handler: Handler) -> Handler:

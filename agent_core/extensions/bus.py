@@ -10,7 +10,7 @@ from agent_core.extensions.life import Life
 from agent_core.kernel.values import Value
 
 Listener = Callable[[object], object]
-"""Takes what was told; may give something to be awaited."""
+"""Receives the data of an event; may return an awaitable."""
 Failed = Callable[[str, str, BaseException], None]
 """Told of a listener that failed: extension, channel, error."""
 

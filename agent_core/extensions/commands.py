@@ -15,11 +15,11 @@ from agent_core.resources.commands import Command, Completion
 
 
 class Offering(Protocol):
-    """Whoever holds the extensions of a session."""
+    """Host of the extensions of a session."""
 
     @property
     def offers(self) -> Offers:
-        """What they bring, as it is now."""
+        """Current contributions of the extensions."""
         ...
 
     def footing(self, extension: str) -> Footing:
@@ -54,11 +54,11 @@ class ExtensionCommands(Value, frozen=True):
         return [Completion(value=one) if isinstance(one, str) else one for one in found or ()]
 
     async def run(self, name: str, arguments: str) -> None:
-        """Run one, to its end.
+        """Run a command to its end.
 
         Raises:
-            ExtensionBroken: There is none of that name any more.
-            Exception: What it raises.
+            ExtensionBroken: There is no command of that name any more.
+            Exception: Any exception of the command.
         """
         command = self._host.offers.commands.get(name)
         if command is None:
@@ -69,11 +69,11 @@ class ExtensionCommands(Value, frozen=True):
         )
 
     async def press(self, key: str) -> None:
-        """Do what a key stands for.
+        """Run the function of a keyboard shortcut.
 
         Raises:
-            ExtensionBroken: It stands for nothing.
-            Exception: What its function raises.
+            ExtensionBroken: No extension has registered the key.
+            Exception: Any exception of the function.
         """
         shortcut = self._host.offers.shortcuts.get(key.lower())
         if shortcut is None:

@@ -1,4 +1,4 @@
-"""What the handlers of an extension are given beside the event: the session as they may use it."""
+"""Contexts passed to the handlers of an extension beside the event: their access to the session."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import nullcontext
@@ -29,11 +29,11 @@ NOT_HERE: Mapping[str, str] = {
     "switch_session": "which session a window shows is the client's",
     "wait_for_idle": "a hook that waited for the session would wait for itself; do it in a command",
 }
-"""What other agents offer in a context and this one does not, and why."""
+"""Context members of other agents' extension APIs that Tiller does not support, with the reason."""
 
 
 class Looking:
-    """What can be known of the session."""
+    """Read access to the session."""
 
     __slots__ = ("_footing",)
 
@@ -152,13 +152,13 @@ class Context(Looking):
         timeout_s: float | None = None,
         needs: frozenset[Needs] = NO_NEEDS,
     ) -> ExecResult:
-        """Run a program in the workspace, contained as tools are; its end is waited for.
+        """Run a program in the workspace, in the same containment as tools, and wait for its end.
 
         Args:
-            command: The program; no shell reads it.
-            arguments: What it is given.
-            timeout_s: After how long it is ended; None: never.
-            needs: What it needs beyond its containment.
+            command: The program; no shell interprets it.
+            arguments: Arguments of the program.
+            timeout_s: Seconds after which it is stopped; None: no limit.
+            needs: Access that it needs beyond its containment.
 
         Raises:
             WorkspaceError: It cannot be started.
@@ -177,17 +177,17 @@ class Context(Looking):
         model: str | None = None,
         max_tokens: int | None = None,
     ) -> AssistantMessage:
-        """Ask a model something beside the conversation; nothing of it is kept but what it cost.
+        """Send a model a prompt outside of the conversation; only its usage is recorded.
 
         Args:
-            prompt: The words.
-            system: What it is told first.
-            model: Its name; None: the one in force.
-            max_tokens: Of its answer.
+            prompt: Text of the prompt.
+            system: System prompt.
+            model: Name of the model; None: the current one.
+            max_tokens: Limit of the answer.
 
         Raises:
-            ModelUnknown: There is no such model, or it cannot be asked.
-            ProviderError: It does not answer.
+            ModelUnknown: There is no such model, or it cannot be used.
+            ProviderError: The model does not answer.
         """
         chosen = self._services.model(model)
         with self._pause():

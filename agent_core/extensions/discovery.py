@@ -22,7 +22,7 @@ Origin = Literal["installed", "user", "project", "settings", "command line", "gi
 
 
 class Installed(Value, frozen=True, kw_only=True):
-    """What an installed package offers."""
+    """Entry point of an installed package."""
 
     value: str
     """Where it is, as `package.module:name`."""
@@ -38,7 +38,7 @@ class Found(Value, frozen=True, kw_only=True):
     entry: Path | Installed | Callable[..., object]
     """A source file, something of an installed package, or the function itself."""
     expected: Expected = lambda _: None
-    """What its files must hold."""
+    """Returns the required SHA-256 of each of its files; None: any content."""
 
     @property
     def path(self) -> Path | None:
@@ -65,7 +65,7 @@ class Places(Value, frozen=True, kw_only=True):
     project: Path | None = None
     """The folder `.tiller/extensions` of a workspace that is trusted; None: there is none."""
     project_expected: Expected = lambda _: None
-    """What files of the project must hold to be what the user trusts."""
+    """Returns the SHA-256 that the user trusts for each file of the project; None: any content."""
     settings: Sequence[str] = ()
     """Entries of the user's settings: paths, `-path`, `+path`, `!glob`."""
     named: Sequence[Path] = ()
@@ -76,7 +76,7 @@ class Places(Value, frozen=True, kw_only=True):
 
 
 class Discovered(Struct, kw_only=True):
-    """What was found, in the order in which it is loaded."""
+    """Discovered extensions, in the order in which they are loaded, with their skills, prompts and problems."""
 
     found: list[Found] = msgspec.field(default_factory=list[Found])
     skills: list[Path] = msgspec.field(default_factory=list[Path])
@@ -86,7 +86,7 @@ class Discovered(Struct, kw_only=True):
 
 
 def discover(places: Places) -> Discovered:
-    """Look in all places; blocking. What cannot be used is a problem, and the rest is found all the same."""
+    """Search all places; blocking. An unusable entry is reported as a problem and does not prevent the others."""
     looking = _Looking(places)
     if places.with_installed:
         looking.installed()

@@ -1,4 +1,4 @@
-"""What one loading of an extension stands on: the session, as soon as it is open, and for as long as this loading lasts."""
+"""Session access of one load of an extension: from the opening of the session until the extension is reloaded."""
 
 from agent_core.extensions.life import Life
 from agent_core.extensions.ports import Services, Session
@@ -23,10 +23,10 @@ class Footing:
 
     @property
     def services(self) -> Services:
-        """What the session does for extensions.
+        """Services of the session for extensions.
 
         Raises:
-            ContextStale: The extension was loaded anew, or the session is over.
+            ContextStale: The extension was reloaded, or the session is closed.
             Unsupported: The extension is only being loaded.
         """
         self.life.check()

@@ -39,7 +39,7 @@ class Takes(Protocol):
 
 
 class HostPlan(Value, frozen=True, kw_only=True):
-    """What a host works with."""
+    """Dependencies and settings of a host."""
 
     look: Callable[[], Awaitable[Discovered]]
     """Finds the extensions that are to be loaded now."""
@@ -47,7 +47,7 @@ class HostPlan(Value, frozen=True, kw_only=True):
     new_id: Callable[[], str]
     conflicts: Conflicts = "last"
     flags: Callable[[str], FlagValue | None] = lambda _: None
-    """Gives what the user set of a flag."""
+    """Returns the user's value of a flag."""
     report: Callable[[HookFailure], None] = lambda _: None
     load_limit_s: float = 10.0
 
@@ -100,7 +100,7 @@ class ExtensionHost:
         raise ExtensionBroken(message)
 
     async def load(self) -> Loaded:
-        """Load everything for the first time; what fails is a problem, and the rest is there."""
+        """Load all extensions for the first time; a failure becomes a problem and does not prevent the others."""
         async with self._lock:
             return await self._load()
 

@@ -8,7 +8,7 @@ from typing import Final
 from agent_core.kernel.errors import ContextStale, Unsupported
 
 _INSIDE: Final[ContextVar[str]] = ContextVar("tiller_extension_inside", default="")
-"""What of an extension is being run here: nothing, or a hook or tool, whose end a run waits for."""
+"""Description of the hook or tool of an extension that runs in this context and that a run waits for; empty: none."""
 
 
 class Life:

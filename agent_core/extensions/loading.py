@@ -49,16 +49,16 @@ class LoadedExtension(Value, frozen=True, kw_only=True):
 async def load(
     found: Found, *, make_api: MakeApi, new_id: Callable[[], str], limit_s: float = LOAD_LIMIT_S
 ) -> LoadedExtension:
-    """Load one; whatever its code does happens in a thread, and is left to itself when it does not end.
+    """Load an extension. Its synchronous code runs in a thread; code that does not end within the limit is abandoned.
 
     Args:
-        found: What was found.
-        make_api: Makes what its function is called with.
-        new_id: Gives a word that no other loading has.
-        limit_s: How long it may take.
+        found: The extension.
+        make_api: Creates the argument of its function.
+        new_id: Returns an id that is unique per load.
+        limit_s: Time limit in seconds.
 
     Raises:
-        ExtensionBroken: It cannot be loaded; the text says why, what its code raised stands behind it.
+        ExtensionBroken: It cannot be loaded; the message has the reason, and the cause is the exception of its code.
     """
     module = f"{PREFIX}{new_id().replace('-', '')}" if found.path is not None else ""
     footing = Footing(found.name)

@@ -1,4 +1,4 @@
-"""What a folder says of the extensions, skills and prompts in it: `[tool.tiller]` of its pyproject.toml."""
+"""Manifest of the extensions, skills and prompts of a folder: `[tool.tiller]` of its pyproject.toml."""
 
 from pathlib import Path
 from typing import Final, cast
@@ -10,7 +10,7 @@ FILE: Final = "pyproject.toml"
 
 
 class Manifest(Value, frozen=True, kw_only=True):
-    """What a folder offers; paths are absolute."""
+    """Extensions, skills and prompts of a folder; paths are absolute."""
 
     name: str | None = None
     extensions: tuple[Path, ...] = ()

@@ -18,25 +18,25 @@ PREFIX: Final = "tiller_extension_"
 SOURCE_BYTES: Final = 4 * 1024 * 1024
 """A larger file is no source code of an extension."""
 Expected = Callable[[Path], str | None]
-"""Gives the SHA-256 of what a file must hold to be run; None: anything, empty: nothing."""
+"""Returns the SHA-256 that a file must have to be run; None: any, empty: the file is not run."""
 
 log = logging.getLogger("tiller.extensions")
 
 
 def import_apart(entry: Path, *, name: str, expected: Expected) -> ModuleType:
-    """Import a file or a package under a name of its own; blocking, and whatever its code does happens here.
+    """Import a file or a package under a name of its own; blocking. Its code runs in the calling thread.
 
-    Its own modules are reached by relative imports. Each file is read once: what was checked is what runs. No
-    bytecode is read or written.
+    Its own modules are reached by relative imports. Each file is read once, so that the checked content is the
+    executed one. No bytecode is read or written.
 
     Args:
         entry: A source file; `__init__.py` for a package.
-        name: Not taken by another; `forget` lets it go again.
-        expected: What files must hold.
+        name: An unused module name; `forget` removes the module again.
+        expected: Returns the required SHA-256 of a file; None: any content.
 
     Raises:
-        ExtensionBroken: A file is not what it must be, or no source code.
-        Exception: Whatever its code raises.
+        ExtensionBroken: The content of a file is not the expected one, or is not source code.
+        Exception: Any exception of its code.
     """
     is_package = entry.name == "__init__.py"
     finder = _Finder(name, entry, expected=expected)

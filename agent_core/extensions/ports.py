@@ -1,4 +1,4 @@
-"""What extensions need of the session that they stand in: its face, as far as they see it, and what is done for them."""
+"""Ports of extensions to their session: the part of its interface that they see, and the services for them."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, Protocol
@@ -138,7 +138,7 @@ class Fill(Protocol):
 
 
 class Known(Protocol):
-    """What can be known of the session."""
+    """Read access to the session."""
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -197,7 +197,7 @@ class Questions(Protocol):
 
 
 class Resources(Protocol):
-    """What is read for the session."""
+    """Resources of the session."""
 
     def commands(self) -> Sequence[Command]:
         """List what can be written after a slash."""
@@ -233,12 +233,12 @@ class Session(Protocol):
 
     @property
     def info(self) -> Known:
-        """What can be known of it."""
+        """Read access to the session."""
         ...
 
     @property
     def programs(self) -> Programs:
-        """What programs keep in it and know of it."""
+        """Entries and state of programs in the session."""
         ...
 
     @property
@@ -248,7 +248,7 @@ class Session(Protocol):
 
     @property
     def resources(self) -> Resources:
-        """What is read for it."""
+        """Resources of the session."""
         ...
 
     async def prompt(
@@ -287,7 +287,7 @@ class Session(Protocol):
 
 
 class Services(Value, frozen=True, kw_only=True):
-    """What a session does for the extensions in it."""
+    """Services of a session for its extensions."""
 
     session: Session
     workspace: Workspace
@@ -295,15 +295,15 @@ class Services(Value, frozen=True, kw_only=True):
     thread: LoopThread
     """Where the session lives."""
     show: Callable[[Event], object]
-    """Tells what front ends may show."""
+    """Publishes the views that front ends may show."""
     is_attended: Callable[[], bool]
     """Whether people can be asked."""
     is_trusted: Callable[[], bool]
     """Whether the workspace is."""
     system_prompt: Callable[[], Awaitable[str]]
-    """Gives the words that the next run begins with."""
+    """Returns the system prompt of the next run."""
     model: Callable[[str | None], Model]
-    """Gives a model ready to be asked; None: the one in force."""
+    """Returns a model that can be asked; None: the model in force."""
     spent: Callable[[Usage], object]
     """Counts what an answer cost: it is of the session's money, and of the run's budgets."""
     start: Callable[[Callable[[], Awaitable[None]]], object]

@@ -14,10 +14,10 @@ GRACE_S: Final = 2.0
 
 
 class ExecResult(Value, frozen=True, kw_only=True):
-    """What became of a program."""
+    """Result of a program."""
 
     output: str
-    """What it wrote, errors among it, in order."""
+    """Output of the program, standard error included, in order."""
     exit_code: int | None
     """None: a signal ended it, or its time was over."""
     timed_out: bool = False

@@ -1,4 +1,4 @@
-"""What one extension offers, as values."""
+"""Contributions of one extension, as values."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal

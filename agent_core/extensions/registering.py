@@ -1,4 +1,4 @@
-"""What an extension registers besides hooks, tools and commands."""
+"""Registrations of an extension other than hooks, tools and commands."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -67,7 +67,7 @@ class Registering(Acting):
         self._changed()
 
     def get_flag(self, name: str) -> FlagValue | None:
-        """Read a flag of this extension: what the user set, else its default; None for one that it does not have."""
+        """Return the user's value of a flag, else its default; None if this extension has no such flag."""
         flag = self._registered.flags.get(name)
         if flag is None:
             return None

@@ -1,4 +1,4 @@
-"""What extensions offer to clients besides commands, as the session asks for it."""
+"""Contributions of extensions to clients other than commands: flags, shortcuts and renderers."""
 
 import asyncio
 import inspect
@@ -24,7 +24,7 @@ class Showcase(Value, frozen=True):
 
     _host: Offering
     _flags: Callable[[str], FlagValue | None]
-    """Gives what the user set."""
+    """Returns the user's value."""
     _limit_s: float
     """How long a message may take to be shown."""
     _threads: Threads = msgspec.field(default_factory=Threads)
@@ -49,11 +49,11 @@ class Showcase(Value, frozen=True):
         await ExtensionCommands(self._host).press(key)
 
     async def rendered(self, message: CustomMessage) -> JsonObject | None:
-        """Return a message as a view.
+        """Return a message rendered as a view; None: no renderer, or the renderer returned None.
 
         Raises:
-            ExtensionBroken: The renderer gave something that is no view, or nothing in its time.
-            Exception: What it raises.
+            ExtensionBroken: The renderer returned something other than a view, or exceeded its time limit.
+            Exception: Any exception of the renderer.
         """
         renderer = self._host.offers.renderers.get(message.custom_type)
         if renderer is None:

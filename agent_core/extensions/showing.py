@@ -1,4 +1,4 @@
-"""What of an extension's views is shown anywhere, as whoever serves the clients of a session says."""
+"""Kinds of extension views that some client shows, as set by the server of the session's clients."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, Literal
@@ -15,7 +15,7 @@ SHOWN: Final[Mapping[type[UiEvent], Shown]] = {
     UiTitle: "title",
     UiEditorText: "editorText",
 }
-"""What each event asks a client to show."""
+"""Kind of view by event class."""
 
 
 class Showing(Struct):

@@ -16,7 +16,7 @@ from agent_core.tools.arguments import ToolArguments, dumped, schema_of, validat
 from agent_core.workspace.permission import ToolKind
 
 NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""What all providers take for a name."""
+"""Tool names that all providers accept."""
 ToolFunction = Callable[..., object]
 """Gets the arguments and a `ToolCallContext`; gives words or a `ToolResult`, or what is awaited for them."""
 Function = TypeVar("Function", bound=ToolFunction)

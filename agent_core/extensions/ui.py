@@ -44,7 +44,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "get_tools_expanded": "what is folded is the client's",
     "set_tools_expanded": "what is folded is the client's",
 }
-"""What other agents offer and an editor cannot show, and what to do instead."""
+"""UI functions of other agents that an editor cannot show, with the alternative."""
 NOBODY: Final[Mapping[str, str]] = {
     "policy": "nobody is to be asked here",
     "unshown": "no client can show it",
@@ -79,7 +79,7 @@ class Screen(Protocol):
 
 
 class Ui:
-    """The dialogs and views of one extension. What a client cannot show is told in `unanswered` and `unshown`."""
+    """Dialogs and views of one extension. `unanswered` and `unshown` record those that no client can show."""
 
     def __init__(self, extension: str, screen: Screen, *, life: Life, pause: Pause) -> None:
         self._extension = extension
@@ -89,7 +89,7 @@ class Ui:
         self.unanswered: tuple[str, ...] = ()
         """The dialogs of this context that got no answer from a person, each with the reason."""
         self.unshown: frozenset[Shown] = frozenset()
-        """What this context gave to be shown and no client shows; it was told all the same, to whoever listens."""
+        """Kinds of views that this context published although no client shows them."""
 
     def shows(self, what: Shown) -> bool:
         """Return whether some client shows such a thing now."""
@@ -129,7 +129,7 @@ class Ui:
     async def input(
         self, title: str, placeholder: str = "", *, timeout_s: float | None = None
     ) -> str | None:
-        """Ask for a line; None: nobody answered."""
+        """Ask the user for a line of text; None: no answer."""
         hint = f"({placeholder})" if placeholder else ""
         line = QuestionLine(id=LINE, text=self._said(title, hint), kind="text")
         answer = await self._ask("input", line, timeout_s)
@@ -138,7 +138,7 @@ class Ui:
     async def editor(
         self, title: str, prefill: str = "", *, timeout_s: float | None = None
     ) -> str | None:
-        """Ask for a longer text; None: nobody answered. The text to begin with is shown with the question."""
+        """Ask the user for a longer text; None: no answer. The initial text is shown with the question."""
         line = QuestionLine(id=LINE, text=self._said(title, prefill), kind="text")
         answer = await self._ask("editor", line, timeout_s)
         return answer if isinstance(answer, str) else None
@@ -152,7 +152,7 @@ class Ui:
         self._show(UiStatus(extension=self._extension, view={"key": key, "text": text}))
 
     def working(self, text: str | None = None) -> None:
-        """Report what is being waited for while a model works; None: what the client says by itself."""
+        """Show a status text while a model works; None: the client's own text."""
         self.status(WORKING, text)
 
     def widget(
@@ -214,7 +214,7 @@ class Ui:
         self._screen.show(event)
 
     def _said(self, title: str, more: str = "") -> str:
-        """Return the words of a question with the name of who asks: nobody can pass for Tiller itself."""
+        """Return the text of a question, prefixed with the extension's name so that it cannot impersonate Tiller."""
         if not title.strip():
             message = f"extension {self._extension!r} asks an empty question; say what is wanted"
             raise UsageError(message)

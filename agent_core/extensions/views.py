@@ -1,4 +1,4 @@
-"""What a client shows for an extension, said without saying how: each client draws it in its own way."""
+"""Views of extensions, independent of their presentation: each client renders them in its own way."""
 
 from collections.abc import Sequence
 from typing import Literal, TypeAlias, assert_never

@@ -1,4 +1,4 @@
-"""One call of a hook: what its context is made of, and the clock that runs meanwhile."""
+"""One call of a hook: the state behind its context, and its time limit."""
 
 import asyncio
 from collections.abc import Callable, Generator
@@ -60,7 +60,7 @@ class HookCall:
             self._on_time()
 
     def end(self) -> None:
-        """Nobody waits for an answer any more."""
+        """End the call and stop its clock: no caller waits for an answer any more."""
         self._is_over = True
         self._stop()
 

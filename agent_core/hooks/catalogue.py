@@ -1,4 +1,4 @@
-"""Every point where hooks are asked: what it is called, what may be answered, and how answers and failures count."""
+"""Catalogue of hook points: name, permitted outcomes, and the effect of answers and failures."""
 
 from collections.abc import Mapping
 from types import MappingProxyType, UnionType
@@ -67,7 +67,7 @@ from agent_core.hooks.session_points import (
 from agent_core.kernel.values import Value
 
 OnFailure = Literal["open", "closed"]
-"""What a hook that fails counts as: as if it were not there (`open`), or as a no (`closed`)."""
+"""Effect of a failing hook: ignored (`open`), or counted as a refusal (`closed`)."""
 Limit = Literal["short", "long"]
 
 

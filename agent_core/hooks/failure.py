@@ -1,4 +1,4 @@
-"""What is said of a hook that failed: whose it is, where it was asked, and where in its code it went wrong."""
+"""Description of a failed hook: its owner, the hook point, and the location of the failure in its code."""
 
 import traceback
 from collections.abc import Coroutine
@@ -31,7 +31,7 @@ class HookFailure(Value, frozen=True, kw_only=True):
 
 
 def standing(steps: Coroutine[object, None, object]) -> str | None:
-    """Return where a coroutine waits, from the outside in, without our own part; None: nobody can tell."""
+    """Return where a coroutine waits, outermost frame first, without Tiller's own frames; None: unknown."""
     lines: list[traceback.FrameSummary] = []
     inner: object = steps
     while iscoroutine(inner):

@@ -1,7 +1,7 @@
-"""The fence around hooks: a few are asked in order in a task of their own, and none can hold it for longer than its time.
+"""Isolation of hooks: several are asked in order in one separate task, and none can hold it beyond its time limit.
 
-A coroutine is stepped by hand. Whoever swallows its cancellation, or hides from it behind a shield, is left where it
-stands after a moment of grace; a function that blocks runs in a thread of its own, which no one waits for either.
+A coroutine is stepped by hand. A hook that swallows its cancellation, or blocks it with a shield, is abandoned after
+a grace period; a blocking function runs in a thread of its own, which is not waited for either.
 """
 
 import asyncio
@@ -89,11 +89,11 @@ class Threads:
 
 
 async def apart(work: Coroutine[object, None, None], *, stop: Callable[[], None]) -> None:
-    """Wait for work in a task of its own; cancelled, the work is told to stop, and still waited for.
+    """Wait for work in a separate task. On cancellation, call `stop` and still wait for the work to end.
 
     Args:
-        work: What to do. It ends soon after it was told to stop, and raises nothing.
-        stop: Tells it.
+        work: The work. It ends soon after `stop` is called, and raises nothing.
+        stop: Asks the work to end.
     """
     # No group's task: code of others may leave the state of its task such that no group could end it.
     loop = asyncio.get_running_loop()

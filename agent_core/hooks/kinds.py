@@ -1,4 +1,4 @@
-"""What hooks are given and what they answer: the bases of both, and the ways in which answers come together."""
+"""Base classes of hook inputs and outcomes, and the rules that combine several outcomes."""
 
 from typing import ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
@@ -18,14 +18,14 @@ In = TypeVar("In")
 
 
 class Input(Value, Generic[OutCo], frozen=True):
-    """What hooks at one point are given; `Out` is the closed union of what they may answer."""
+    """Input of the hooks at one point; `Out` is the closed union of the permitted outcomes."""
 
     def own(self) -> Self:
         """Return a value that the hooks of one point may do with as they like, once for all of them."""
         return self
 
     def fresh(self) -> Self:
-        """The same for each of them: what one changes in place, later ones do not see either."""
+        """Return a value for one hook to modify; later hooks do not see changes that it makes in place."""
         return self
 
     def refusal(self, owner: str) -> OutCo | None:
@@ -47,7 +47,7 @@ class Hooks(Protocol):
 
 
 class Outcome(Value, frozen=True, kw_only=True):
-    """What a hook may answer; the bases below say how it goes together with the answers of others."""
+    """Answer of a hook; the base classes below define how it combines with the answers of other hooks."""
 
     composition: ClassVar[tuple[Composition, ...]] = ()
     collected: ClassVar[tuple[str, ...]] = ()

@@ -1,4 +1,4 @@
-"""The moments of a run: what hooks are told while the model speaks and tools work."""
+"""Hook inputs of a run: its messages, turns, tool calls and prompts."""
 
 from typing import Literal
 
@@ -85,7 +85,7 @@ class TurnOver(Input[GoOn], frozen=True, kw_only=True):
 
 
 class MessageBegun(Input[GoOn], frozen=True, kw_only=True):
-    """Somebody begins to speak."""
+    """Start of a message of the user, the model or a program."""
 
     run: RunId
     item: ItemId
@@ -93,12 +93,12 @@ class MessageBegun(Input[GoOn], frozen=True, kw_only=True):
 
 
 class MessageGrown(Input[GoOn], frozen=True, kw_only=True):
-    """The model has said more. Told at intervals, not for each word, and nobody waits for the hooks."""
+    """The model has produced more text. Sent at intervals, not per delta, and the run does not wait for the hooks."""
 
     run: RunId
     item: ItemId
     text: str
-    """What came since the last time."""
+    """Text since the last such input."""
 
 
 class MessageOver(Input["MessageOutcome"], frozen=True, kw_only=True):
@@ -157,12 +157,12 @@ class ToolBegun(Input[GoOn], frozen=True, kw_only=True):
 
 
 class ToolPrinted(Input[GoOn], frozen=True, kw_only=True):
-    """A running tool has more output. Told at intervals, and nobody waits for the hooks."""
+    """A running tool has more output. Sent at intervals, and the run does not wait for the hooks."""
 
     call: ToolCallId
     tool: str
     text: str
-    """What came since the last time."""
+    """Output since the last such input."""
 
 
 class ToolOver(Input[GoOn], frozen=True, kw_only=True):

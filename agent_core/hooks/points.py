@@ -127,7 +127,7 @@ class ToolCalled(Input["ToolCallOutcome"], frozen=True, kw_only=True):
 
     @override
     def fresh(self) -> "ToolCalled":
-        """Return a copy of the arguments: what one hook does to them, a later check must not take for the truth."""
+        """Return a copy of the arguments, so that a later check does not see changes that one hook made in place."""
         return ToolCalled(call=self.call, tool=self.tool, arguments=copied_object(self.arguments))
 
     @override

@@ -42,14 +42,14 @@ class HookLimits(Value, frozen=True, kw_only=True):
 
 
 class NoHooks:
-    """Nobody is asked."""
+    """Runner without hooks."""
 
     async def ask(self, value: Input[Out], /) -> Out:
         """Return `GoOn`."""
         return _go_on(value)
 
     def listens(self, point: type[Input[Outcome]], /) -> bool:
-        """Report that nobody is."""
+        """Return False."""
         del point
         return False
 
@@ -96,7 +96,10 @@ class HookRunner:
 
 
 def laid_over(earlier: Outcome, later: One) -> One:
-    """Make one of two answers of the same class: what the later one leaves open, the earlier one says."""
+    """Merge two answers of the same class: fields that are None in the later one come from the earlier one.
+
+    Fields named in `collected` are joined instead.
+    """
     parts: dict[str, Any] = {}  # pyright: ignore[reportExplicitAny] - the values of any fields
     for name in later.__struct_fields__:
         before: Any = getattr(earlier, name)  # pyright: ignore[reportExplicitAny, reportAny] - the same

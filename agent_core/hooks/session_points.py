@@ -51,7 +51,7 @@ class SessionEnding(Input[GoOn], frozen=True, kw_only=True):
 
 
 class SessionSwitching(Input["SwitchOutcome"], frozen=True, kw_only=True):
-    """Somebody is about to leave this session for another."""
+    """A client is about to switch from this session to another."""
 
     reason: SwitchReason
     target: SessionId | None = None
@@ -68,7 +68,7 @@ SwitchOutcome = GoOn | SwitchCancelled
 
 
 class SessionSwitched(Input[GoOn], frozen=True, kw_only=True):
-    """Somebody came here from another session."""
+    """A client has switched to this session from another."""
 
     reason: SwitchReason
     previous: SessionId | None
@@ -103,7 +103,7 @@ class Compacting(Input["CompactionOutcome"], frozen=True, kw_only=True):
 
     reason: str
     messages: tuple[Message, ...]
-    """What would be summarised."""
+    """Messages to be summarised."""
     previous_summary: str | None
     instructions: str | None
     tokens_before: int
@@ -143,7 +143,7 @@ class CompactionFailed(Input[GoOn], frozen=True, kw_only=True):
     reason: CompactionReason
     error: str
     aborted: bool
-    """Somebody stopped it."""
+    """Whether the user or a hook cancelled it."""
 
 
 class TreeNavigating(Input["NavigationOutcome"], frozen=True, kw_only=True):
@@ -153,7 +153,7 @@ class TreeNavigating(Input["NavigationOutcome"], frozen=True, kw_only=True):
     old_leaf: EntryId | None
     common_ancestor: EntryId | None
     messages: tuple[Message, ...]
-    """What is left behind: the text for a summary."""
+    """Messages of the branch that is left: the text for a summary."""
     wants_summary: bool
     instructions: str | None
     replaces_instructions: bool

@@ -1,4 +1,4 @@
-"""Whether a hook's answer is one that its point knows, made of what it says: nobody checks types of foreign code before."""
+"""Validation of a hook's answer against its hook point: the types of third-party code are not checked before."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields

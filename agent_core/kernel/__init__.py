@@ -1,4 +1,4 @@
-"""What everything else stands on: errors, ids, the clock, JSON."""
+"""Foundation of all other packages (errors, ids, the clock, JSON)."""
 
 from agent_core.kernel.clock import Clock, SystemClock, parse_rfc3339, rfc3339
 from agent_core.kernel.ids import (

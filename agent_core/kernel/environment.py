@@ -16,7 +16,7 @@ class CurrentEnvironment(Mapping[str, str]):
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """What it is now, and stays when others exchange it."""
+        """The current mapping of variables; a later `use` replaces it and does not change it."""
         return self._variables
 
     def use(self, variables: Mapping[str, str]) -> None:

@@ -1,56 +1,56 @@
-"""The whole tree of errors that Tiller's core raises on purpose.
+"""The tree of all errors that Tiller's core raises on purpose.
 
-Anything else that goes up is a bug: it is logged with its run and ends that run.
+Any other exception is a bug: it is logged with its run and ends that run.
 
     TillerError
-    ├── UsageError                what the caller gave is wrong
+    ├── UsageError                invalid input from the caller
     │   ├── ConfigError           a settings or models file cannot be read (path, line, column)
     │   ├── ModelUnknown          no model of that name
-    │   ├── ImagesUnsupported     the model in force is sent no images
-    │   ├── WorkspaceMissing      the workspace is no folder
+    │   ├── ImagesUnsupported     images cannot be sent to the current model
+    │   ├── WorkspaceMissing      the workspace is not a folder
     │   ├── ToolSetInvalid        an empty or unknown set of tools
-    │   ├── BudgetRefused         a budget is wider than the settings give
-    │   ├── ExtensionBroken       an extension cannot be loaded, or asks for what cannot be given
-    │   │   └── Unsupported       no client of ours can show or do it
-    │   └── PriceUnknown          a budget of money, and a model without a price
+    │   ├── BudgetRefused         a budget is wider than the settings allow
+    │   ├── ExtensionBroken       an extension cannot be loaded, or does what extensions cannot
+    │   │   └── Unsupported       not possible in an editor client
+    │   └── PriceUnknown          a cost budget, and a model without a price
     ├── SessionError
     │   ├── SessionBusy           a run is going on and no delivery was chosen
     │   ├── SessionClosed         the session was closed
     │   ├── SessionNotFound       no session of that id
     │   ├── SessionLocked         another process writes this session
     │   ├── RunMismatch           the caller expected another run
-    │   │   └── QueueStale        the caller expected other words to wait
-    │   ├── RunNotActive          nothing is running
-    │   ├── TooManyDenials        the run was refused so often that it ends
-    │   ├── CallsRepeated         the model repeated the same calls until the run was ended
-    │   ├── BudgetExceeded        the run used up what it was given
-    │   ├── QueueFull             too many prompts wait
+    │   │   └── QueueStale        the caller expected another queue
+    │   ├── RunNotActive          no run is active
+    │   ├── TooManyDenials        the run ended after too many denials
+    │   ├── CallsRepeated         the run ended because the model repeated the same calls
+    │   ├── BudgetExceeded        the run used up its budget
+    │   ├── QueueFull             too many prompts are queued
     │   ├── EntryUnknown          the session has no such entry
-    │   ├── ForkRefused           no new session can begin there
-    │   ├── CommandRefused        an extension does not want the user's command to run
-    │   ├── SwitchRefused         an extension wants a window to stay with its session
-    │   ├── ContextStale          an extension holds on to what was handed to it before it was loaded anew
+    │   ├── ForkRefused           no new session can be forked there
+    │   ├── CommandRefused        an extension refused the user's command
+    │   ├── SwitchRefused         an extension refused to switch a window to another session
+    │   ├── ContextStale          an extension uses a context from before its reload
     │   ├── CheckpointUnknown     the session has no such checkpoint
-    │   └── CheckpointConflict    nothing could be taken back: what stands against it
+    │   └── CheckpointConflict    nothing was reverted, because of conflicting changes
     ├── StorageError              the session file cannot be read or written
     │   ├── StorageUnavailable    disk full, read-only or gone; retried
     │   ├── SessionDamaged        not a session file
     │   └── IndexUnavailable      no full-text search on this system
-    ├── WorkspaceError            text for the model too: every message teaches
+    ├── WorkspaceError            the model reads the text too, so it names the next step
     │   ├── PathRefused           outside the roots
-    │   ├── FileMissing           nothing there
+    │   ├── FileMissing           the file does not exist
     │   ├── NotAFile              a folder or device
     │   ├── NotAFolder            a file or device
-    │   ├── FileTooLarge          more bytes than were asked for
+    │   ├── FileTooLarge          more bytes than the limit
     │   ├── NotText               binary, or an unknown encoding
-    │   ├── AccessRefused         the system says no
-    │   ├── ProcessGone           a program that is spoken with does not listen any more
+    │   ├── AccessRefused         the operating system denied access
+    │   ├── ProcessGone           a program no longer reads its input
     │   ├── StaleText             the text changed since it was read
     │   │   └── EditConflicted    in the same lines as the edit
     │   ├── EditRefused           the editor did not take the edit
     │   │   ├── DocumentContention  two editors have unsaved text of it
     │   │   └── EditDeferred        it is kept as a proposal for the user
-    │   └── EditUnverified        nobody can say whether the edit landed
+    │   └── EditUnverified        it is unknown whether the edit was applied
     ├── ToolError                 a tool call that failed in a way the model can act on
     │   └── ArgumentsInvalid      its arguments do not fit the schema
     └── ProviderError             a model call failed (kind, status, retry-after)
@@ -93,8 +93,8 @@ class TillerError(Exception):
         """Create an error.
 
         Args:
-            message: What happened, and what to do next where that holds for everybody.
-            advice: Ends the text: what a model is to do next.
+            message: The failure, with the next step if it is the same for users and models.
+            advice: The next step for a model; appended to the message.
         """
         super().__init__(f"{message}{advice}")
         self.advice = advice
@@ -106,7 +106,7 @@ class TillerError(Exception):
 
 
 class UsageError(TillerError):
-    """What the caller gave cannot be used."""
+    """The input of the caller cannot be used."""
 
     kind = "UnsupportedCapability"
 
@@ -158,7 +158,7 @@ class ExtensionBroken(UsageError):
 
 
 class Unsupported(ExtensionBroken):
-    """What an extension asks for cannot be shown or done by a client that is an editor."""
+    """An editor client cannot show or do the request of an extension."""
 
 
 class PriceUnknown(UsageError):
@@ -272,7 +272,7 @@ class ForkRefused(SessionError):
 
 
 class ContextStale(SessionError):
-    """An extension was loaded anew or its session is over; what it was handed before is of no use any more."""
+    """An extension was reloaded or its session is closed; the objects that it holds from before are invalid."""
 
     kind = "SessionNotFound"
 
@@ -352,7 +352,7 @@ class StaleText(WorkspaceError):
 
 
 class EditConflicted(StaleText):
-    """Somebody changed the same lines since the text was read; nothing was written, the text says what is there now."""
+    """The same lines changed since the text was read. Nothing was written; the message has the current text."""
 
 
 class EditRefused(WorkspaceError):

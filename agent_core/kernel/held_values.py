@@ -9,7 +9,7 @@ from urllib.parse import quote, quote_plus
 from agent_core.kernel.secret_patterns import Span
 
 SHORTEST_CHARS = 8
-"""What is shorter is no secret, and may be any word of a text."""
+"""Minimum length of a secret, in characters. A shorter value may be any word of a text."""
 LONGEST_CHARS = 16_384
 """Of a longer value only so much is looked for."""
 KIND = "secret"
@@ -28,7 +28,7 @@ class HeldValues:
         """Prepare the search.
 
         Args:
-            values: The secrets; what is shorter than eight signs is left out.
+            values: The secrets; values shorter than `SHORTEST_CHARS` are left out.
         """
         self.values = holdable(values)
         self._plain = _distinct(chain.from_iterable(map(_plain_forms, self.values)))

@@ -25,8 +25,8 @@ class LoneSurrogate(ValueError):
 def encode(value: JsonValue) -> bytes:
     """Write JSON on one line.
 
-    A lone surrogate (some tool's broken output) becomes U+FFFD, NaN and infinities become null: what we
-    write can always be read by everybody.
+    A lone surrogate (broken output of a tool) becomes U+FFFD, NaN and infinities become null: every JSON
+    parser can read the result.
     """
     import pydantic_core  # noqa: PLC0415 - see above
 

@@ -25,7 +25,7 @@ WITHHELD: Final = "[withheld: the redactor failed]"
 SLICE_CHARS: Final = 32_768
 """How much is looked through at a time."""
 THREAD_CHARS: Final = 16_384
-"""What is longer is looked through beside the event loop."""
+"""Longest text in characters that is scanned on the event loop; `prepare` scans a longer one in a worker thread."""
 MOST_REST_S: Final = 0.02
 REMEMBERED: Final = 64
 """How many long texts are remembered as they came out."""
@@ -103,7 +103,7 @@ class Redactor:
         return self._clean(text) if len(text) < _LONG_CHARS else self._remembered(text)
 
     def held(self, text: str) -> str:
-        """Return a text without the values that the program holds; what only looks like a secret stays."""
+        """Return a text without the values that the program holds; text that only looks like a secret stays."""
         held = self._held
         try:
             return cut_out(text, joined(held.spans(text)))
@@ -111,7 +111,7 @@ class Redactor:
             return WITHHELD
 
     def json(self, value: JsonValue) -> JsonValue:
-        """Return JSON without secrets; what stands under a secret's name is judged by that too."""
+        """Return JSON without secrets; a value under the name of a secret is judged by that name too."""
         match value:
             case str():
                 return self.text(value)
@@ -209,9 +209,9 @@ class RedactedStream:
 
 
 def names_a_value(name: str, value: str) -> bool:
-    """Return whether a variable of the environment holds a secret, and no path to one or word about one.
+    """Return whether an environment variable holds a secret, not a path to one or an ordinary word.
 
-    `SECRET_BACKEND=kubernetes` holds none: whoever took that word for one would take it out of every text.
+    `SECRET_BACKEND=kubernetes` holds none: redaction of that word would remove it from every text.
     """
     if not is_secret_name(name) or value.startswith(("/", "~")) or is_placeholder(value):
         return False

@@ -214,7 +214,7 @@ def _key_stop(text: str, begin: int) -> int:
 
 
 _FEWEST_OF_KEY: Final = 16
-"""What is shorter behind the first line is no key, but words about one."""
+"""A key body without an end line has more characters than this; a shorter one is prose about a key."""
 _ENDS: Final = " \t\r\n\"'`,;<>|\\()"
 """No secret that has no frame of its own goes beyond these."""
 _NAMED: Final = (
@@ -235,7 +235,7 @@ _HINTS: Final = (
 )  # fmt: skip
 """One of these stands in whatever the two above find."""
 _COOKIE: Final = r"(?i:cookie[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?)(?=[\w.\-]{1,64}(?:$|=))"
-"""What a secret follows."""
+"""Pattern of a cookie header or assignment, which a secret follows."""
 _BEFORE_CHARS: Final = 96
 _QUOTED_CHARS: Final = 1_024
 

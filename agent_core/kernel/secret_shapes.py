@@ -158,4 +158,4 @@ STARTS: Final = tuple(
         )
     )
 )  # fmt: skip
-"""How those secrets begin that are known by their beginning: what a stream keeps back."""
+"""Prefixes of the secrets that are recognised by a prefix; a stream keeps back text that begins with one."""

@@ -6,7 +6,7 @@ from typing import Final, Protocol
 from agent_core.kernel.secret_patterns import LONGEST_CHARS, Span
 
 CONTEXT_CHARS: Final = 160
-"""What has left is remembered so far: what stands before a value says that it is a secret."""
+"""Length in characters of the earlier text kept as context: the text before a value marks it as a secret."""
 KEPT_BACK_CHARS: Final = 2 * LONGEST_CHARS
 """More is never kept back, so that a text without end needs no memory without end."""
 UNTROUBLED_CHARS: Final = 2_048
@@ -29,7 +29,7 @@ class Finder(Protocol):
 
 
 class SecretStream:
-    """One text in pieces. What `push` and `finish` give is, joined, the text without its secrets."""
+    """One text in pieces. The results of `push` and `finish`, joined, are the text without its secrets."""
 
     def __init__(self, finder: Finder) -> None:
         self._finder = finder

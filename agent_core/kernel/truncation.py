@@ -14,7 +14,7 @@ CutBy = Literal["lines", "bytes", "chars"]
 
 
 class Truncation(Value, frozen=True, kw_only=True):
-    """What is left of a text and what there was. A newline at the very end makes no line of its own."""
+    """A truncated text, with its size before and after. A final newline does not start another line."""
 
     content: str
     truncated: bool

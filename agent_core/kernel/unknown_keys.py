@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 KeyPath = tuple[str | int, ...]
 NOTES = ("_", "$", "//")
-"""How keys begin that are for people or for editors (`$schema`, `_comment`); nobody means them to do something."""
+"""Prefixes of keys that are for people or for editors (`$schema`, `_comment`) and configure nothing."""
 CLOSE = 0.7
 """How alike two names must be, 0 to 1; a swapped or missing letter is above it."""
 
@@ -22,7 +22,7 @@ def unknown_keys(
     Values that no model describes are not looked at.
 
     Args:
-        model: What the document was read into; keys are the aliases of its fields.
+        model: The model that the document was read into; keys are the aliases of its fields.
         document: JSON, as it was parsed.
     """
     return _of_model(model, document, ())

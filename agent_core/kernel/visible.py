@@ -25,7 +25,7 @@ _JOINER: Final = "\u200d"
 _NON_JOINER: Final = "\u200c"
 _MARKS: Final = range(0xFE00, 0xFE10)
 _KEYS: Final = "0123456789#*\xa9\xae\u203c\u2049\u2122\u2139"
-"""What is no picture but may be drawn as one."""
+"""Characters that are not emoji but may be drawn as one."""
 _EMOJI: Final = range(0x1F000, 0x1FB00)
 _SYMBOLS: Final = range(0x2190, 0x2C00)
 _JOINED_SCRIPTS: Final = (range(0x0600, 0x0780), range(0x0900, 0x0E00), range(0xFB50, 0xFE00))
@@ -88,7 +88,7 @@ def plain(text: str) -> str:
 
 
 def for_model(text: str) -> str:
-    r"""Return the text of a file or a tool as a model reads it: what is hidden is written out, `\r` stays as it is."""
+    r"""Return the text of a file or a tool for a model: invisible characters are written out, `\r` stays as it is."""
     if text.isascii() and text.isprintable():
         return text
     return _hidden().sub(_sign, text)

@@ -79,13 +79,13 @@ class Thought(Struct):
 
 
 class AnswerStream(Struct):
-    """What has come of an answer."""
+    """The received part of an answer, with its open thoughts and its tool calls."""
 
     item: ItemId
     draft: Draft = msgspec.field(default_factory=Draft)
     announced: bool = False
     usage: Usage = msgspec.field(default_factory=Usage)
-    """What it has used so far, also when it fails or is cancelled."""
+    """Usage so far, also when the answer fails or is cancelled."""
     thinking: bool = False
     """The newest of the thoughts still grows."""
     thoughts: list[Thought] = msgspec.field(default_factory=list)
@@ -230,7 +230,7 @@ def _think(loop: Loop, stream: AnswerStream, text: str, *, turn: TurnId) -> None
 
 
 def _end_thoughts(loop: Loop, stream: AnswerStream, *, turn: TurnId) -> None:
-    """End the thoughts of an answer that is in the transcript: what was reported as whole survives a crash."""
+    """End the thoughts of an answer that is in the transcript, so that a thought reported as whole survives a crash."""
     for thought in stream.thoughts:
         whole = "".join(thought.pieces)
         loop.emit(ThoughtEnded(run=loop.run, turn=turn, item=thought.item, text=whole))

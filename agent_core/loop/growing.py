@@ -13,7 +13,7 @@ INTERVAL_S = 0.1
 
 
 class Growth(Protocol):
-    """What grows."""
+    """A text that grows."""
 
     def add(self, text: str) -> None:
         """More of it came."""
@@ -75,12 +75,12 @@ class Heard:
 async def growing(
     hooks: Hooks, point: type[Input[GoOn]], value_of: Callable[[str], Input[GoOn]]
 ) -> AsyncGenerator[Growth]:
-    """Hold something that grows; hooks know all of it when the context is left without an error.
+    """Open a growing text; the hooks have received all of it when the context is left without an error.
 
     Args:
-        hooks: Who is told.
-        point: Where; nothing is done when nobody listens there.
-        value_of: Makes what hooks are given of the text that came since the last time.
+        hooks: The hooks to notify.
+        point: The hook point; without a listener there, nothing is done.
+        value_of: Makes the hook input from the text added since the last notification.
     """
     if not hooks.listens(point):
         yield Unheard()

@@ -1,4 +1,4 @@
-"""What the loop needs from those above it, as small ports."""
+"""Ports of the loop to the layers above it."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -58,7 +58,7 @@ class Inbox(Protocol):
 
 
 class Recording(Protocol):
-    """The transcript as the loop sees it. What a method was given is kept when it returns."""
+    """The transcript as the loop sees it. The argument of a method is stored when the method returns."""
 
     async def said(self, words: Words) -> EntryId:
         """Keep the user's words and strike them from the queue, in one step."""
@@ -78,7 +78,7 @@ class Recording(Protocol):
 
 
 class Intake(Protocol):
-    """What is done with words once they are safe in the transcript."""
+    """Handler of user messages that are stored in the transcript."""
 
     async def taken_in(self, words: Words, entry: EntryId) -> None:
         """Ask the hooks that may change or deal with the words."""
@@ -86,7 +86,7 @@ class Intake(Protocol):
 
 
 class BeforeTurn(Protocol):
-    """What happens between two turns of a run, compaction for one."""
+    """Handler between two turns of a run, for example compaction."""
 
     async def before_turn(self) -> None:
         """Prepare the next request; called before every turn but the first of a run."""
@@ -94,7 +94,7 @@ class BeforeTurn(Protocol):
 
 
 class Demand(Value, frozen=True, kw_only=True):
-    """What the next request is made with; asked for anew before each, since all of it may change in a run."""
+    """Parameters of the next request; read again before each, since all of them may change in a run."""
 
     model: Model
     thinking: ThinkingLevel

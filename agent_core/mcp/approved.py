@@ -1,4 +1,4 @@
-"""What a person said of a server's tools: kept with the hash of what they saw, and compared with what is there. Blocking."""
+"""Store of the user's decisions on a server's tools, with hashes to compare with the current tools. Blocking."""
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ Said = Literal["approved", "refused"]
 
 
 class Word(Value, frozen=True, kw_only=True):
-    """What was said of one server."""
+    """The user's decision on one server."""
 
     said: Said
     way: str
@@ -43,7 +43,7 @@ class News(Value, frozen=True, kw_only=True):
 
     @property
     def must_ask(self) -> bool:
-        """Whether something there was not approved. What went away is no question."""
+        """Whether a tool is new or changed since the approval. A removed tool needs no question."""
         return bool(self.added or self.changed)
 
 
@@ -91,18 +91,18 @@ class ApprovalStore:
         self._file = WordFile(path, section="servers", else_="no MCP server is approved")
 
     def word(self, key: str) -> Word | None:
-        """Return what was said of a server; None for nothing.
+        """Return the decision on a server; None if there is none.
 
         Raises:
-            ConfigError: The file cannot be read: nobody can say what was approved, so nothing is.
+            ConfigError: The file cannot be read, so no approval is known and none applies.
         """
         return _word(self._file.entries().get(key))
 
     def say(self, key: str, word: Word, *, at_ms: int) -> None:
-        """Keep what a person says; what was said before of the server is replaced.
+        """Store a decision; it replaces the earlier decision on the server.
 
         Raises:
-            ConfigError: The file cannot be read or written; it is as it was.
+            ConfigError: The file cannot be read or written; it is unchanged.
         """
         made: JsonObject = {
             "said": word.said,

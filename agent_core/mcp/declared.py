@@ -1,4 +1,4 @@
-"""What a server says of its tools: values, what they are known by, and what is not believed. Pure."""
+"""Tool declarations of a server, with their hashes and checks. Pure."""
 
 import hashlib
 import json
@@ -42,7 +42,7 @@ class Declared(Value, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def text(self) -> str:
-        """All of it, always in the same order: what people are shown, and what its hash is of."""
+        """The whole declaration as JSON in a fixed order. The user sees it, and the hash is computed from it."""
         whole: JsonObject = {
             "name": self.name,
             "title": self.title,
@@ -56,7 +56,7 @@ class Declared(Value, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def hash(self) -> str:
-        """What it is known by."""
+        """SHA-256 of the declaration's text, in hex."""
         return hashlib.sha256(scrub(self.text).encode()).hexdigest()
 
 

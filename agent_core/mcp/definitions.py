@@ -1,4 +1,4 @@
-"""Which servers there are: what an `mcp.json` says, as values. Pure."""
+"""Server definitions of an `mcp.json`, as values. Pure."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from agent_core.workspace.permission import Needs
 from agent_core.workspace.sandbox.environment import is_secret, steers_programs
 
 Origin = Literal["user", "project"]
-"""Whose file names the server: what a project brings may do less."""
+"""Owner of the file that names the server; a server of a project has fewer rights."""
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 MOST_SERVERS: Final = 50
 LONGEST_S: Final = 86_400.0
@@ -34,7 +34,7 @@ class Stdio(Value, frozen=True, kw_only=True):
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
-    """What it gets besides the environment of every command, also secrets: whoever wrote the file said so."""
+    """Variables in addition to the environment of every command, also secrets if the file names them."""
     cwd: Path
     needs: frozenset[Needs] = frozenset()
     contained: bool = True
@@ -61,7 +61,7 @@ class Server(Value, frozen=True, kw_only=True):
 
 
 class Defined(Value, frozen=True, kw_only=True):
-    """What a file came to."""
+    """The definitions read from a file."""
 
     servers: tuple[Server, ...] = ()
     problems: tuple[str, ...] = ()
@@ -71,14 +71,14 @@ class Defined(Value, frozen=True, kw_only=True):
 def read_definitions(
     document: JsonObject, *, at: Path, origin: Origin, root: Path, env: Mapping[str, str]
 ) -> Defined:
-    """Read the servers of one file; what is wrong with one does not keep the others out.
+    """Read the servers of one file; an invalid entry does not exclude the others.
 
     Args:
         document: The file: `{"mcpServers": {name: {"command" …} or {"url" …}}}`.
-        at: Where it lies.
-        origin: Whose it is.
+        at: Path of the file.
+        origin: Owner of the file.
         root: The workspace, where programs start.
-        env: What `${NAME}` is looked up in; a project's file does not get secrets out of it.
+        env: The environment for `${NAME}`; a project's file gets no secrets from it.
     """
     named = document.get("mcpServers", {})
     if not is_object(named):

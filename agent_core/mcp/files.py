@@ -18,7 +18,7 @@ FILE_BYTES: Final = 1024 * 1024
 
 
 class ServerFiles(Value, frozen=True, kw_only=True):
-    """Where servers are named. What stands nearer to the workspace wins over what has the same name further away."""
+    """The files that define servers. Of two servers with one name, the one defined nearer to the workspace wins."""
 
     config: Path
     """The user's configuration folder."""
@@ -27,10 +27,10 @@ class ServerFiles(Value, frozen=True, kw_only=True):
     is_trusted: Callable[[], bool]
     """Whether the workspace may configure us; its files are not even opened before."""
     expected: Callable[[Path], str | None] = lambda _: None
-    """Gives the SHA-256 of what a file of the workspace must hold to be what was trusted; None: anything."""
+    """Returns the SHA-256 of the trusted content of a workspace file; None: any."""
 
     async def read(self) -> Defined:
-        """Read what counts now. Never raises: what cannot be read is a problem."""
+        """Read the current definitions. Never raises: a file that cannot be read is a problem in the result."""
         # Asked here: the answer belongs to the thread of the session.
         return await anyio.to_thread.run_sync(self._read, self.is_trusted())
 

@@ -1,4 +1,4 @@
-"""What the room needs of whoever speaks the protocol: connections to servers, and their answers as plain values."""
+"""Port to the MCP protocol: connections to servers, and their answers as plain values."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -36,7 +36,7 @@ class Part(Value, frozen=True, kw_only=True):
 
 
 class Answer(Value, frozen=True, kw_only=True):
-    """What a tool gave."""
+    """Result of a tool call."""
 
     parts: tuple[Part, ...] = ()
     structured: JsonValue = None

@@ -18,7 +18,7 @@ Pictures = Callable[[str, bytes], tuple[UserContent, ...]]
 
 
 def result_of(answer: Answer, *, server: str, tool: str, pictures: Pictures) -> ToolResult:
-    """Make the result. Words stay as they are; what no model can be shown is named."""
+    """Make the result. Text stays as it is; content that no model can be shown is named."""
     content: list[UserContent] = []
     images = 0
     for part in answer.parts:

@@ -28,7 +28,7 @@ LONGEST_BACKOFF_S: Final = 60.0
 WORTH_WAITING_S: Final = 4.0
 """A call waits so long for a server that just failed to be started again."""
 STEADY_S: Final = 60.0
-"""Whoever ran so long begins with a clean slate."""
+"""A server that ran longer than this has its earlier failures forgotten."""
 MINUTE_S: Final = 60.0
 LEAVE_S: Final = 2.0
 """So long a connection that is over may take to say why."""
@@ -46,7 +46,7 @@ class Limits(Value, frozen=True, kw_only=True):
 
 
 class _Record(Struct, kw_only=True):
-    """What happened to a server so far."""
+    """Failure history of a server."""
 
     failures: int = 0
     failed_at_s: float = -math.inf
@@ -54,7 +54,7 @@ class _Record(Struct, kw_only=True):
 
 
 class Surroundings(Value, frozen=True, kw_only=True):
-    """What a server works with."""
+    """Dependencies of a server."""
 
     opens: Opens
     limits: Callable[[], Limits]
@@ -62,7 +62,7 @@ class Surroundings(Value, frozen=True, kw_only=True):
     tools_changed: Callable[["McpServer"], None]
     """Told whenever the tools were listed."""
     say: Callable[[str], None]
-    """Tells people what went wrong, a sentence each."""
+    """Reports failures to people, one sentence each."""
 
 
 class McpServer:
@@ -72,7 +72,7 @@ class McpServer:
         self.server = server
         self.state: State = "idle"
         self.tools: tuple[Declared, ...] = ()
-        """What it listed last; kept while it is down."""
+        """Tools of the last listing; kept while the server is down."""
         self._around = around
         self._record = _Record()
         self._connection: Connection | None = None
@@ -183,7 +183,7 @@ class McpServer:
         await self._drop(connection)
 
     async def _drop(self, connection: Connection) -> None:
-        """Leave a connection that is stuck; whoever wants the server gets another one."""
+        """Close a connection that is stuck; the next call opens a new one."""
         if self._connection is connection and self._dropping is not None:
             self._connection = None
             self._dropping.cancel()

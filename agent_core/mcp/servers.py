@@ -35,7 +35,7 @@ from agent_core.resources.loaded import Loaded, Problem
 from agent_core.tools import Tool
 
 WAIT_S: Final = 10.0
-"""So long a run waits for servers that are starting; whoever takes longer comes with a later one."""
+"""Longest wait of a run for starting servers; a slower server is available from a later run."""
 
 Reply = Literal["always", "session", "no", "never"]
 
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 class Approval(Value, frozen=True, kw_only=True):
-    """What a person is asked about a server."""
+    """A question to the user about a server."""
 
     server: Server
     about: str
@@ -76,25 +76,25 @@ class Toolbox(Protocol):
 
 
 class Around(Value, frozen=True, kw_only=True):
-    """What the servers of a session are told of it."""
+    """Dependencies of the servers of a session."""
 
     files: ServerFiles
     store: ApprovalStore
     opens: Opens
     limits: Callable[[], Limits]
     held: Callable[[Server], str]
-    """Says how a server is held in."""
+    """Returns the containment of a server."""
     pictures: Pictures
     clock: Clock
     root: Path
 
 
 class _Kept(Struct, kw_only=True):
-    """What is known of one server."""
+    """State of one server."""
 
     server: McpServer
     word: Word | None = None
-    """What was said of it, for ever or in this session."""
+    """The user's decision on it, permanent or for this session."""
     declined: frozenset[str] = frozenset()
     """Hashes of what somebody said no to, for as long as the session is open."""
 
@@ -264,7 +264,10 @@ class McpServers:
 
 
 def _way(server: Server) -> str:
-    """Return what stands for how a server is reached; values of variables and headers may change. What a project says of it is covered by the trust in the project."""
+    """Return the hash of how a server is reached, without values of variables and headers, which may change.
+
+    Empty for a server of a project: the trust in the project covers its definition.
+    """
     if server.origin == "project":
         return ""
     match server.way:

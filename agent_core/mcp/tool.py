@@ -41,7 +41,7 @@ class McpTool:
 
     @property
     def spec(self) -> ToolSpec:
-        """What is known of it."""
+        """The tool as the model and the runner see it."""
         return self._spec
 
     @property
@@ -51,7 +51,7 @@ class McpTool:
 
     @property
     def server(self) -> McpServer:
-        """Whoever runs it."""
+        """The server that runs the tool."""
         return self._server
 
     def become(self, declared: Declared, *, server: McpServer) -> None:

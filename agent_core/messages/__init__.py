@@ -1,4 +1,4 @@
-"""What was said: text, images, thoughts, tool calls, and the messages that hold them."""
+"""Messages of a conversation, with their text, images, thoughts and tool calls."""
 
 from agent_core.messages.draft import Draft
 from agent_core.messages.values import (

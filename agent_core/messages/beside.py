@@ -1,4 +1,4 @@
-"""Texts of a user message that are not the user's words: what an editor sent along, written out for the model. Pure."""
+"""Texts of a user message that an editor attached, written out for the model. Pure."""
 
 import re
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 TAGS: Final = ("editor-context", "resource", "selection", "diagnostics", "diff")
 BEGINNINGS: Final = ("<", "The user points at ")
-"""What no other text needs a closer look for."""
+"""Prefixes of attached texts; a text with another prefix is the user's own."""
 _FENCED: Final = re.compile(rf'<({"|".join(TAGS)})(?: uri="([^"]*)")?>\n.*\n</\1>', re.DOTALL)
 _POINTED: Final = re.compile(
     r"The user points at (\S+?)(?:, lines? \d+(?: to \d+)?)?; read it when it matters\."

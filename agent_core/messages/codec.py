@@ -1,7 +1,7 @@
 """Messages as the JSON of session files, format version 3.
 
-Reading never loses anything: what a value cannot show (an unknown block, an unknown field) is handed back beside
-it as `extra`, and writing the value with its `extra` gives it back.
+Reading is lossless: data that a value cannot hold (an unknown block, an unknown field) is returned beside it as
+`extra`, and writing the value with its `extra` restores it.
 """
 
 from collections.abc import Sequence
@@ -93,7 +93,7 @@ def decode_odd(raw: JsonObject, *, at_ms: int) -> DecodedMessage | None:
 def encode_message(
     message: StorableMessage, *, extra: JsonObject = NOTHING
 ) -> dict[str, JsonValue]:
-    """Write a message; what was kept in `extra` when it was read goes back to its place."""
+    """Write a message; `extra`, as returned by reading, is restored."""
     match message:
         case UserMessage():
             out = _head("user", encode_blocks(message.content))

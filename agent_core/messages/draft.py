@@ -1,4 +1,4 @@
-"""An answer while it streams: what there is of it when it is cut off."""
+"""An answer while it streams, with the content to keep if it is cut off."""
 
 from agent_core.messages.values import AssistantContent, Text, Thinking
 
@@ -23,7 +23,7 @@ class Draft:
         self._append(Thinking, piece)
 
     def content(self) -> tuple[AssistantContent, ...]:
-        """What says something: parts of nothing but white space are dropped."""
+        """Return the content so far; parts of only white space are dropped."""
         whole = (
             (kind, "".join(part)) for kind, part in zip(self._kinds, self._pieces, strict=True)
         )

@@ -1,4 +1,4 @@
-"""What was said, as frozen values."""
+"""Messages and their content, as frozen values."""
 
 from typing import Literal
 
@@ -31,7 +31,7 @@ class Image(Value, frozen=True, kw_only=True):
 
 
 class Thinking(Value, frozen=True, kw_only=True):
-    """What a model thought aloud."""
+    """Reasoning text of a model."""
 
     text: str
     signature: str | None = None
@@ -47,7 +47,7 @@ class ToolCall(Value, frozen=True, kw_only=True):
     name: str
     arguments: JsonObject
     arguments_error: str | None = None
-    """Set when the model wrote no JSON object: what was wrong, with the raw text; `arguments` is then empty."""
+    """Set when the model wrote no JSON object: the error, with the raw text; `arguments` is then empty."""
     signature: str | None = None
     """Opaque; goes back only to the model that made it."""
 
@@ -82,7 +82,7 @@ class Usage(Value, frozen=True, kw_only=True):
 
     @property
     def total(self) -> int:
-        """All tokens that the provider counted: what the context held after the answer."""
+        """All tokens that the provider counted; the size of the context after the answer."""
         return self.input + self.output + self.cache_read + self.cache_write
 
     def plus(self, other: "Usage") -> "Usage":
@@ -151,7 +151,7 @@ class AssistantMessage(Value, frozen=True, kw_only=True):
 
 
 class ToolResultMessage(Value, frozen=True, kw_only=True):
-    """What a tool gave back: `content` for the model, `details` for the front end."""
+    """Result of a tool call, with `content` for the model and `details` for the front end."""
 
     call_id: ToolCallId
     tool_name: str
@@ -189,7 +189,7 @@ class BashMessage(Value, frozen=True, kw_only=True):
 
 
 class BranchSummaryMessage(Value, frozen=True, kw_only=True):
-    """What happened on a branch that was left."""
+    """Summary of a branch that was left."""
 
     summary: str
     from_id: str
@@ -197,7 +197,7 @@ class BranchSummaryMessage(Value, frozen=True, kw_only=True):
 
 
 class CompactionSummaryMessage(Value, frozen=True, kw_only=True):
-    """What happened before the part of the conversation that is kept."""
+    """Summary of the conversation before the part that is kept."""
 
     summary: str
     tokens_before: int

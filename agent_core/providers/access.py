@@ -1,4 +1,4 @@
-"""What a request needs to be let in: a key and headers, found anew for each, and never shown."""
+"""Authentication of a request: a key and headers, looked up again for each request, and never shown."""
 
 from collections.abc import Mapping
 from typing import ClassVar, Protocol
@@ -30,7 +30,7 @@ class Grant(SecretValue, frozen=True, kw_only=True):
 
     @property
     def held(self) -> tuple[str, ...]:
-        """What must not show anywhere: the key, and of the headers those that are secret."""
+        """Values that must not be shown anywhere: the key and the secret headers."""
         headers = (
             value
             for name, value in self.headers.items()

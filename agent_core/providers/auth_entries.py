@@ -1,4 +1,4 @@
-"""What auth.json holds, as values and as text: pure."""
+"""Entries of auth.json, as values and as text. Pure."""
 
 import json as stdlib_json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from agent_core.kernel.values import SecretValue, Value
 from agent_core.providers.json_places import place_of
 
 LATEST_MS = 1e17
-"""Nobody means a later moment; it also keeps infinities out."""
+"""Upper bound of an expiry time, in milliseconds since 1970; it also excludes infinities."""
 
 
 class StoredKey(SecretValue, frozen=True, kw_only=True):
@@ -28,7 +28,7 @@ class StoredKey(SecretValue, frozen=True, kw_only=True):
 
 
 class StoredTokens(SecretValue, frozen=True, kw_only=True):
-    """What a login with OAuth gave; its `repr` shows none of it."""
+    """Tokens of an OAuth login; the `repr` does not show them."""
 
     hidden: ClassVar = frozenset({"access", "refresh"})
 

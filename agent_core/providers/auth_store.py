@@ -44,9 +44,9 @@ _Mark = tuple[int, int, int]
 
 
 class AuthStore:
-    """The keys and tokens that the user has stored; it reads the file again when that has changed.
+    """Store of the user's keys and tokens; it reads the file again when the file has changed.
 
-    `problems` are what was wrong in the file when it was last read; what could be read of it counts.
+    `problems` are the errors in the file at the last read; the valid entries are used.
     """
 
     def __init__(

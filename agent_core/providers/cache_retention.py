@@ -28,7 +28,7 @@ def retention(request: ModelRequest, told: CacheRetention | None) -> CacheRetent
 
 
 def takes_long(facts: ModelFacts, *, default: bool) -> bool:
-    """Return whether `long` may be asked for; what models.json says wins."""
+    """Return whether `long` may be requested; models.json has precedence."""
     told = facts.compat.get(LONG_SUPPORTED)
     return told if isinstance(told, bool) else default
 
@@ -39,11 +39,11 @@ def openai_keeps_long(facts: ModelFacts) -> bool:
 
 
 def cache_control(kept: CacheRetention, *, long: bool) -> JsonObject | None:
-    """Return Anthropic's mark behind what is to be cached; None: no mark.
+    """Return Anthropic's `cache_control` mark for content to cache; None: no mark.
 
     Args:
-        kept: What is asked for.
-        long: Whether the server takes the longer time; otherwise `long` is as `short`.
+        kept: The requested retention.
+        long: Whether the server supports the longer retention; otherwise `long` is treated as `short`.
     """
     if kept == "none":
         return None

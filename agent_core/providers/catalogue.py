@@ -20,7 +20,7 @@ EnvironmentTarget = tuple[str, str]
 
 
 class ProviderFacts(Value, frozen=True, kw_only=True):
-    """What is known of a provider."""
+    """Facts about a provider."""
 
     id: str
     name: str

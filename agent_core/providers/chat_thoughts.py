@@ -6,7 +6,7 @@ from agent_core.kernel import JsonObject, JsonValue, json
 from agent_core.messages import Thinking
 
 OPAQUE = "reasoning_opaque"
-"""Copilot's: what Gemini must get back, or it refuses its own calls."""
+"""Copilot's field for opaque reasoning; Gemini refuses its own tool calls unless the field is returned."""
 FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
 GROWING = ("text", "summary")
 _Json = dict[str, JsonValue]

@@ -7,7 +7,7 @@ from agent_core.providers.counts import billed, count
 
 
 class Counted(Value, frozen=True, kw_only=True):
-    """What an answer took."""
+    """Usage of an answer."""
 
     usage: Usage
     billed: float | None = None

@@ -10,7 +10,7 @@ TICKS_PER_DOLLAR = 10**10
 
 
 def count(value: JsonValue) -> int:
-    """Read how many; what is no number, or cannot be true, counts as none."""
+    """Read a count; a value that is not a number or is not plausible counts as 0."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0
     # Infinity and what is no number fall out here as well.

@@ -36,10 +36,10 @@ class Places(SecretValue, frozen=True, kw_only=True):
 
 
 class Credentials:
-    """What opens one provider: a given key, else auth.json, models.json, the environment, the keyring.
+    """Credentials of one provider: the key of this run, else auth.json, models.json, the environment, the keyring.
 
-    What auth.json holds for a provider is the only thing that opens it, also when it does not work: nobody wants
-    another account to be billed because a login has ended.
+    With an entry in auth.json, sources after it are not tried, also when the entry does not work: a login that has
+    ended must not cause another account to be billed.
     """
 
     def __init__(self, provider: ProviderFacts, places: Places) -> None:
@@ -77,10 +77,10 @@ class Credentials:
         return None if self.source() is not None else self._advice()
 
     def variables(self) -> frozenset[str]:
-        """Name the variables that a key or header may be taken from, whether they are set or not.
+        """Return the variables that a key or header may come from, whether they are set or not.
 
-        What the provider's own library reads (the AWS and Google variables) is not among them: the commands of the
-        user need it too.
+        The variables that the provider's own library reads (AWS, Google) are not included: the user's commands need
+        them too.
         """
         written = self._places.written
         values = (

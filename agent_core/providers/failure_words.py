@@ -1,4 +1,4 @@
-"""What a failed request says to the user: the provider, what was found, and what to do. Pure; no secret goes in."""
+"""Error messages of failed requests: the provider, the cause, and the next step. Pure; they contain no secrets."""
 
 import socket
 import ssl
@@ -54,10 +54,10 @@ def unreachable(error: BaseException, *, provider: str, url: str, proxy: str | N
     """Return why a request could not be sent.
 
     Args:
-        error: What the connection raised; its causes are looked at.
-        provider: Who was to be asked.
-        url: Where; only its host is shown.
-        proxy: The address of the proxy that stands between, with its variable; None: there is none.
+        error: The exception of the connection; its causes are examined.
+        provider: The provider of the request.
+        url: The address of the request; only its origin is shown.
+        proxy: The address of the proxy in between, with its variable; None: there is none.
     """
     place = origin_of(url) or "its address"
     if proxy is not None:

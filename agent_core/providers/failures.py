@@ -82,7 +82,7 @@ _RESET = "x-ratelimit-reset"
 
 
 class Refusal(Value, frozen=True, kw_only=True):
-    """What a refusal says, whatever its shape."""
+    """An error body, independent of its format."""
 
     message: str
     words: str
@@ -103,17 +103,17 @@ def failure_from_response(
     url: str = "",
     key_source: str | None = None,
 ) -> ProviderError:
-    """Make an error of an HTTP answer; `headers` in lower case. What was sent in secret is masked.
+    """Make an error from an HTTP response. Secrets of the request are masked.
 
     Args:
-        status: Of the answer.
-        headers: Of the answer.
-        body: Of the answer, or its beginning.
-        provider: Who answered.
-        now_ms: When, for waits that are given as a date.
-        secrets: What must not show.
-        url: What was asked, to tell where a redirect points.
-        key_source: Where the key comes from, to be told when it is refused.
+        status: Status of the response.
+        headers: Headers of the response, with names in lower case.
+        body: Body of the response, or its beginning.
+        provider: The provider that responded.
+        now_ms: The current time, for waits that are given as a date.
+        secrets: Values that must not be shown.
+        url: The URL of the request, to resolve the target of a redirect.
+        key_source: The source of the key, named in the error when the key is refused.
     """
     if status in REDIRECTS:
         where = redirected(provider, status, url=url, location=headers.get("location", ""))

@@ -40,7 +40,7 @@ async def locked(path: Path, *, wait_s: float) -> AsyncGenerator[None]:
     """Hold the lock of a file, which need not exist; it ends with the context, or with the process.
 
     Raises:
-        LockTaken: Nobody let go of it within `wait_s`.
+        LockTaken: Another holder kept the lock for `wait_s`.
         OSError: The folder cannot be written.
     """
     lock = path.with_name(path.name + SUFFIX)

@@ -94,7 +94,7 @@ def _steps(path: str) -> Iterator[Step]:
 
 
 def _child(parent: _Dict | _List, step: Step, following: Step) -> _Dict | _List:
-    """Go one step down; what is not there yet is a list or an object, as the next step wants it."""
+    """Descend one step; a missing child is created as a list or an object, as the next step requires."""
     found = _get(parent, step)
     if found is None:
         made: _Dict | _List = [] if isinstance(following, int) else {}

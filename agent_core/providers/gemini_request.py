@@ -25,7 +25,7 @@ from agent_core.providers.transform import Turn, acceptable, result_text
 
 ID_LIMIT = 64
 EMPTY = "<empty>"
-"""What is said when there is nothing to say: a request without any content is refused."""
+"""Text of a request without content, which would be refused."""
 PICTURES = ("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif")
 IMAGES_LEAD = "Tool result image:"
 UNSIGNED = "skip_thought_signature_validator"
@@ -176,7 +176,7 @@ class _Contents:
 
 
 def _signature(signature: str | None) -> _Json:
-    """Return a signature back where it rode; what is no base64 came from elsewhere and would be refused."""
+    """Return a signature as a field of its part; a value that is not base64 is from another API and is left out."""
     if not signature or len(signature) % BASE64_STEP or not _BASE64.fullmatch(signature):
         return {}
     return {"thoughtSignature": signature}

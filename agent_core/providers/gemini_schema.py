@@ -22,7 +22,7 @@ KEPT = (
     "propertyOrdering",
 )
 ANY: JsonObject = {"type": "object"}
-"""What stands where a schema refers to itself, and where one grows beyond reason."""
+"""Schema used in place of a recursive reference, a reference that cannot be resolved, and above `NODES` schemas."""
 NODES = 5_000
 """So many schemas in one are enough: definitions that use one another twice grow without end."""
 _Json = dict[str, JsonValue]
@@ -82,7 +82,7 @@ class _Cleaner:
         return below
 
     def _at(self, reference: str) -> JsonValue:
-        """Find what a reference means; what lies in another file means nothing here."""
+        """Resolve a reference; one to another file, or to nothing, resolves to `ANY`."""
         if not reference.startswith("#"):
             return ANY
         found: JsonValue = self._root

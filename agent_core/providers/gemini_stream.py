@@ -136,7 +136,7 @@ class GeminiReader:
             self._say(text, is_thought=part.get("thought") is True, signature=signed)
 
     def _say(self, text: str, *, is_thought: bool, signature: str | None) -> None:
-        """Append to the open block; what is signed stands alone, because a signature must go back with its part."""
+        """Append to the open block; a signed part gets a block of its own, because its signature goes back with it."""
         if not text and signature is None:
             return
         kind = OpenThinking if is_thought else OpenText

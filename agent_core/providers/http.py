@@ -23,7 +23,7 @@ from agent_core.providers.post_hooks import changed_by_hooks, tell_response
 ERROR_BODY_BYTES = 64 * 1024
 ERROR_BODY_S = 10.0
 TAKEN_BYTES = 65_536
-"""So much is taken at once: what it says is told in one go, and others wait for their turn meanwhile."""
+"""Most bytes taken at once, unless one chunk is larger; other tasks wait while they are processed."""
 WAITING_BYTES = 4 * 1024 * 1024
 """How much may wait for a reader that is slow; then the provider waits."""
 CLOSE_S = 1.0
@@ -100,7 +100,7 @@ class HttpPool:
             await exchange.aclose()
 
     async def exchange_for(self, url: str) -> Exchange:
-        """Return what reaches an address. What runs on this machine is never asked through a proxy."""
+        """Return the exchange for an address. A request to this machine never uses a proxy."""
         here = _host(url) in LOOPBACK
         found = self._exchanges.get(here)
         if found is not None:
@@ -113,10 +113,10 @@ class HttpPool:
 
 
 class Body:
-    """What has come of an answer's body and was not taken yet.
+    """Buffer of the bytes of a response body that were received and not taken yet.
 
-    A task of its own reads it, so that all that lies in the socket is taken at once: one decoding and one part
-    for many small pieces, the more the slower its reader is.
+    A separate task reads the socket, so that many small chunks are decoded at once and make one part, the more the
+    slower the reader is.
     """
 
     def __init__(self, provider: str, limits: StreamLimits) -> None:

@@ -42,7 +42,7 @@ class HttpxIncoming:
             name.lower(): value for name, value in response.headers.items()
         }
         self.is_closed = False
-        """Tells whether the connection was given back or closed."""
+        """Whether the connection was returned to the pool or closed."""
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """Return the body as it comes.

@@ -24,7 +24,7 @@ class AskFailed(Exception):
 
 
 class Question(SecretValue, frozen=True, kw_only=True):
-    """What is asked; its `repr` shows no secret."""
+    """A request; its `repr` shows no secret."""
 
     hidden: ClassVar = frozenset({"headers", "form", "body"})
 
@@ -48,7 +48,7 @@ Ask = Callable[[Question], Awaitable[Reply]]
 
 
 async def ask_json(question: Question, *, limit_s: float = ASK_S) -> Reply:
-    """Ask and read one JSON object, of any status. A redirect is not followed: what was sent may be a secret.
+    """Send a request and read one JSON object of any status. Redirects are not followed: a request may hold secrets.
 
     Raises:
         AskFailed: The server cannot be reached, is silent, or answers something else.

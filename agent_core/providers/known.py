@@ -17,7 +17,7 @@ from agent_core.providers.provider_environment import in_environment
 
 
 class Ground(SecretValue, frozen=True):
-    """What stays while extensions come and go. Its `repr` shows no key."""
+    """Providers and credentials that do not depend on extensions. The `repr` shows no key."""
 
     hidden: ClassVar = frozenset({"file", "auth", "keys", "environment", "redactor"})
 
@@ -30,7 +30,7 @@ class Ground(SecretValue, frozen=True):
 
 
 class Known(SecretValue, frozen=True, kw_only=True):
-    """What is known with what extensions bring."""
+    """Known providers and their credentials, including those of extensions."""
 
     hidden: ClassVar = frozenset({"credentials"})
 

@@ -31,7 +31,7 @@ class FoundServer(Value, frozen=True, kw_only=True):
 async def local_servers(
     providers: Sequence[ProviderFacts], *, limit_s: float = LOOK_S
 ) -> tuple[FoundServer, ...]:
-    """Ask every provider that needs no key what it has, all at once; who does not answer is not there."""
+    """Request the models of all providers that need no key, concurrently; one that does not answer is left out."""
     asked = [one for one in providers if one.keyless and one.base_url]
     found: dict[str, FoundServer] = {}
 

@@ -101,11 +101,11 @@ def _has_part(model: str, part: str) -> bool:
 def next_of(
     choices: Sequence[Named], *, current: str | None, direction: Literal[1, -1]
 ) -> Named | None:
-    """Return the choice after or before the model in force, round and round; None: there is no other.
+    """Return the choice after or before the current model, cyclically; None: there is no other.
 
     Args:
-        choices: What to cycle through, in order.
-        current: `provider/id` of the model in force. When it is none of them, the first (or last) follows.
+        choices: The models to cycle through, in order.
+        current: `provider/id` of the current model. When it is none of them, the first (or last) follows.
         direction: Forwards or backwards.
     """
     refs = [choice.model.ref for choice in choices]

@@ -17,9 +17,9 @@ def value_sources(
     """Return the source of every field of a model.
 
     Args:
-        model: As it is used.
+        model: The facts in use.
         known: The providers before the user's file and the environment changed them.
-        environment: What the addresses and regions were looked up in.
+        environment: The environment that the addresses and regions come from.
     """
     provider = next((one for one in known if one.id == model.provider), None)
     plain = _model_of(provider, model.id)

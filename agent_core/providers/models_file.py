@@ -60,7 +60,7 @@ class CostShape(_Shape):
 
 
 class ModelChanges(_Shape):
-    """What may be said of a model; what is left out stays as it was."""
+    """Changes to a model; an absent field stays as it was."""
 
     name: str | None = None
     api: Api | None = None
@@ -96,7 +96,7 @@ class ProviderShape(_Shape):
 
 
 class WrittenAccess(SecretValue, frozen=True, kw_only=True):
-    """What the file says about the way in; its `repr` shows none of it."""
+    """Credentials in the file; the `repr` does not show them."""
 
     hidden: ClassVar = frozenset({"api_key", "headers", "model_headers"})
 
@@ -109,7 +109,7 @@ class WrittenAccess(SecretValue, frozen=True, kw_only=True):
 
 
 class ModelsFile(SecretValue, frozen=True, kw_only=True):
-    """What a models.json says, as far as it could be read."""
+    """Content of a models.json, as far as it could be read."""
 
     hidden: ClassVar = frozenset({"providers"})
 

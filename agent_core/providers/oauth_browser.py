@@ -27,7 +27,7 @@ LOGIN_S = 300.0
 REQUEST_S = 10.0
 REQUEST_BYTES = 16 * 1024
 HERE = (("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6))
-"""What a browser may take `localhost` for: on one that is left free another user of the machine could wait for it."""
+"""Addresses that a browser may resolve `localhost` to; another local user could listen on one that is free."""
 PORT_ATTEMPTS = 8
 NO_IPV6 = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT})
 PAGE = "<!doctype html><meta charset=utf-8><title>Tiller</title><p>{}</p>"
@@ -37,7 +37,7 @@ ShowUrl = Callable[[str], None]
 
 
 class _Attempt(SecretValue, frozen=True, kw_only=True):
-    """One login: what only this process knows of it."""
+    """State of one login, known to this process only."""
 
     hidden: ClassVar = frozenset({"state", "verifier"})
 
@@ -47,7 +47,7 @@ class _Attempt(SecretValue, frozen=True, kw_only=True):
 
 
 class _Request(Value, frozen=True, kw_only=True):
-    """What a browser asks for."""
+    """A request of a browser."""
 
     target: str
     hosts: tuple[str, ...]

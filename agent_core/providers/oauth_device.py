@@ -21,7 +21,7 @@ LONGEST_LIFE_S = 3_600.0
 
 
 class DeviceCode(SecretValue, frozen=True, kw_only=True):
-    """What the user is shown."""
+    """A device code. The user sees `url` and `code`; `secret` is never shown."""
 
     hidden: ClassVar = frozenset({"secret"})
 

@@ -34,7 +34,7 @@ class DeviceFacts(Value, frozen=True, kw_only=True):
     exchange_url: str = ""
     """Where the token is exchanged for the short-lived one that the API takes; empty: it takes the token itself."""
     exchange_headers: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
-    """What that address wants to know of the program; no secrets."""
+    """Headers that identify the program to that address; no secrets."""
 
 
 OAuthFacts = PkceFacts | DeviceFacts

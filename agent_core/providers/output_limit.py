@@ -19,7 +19,7 @@ USUAL_OUTPUT = 32_768
 
 
 def output_limit(request: ModelRequest, turns: Sequence[Turn], facts: ModelFacts) -> int:
-    """Return what limit to send: what was asked for or the model's own, less what the input leaves no room for."""
+    """Return the output limit to send: the requested one, at most the model's and the room that the input leaves."""
     wanted = facts.max_tokens
     if request.max_tokens is not None:
         wanted = min(request.max_tokens, facts.max_tokens)

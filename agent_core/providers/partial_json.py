@@ -1,4 +1,4 @@
-"""What can be read of a tool call's arguments while they are still on their way; for showing, never for running."""
+"""Partial arguments of a tool call while they stream; for display, never for execution."""
 
 from agent_core.kernel import JsonObject
 from agent_core.kernel.json import as_object, decode_partial
@@ -8,7 +8,7 @@ READ_AGAIN_AT = 1.05
 
 
 class GrowingArguments:
-    """The arguments of one call as far as they have come; what was read once never disappears."""
+    """Arguments of one call as far as received; an unreadable or empty result never replaces an earlier value."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []

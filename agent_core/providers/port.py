@@ -40,14 +40,14 @@ class Prices(Value, frozen=True, kw_only=True):
 
 
 class PriceTier(Value, frozen=True, kw_only=True):
-    """What tokens cost when the input, cached or not, is longer than so many tokens."""
+    """Token prices that apply when the input, cached or not, has more than `input_above` tokens."""
 
     input_above: int
     prices: Prices
 
 
 class ModelFacts(Value, frozen=True, kw_only=True):
-    """What is known of a model."""
+    """Facts about a model."""
 
     provider: str
     id: str
@@ -63,7 +63,7 @@ class ModelFacts(Value, frozen=True, kw_only=True):
     images: bool = False
     base_url: str = ""
     headers: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
-    """Only what is no secret: what the user set goes through the credentials."""
+    """Headers without secrets; headers that the user set are part of the credentials."""
     compat: JsonObject = msgspec.field(default_factory=dict[str, JsonValue])
     """Quirks of this dialect, as models.json gives them."""
 
@@ -95,7 +95,7 @@ class ModelRequest(Value, frozen=True, kw_only=True):
     session: str | None = None
     """For providers that route or cache by session."""
     cache: CacheRetention = "short"
-    """What models.json says of the model goes before `short` and `long`; `none` is the last word."""
+    """The retention of the model in models.json overrides `short` and `long`, but not `none`."""
     without_thoughts: bool = False
     """Leave out thoughts and signatures, also the model's own: a provider refused them."""
 
@@ -154,7 +154,7 @@ class Model(Protocol):
 
     @property
     def facts(self) -> ModelFacts:
-        """What is known of it."""
+        """Facts about the model."""
         ...
 
     def stream(

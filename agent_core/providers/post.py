@@ -7,7 +7,7 @@ from agent_core.kernel.values import SecretValue
 
 
 class Post(SecretValue, frozen=True, kw_only=True):
-    """What is sent; its `repr` shows no secret."""
+    """An HTTP POST request; its `repr` shows no secret."""
 
     hidden: ClassVar = frozenset({"headers", "body", "secrets"})
 
@@ -16,7 +16,7 @@ class Post(SecretValue, frozen=True, kw_only=True):
     headers: Mapping[str, str]
     body: bytes
     secrets: tuple[str, ...] = ()
-    """What must not show in any error."""
+    """Values that must not be shown in any error."""
     key_source: str | None = None
     """Where the key comes from, to be told when it is refused."""
     signed: bool = False

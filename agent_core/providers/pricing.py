@@ -1,4 +1,4 @@
-"""What an answer cost: computed exactly, and rounded once, where the figure leaves this module. Pure."""
+"""Cost of an answer, computed exactly and rounded once, in the result. Pure."""
 
 from decimal import Decimal
 
@@ -18,11 +18,11 @@ def priced(
     """Return the usage with its cost; unknown prices leave it unknown.
 
     Args:
-        usage: What the provider counted.
-        prices: What is known of its prices.
-        long_writes: How many of the tokens written to the cache are kept for an hour, when the provider tells.
-        billed: What the provider says it has billed, in US dollars. That is then the cost, shared out among the
-            kinds of token in proportion to the list; without a list it all stands under `output`.
+        usage: Tokens that the provider counted.
+        prices: List prices of the model; None: unknown.
+        long_writes: Tokens written to the cache for an hour, if the provider reports them.
+        billed: Amount that the provider reports as billed, in US dollars. It is then the cost, divided among the
+            kinds of token in proportion to the list prices; without list prices all of it is under `output`.
     """
     listed = None if prices is None else _listed(usage, prices, long_writes)
     if billed is not None:

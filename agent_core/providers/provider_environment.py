@@ -1,4 +1,4 @@
-"""What the environment says of a provider besides its keys: its address, region or project. Pure."""
+"""Provider settings from the environment besides keys: address, region or project. Pure."""
 
 from collections.abc import Mapping
 

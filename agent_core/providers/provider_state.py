@@ -1,4 +1,4 @@
-"""A provider as it stands: what is known of it, and whether it can be asked."""
+"""State of a provider, with its facts and whether it can be used."""
 
 from typing import Literal
 
@@ -15,7 +15,7 @@ class ProviderState(Value, frozen=True, kw_only=True):
     source: str | None
     """Where its key comes from: a variable, `keyring`, auth.json; None: it has none."""
     advice: str | None
-    """What must be done before it can be asked; None: nothing."""
+    """The step needed before the provider can be used; None: none."""
 
 
 def state_of(facts: ProviderFacts, credentials: Credentials) -> ProviderState:

@@ -60,11 +60,11 @@ class Choice(Value, frozen=True, kw_only=True):
 
 
 class ModelRegistry:
-    """The models that are known, and which of them can be used.
+    """Registry of the known models, and of which of them can be used.
 
-    `problems` are what was wrong in models.json and auth.json; what could be read of them counts. `secret_variables`
-    are those of the environment that may hold a key of some provider. `servers` are the model servers of this machine that
-    answered when they were looked for last.
+    `problems` are the errors in models.json and auth.json; their valid parts are used. `secret_variables` are the
+    environment variables that may hold a key of some provider. `servers` are the model servers of this machine that
+    answered at the last look.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class ModelRegistry:
             auth: The user's auth.json, loaded.
             keys: Keys for this process alone, by provider; they go before all others.
             redactor: Learns of every key that is used.
-            brought: What extensions bring.
+            brought: Models and providers of extensions.
         """
         self._openers = openers
         self._ground = Ground(file or ModelsFile(), extra, auth, keys or {}, environment, redactor)
@@ -106,7 +106,7 @@ class ModelRegistry:
         self.bring(brought)
 
     def bring(self, brought: Brought) -> None:
-        """Have these models of extensions, and no others of theirs; what the user's own file says goes before them."""
+        """Replace the models of extensions by these; the user's own models.json has precedence over them."""
         self._brought = brought
         known = known_with(self._ground, brought)
         self._adapters = brought.adapters
@@ -225,7 +225,7 @@ class ModelRegistry:
         return tuple(model for model in self._known() if self._can_be_asked(model))
 
     def scope(self, patterns: Sequence[str]) -> Scope:
-        """Return the models to cycle through: what the patterns stand for, or without any all that can be asked."""
+        """Return the models to cycle through: the matches of the patterns, or without patterns those with a key."""
         if not patterns:
             ready = tuple(Named(model=one) for one in self._known() if self._comes_by_chance(one))
             return Scope(models=ready)
@@ -247,9 +247,9 @@ class ModelRegistry:
         settings: str | None = None,
         provider: str | None = None,
     ) -> Choice:
-        """Choose: what the request names, else the session, else the settings, else whatever has a key.
+        """Choose the model of the request, else of the session, else of the settings, else the first with a key.
 
-        Only a request may use patterns: what a session or the settings name is that model and no other.
+        Only a request may use patterns; the session and the settings name exactly one model.
 
         Args:
             request: A model as people name one.
@@ -338,7 +338,10 @@ class ModelRegistry:
         return model.api in self._openers and self.auth(model.provider) == "ok"
 
     def _comes_by_chance(self, model: ModelFacts) -> bool:
-        """What asks for no key is used only when it is named, and so is what an AWS or Google account would pay for."""
+        """Return whether a model may be chosen without being named.
+
+        A model that needs no key, or that an AWS or Google account pays for, must be named.
+        """
         if model.provider in NEVER_BY_CHANCE or not self._can_be_asked(model):
             return False
         keyless = self._providers[model.provider].keyless

@@ -18,7 +18,7 @@ SESSION_FORMATS = ("openai", "openai-nosession", "openrouter", "none")
 
 
 class ResponsesCompat(Value, frozen=True, kw_only=True):
-    """What a server takes; the names in models.json are the camelCase ones."""
+    """Capabilities of a server; the names in models.json are in camelCase."""
 
     store: bool
     """`store: false` may be sent; without it some servers keep every answer."""
@@ -46,7 +46,7 @@ class ResponsesCompat(Value, frozen=True, kw_only=True):
 
 
 def responses_compat(facts: ModelFacts) -> ResponsesCompat:
-    """Return what a model's server takes; what models.json says wins, field by field."""
+    """Return the capabilities of a model's server; models.json has precedence, field by field."""
     host = _host(facts.base_url)
     azure = facts.api == "azure-openai-responses" or host.endswith(AZURE)
     official = azure or host == OPENAI

@@ -1,4 +1,4 @@
-"""What of an answer must go back to the model that gave it, written down when it comes and read when it goes: pure."""
+"""Codec of the parts of an answer that must be sent back to the model that produced it. Pure."""
 
 from collections.abc import Sequence
 

@@ -11,7 +11,7 @@ from agent_core.providers.port import ModelFacts
 from agent_core.providers.pricing import priced
 
 TIERS: Mapping[str, float] = {"flex": 0.5, "priority": 2.0, "fast": 2.0}
-"""What the tiers that a request was served in cost, beside the list."""
+"""Price factor of each service tier, relative to the list price."""
 DEARER = "gpt-5.5"
 DEARER_FACTOR = 2.5
 
@@ -34,7 +34,7 @@ def responses_usage(usage: JsonObject) -> Usage:
 
 
 def responses_cost(usage: Usage, response: JsonObject, facts: ModelFacts) -> Usage:
-    """Return the counts with their cost: what the provider has billed, else the list for the tier it served in."""
+    """Return the counts with their cost: the billed amount, else the list price for the tier of the response."""
     billed_usd = billed(json.as_object(response.get("usage")))
     listed = priced(usage, facts.prices, billed=billed_usd)
     factor = _factor(response.get("service_tier"), facts)

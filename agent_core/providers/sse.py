@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 BOM = b"\xef\xbb\xbf"
 LIMIT_BYTES = 64 * 1024 * 1024
-"""One event is never bigger; what is, is no event stream."""
+"""Largest size of one event, in bytes; a stream with a larger event is not an event stream."""
 
 
 class SseEvent(NamedTuple):

@@ -120,18 +120,18 @@ async def read_parts(
     post: Post,
     decoder: Decoder | None = None,
 ) -> AsyncGenerator[Part, None]:
-    """Return the parts of one answer as they come, the answer last.
+    """Yield the parts of one answer as they arrive, the answer last.
 
     Args:
         body: The bytes of the answer.
-        dialect: Reads its events; used up afterwards.
-        facts: The model that was asked.
-        pool: Where the body came from.
-        post: What was sent; its secrets show in no error.
-        decoder: Finds the events in the bytes; server-sent events when None.
+        dialect: Parser of its events; not reusable.
+        facts: The model of the request.
+        pool: The pool of the connection.
+        post: The request; its secrets are in no error.
+        decoder: Decoder of the bytes into events; None: server-sent events.
 
     Raises:
-        ProviderError: The stream broke, fell silent, told of an error, or ended before its end.
+        ProviderError: The stream broke, fell silent, reported an error, or ended early.
     """
     framing = decoder or SseDecoder()
     events = _Events(facts)
@@ -170,7 +170,7 @@ async def read_parts(
 
 
 class _News:
-    """What an answer has more than at the last look: its parts, and its usage when that has changed."""
+    """Tracker of the new parts of an answer, and of its usage when that has changed."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect

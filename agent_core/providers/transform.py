@@ -1,4 +1,4 @@
-"""What the transcript holds, made into what one model accepts: pure."""
+"""Conversion of the transcript to messages that one model accepts. Pure."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence

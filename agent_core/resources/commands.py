@@ -1,4 +1,4 @@
-"""What can be written after a slash, and how it is recognised."""
+"""Slash commands and their parsing."""
 
 from collections.abc import Sequence
 from typing import Literal, Protocol

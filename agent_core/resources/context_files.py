@@ -17,11 +17,11 @@ SYSTEM_NAMES = ("SYSTEM.md", "APPEND_SYSTEM.md")
 TOTAL_BYTES = 4 * CONTEXT_BYTES
 """All context files together; the nearest to the workspace are the last to go."""
 Expected = Callable[[Path], str | None]
-"""Gives the SHA-256 of what a file of the project must hold; None: anything."""
+"""Returns the SHA-256 that a file of the project must have; None: any."""
 
 
 class ContextFiles(Value, frozen=True, kw_only=True):
-    """What the system prompt takes from files."""
+    """Instructions for the system prompt that come from files."""
 
     files: tuple[Instructions, ...] = ()
     """The user's own first, then from the root of the file system down to the workspace."""
@@ -42,16 +42,17 @@ async def load_context_files(
     above: Collection[Path] = (),
     expected: Expected = lambda _: None,
 ) -> ContextFiles:
-    """Read all instructions for a workspace. Never fails because of one of them.
+    """Read all instructions for a workspace. A file that cannot be used is a problem in the result, not an error.
 
     Args:
         config: The user's configuration folder.
         root: The workspace, absolute.
-        project_trusted: Whether what the project brings counts: AGENTS.md and its kin, and `.tiller/SYSTEM.md` and
-            `.tiller/APPEND_SYSTEM.md`, which win over the user's.
+        project_trusted: Whether the files of the project are used: AGENTS.md and similar, and `.tiller/SYSTEM.md` and
+            `.tiller/APPEND_SYSTEM.md`, which have precedence over the user's.
         added: More folders of the workspace that are trusted; each brings its own file.
-        above: Folders above the project that the user trusts by themselves; the files of others above it do not count.
-        expected: What was trusted of the project and of the folders above; a file that is something else by now is
+        above: Folders above the project that the user trusts separately; the files of other folders above are not
+            used.
+        expected: The trusted content of files of the project and of the folders above; a file that has changed is
             left out.
     """
     load = partial(

@@ -1,4 +1,4 @@
-"""What in a workspace could run in us or configure us, as names and hashes: what trust is given to. Blocking."""
+"""Names and hashes of the files in a workspace that could run in or configure Tiller; trust covers them. Blocking."""
 
 import hashlib
 import os
@@ -24,7 +24,7 @@ PROGRAM_BYTES: Final = 256 * 1024
 """The same of code that would run in us, which is shown whole."""
 PROGRAMS: Final = (".tiller", "extensions")
 OUR_OWN: Final = frozenset({"chat.md", "changes.diff"})
-"""What we write into `.tiller` ourselves; nothing of it configures us."""
+"""Files that Tiller writes into `.tiller`; none of them configures it."""
 
 Above = Mapping[Path, Mapping[str, str]]
 """Folders above the project that the user trusts by themselves, each with the hashes of its files by name."""
@@ -72,7 +72,7 @@ class Evidence(Value, frozen=True, kw_only=True):
 
     @property
     def hashes(self) -> Mapping[str, str]:
-        """The hashes alone: what is compared."""
+        """The hashes alone, by name; the comparison uses them."""
         return {name: seen.hash for name, seen in sorted(self.files.items())}
 
     def content(self, path: Path) -> str:
@@ -81,20 +81,20 @@ class Evidence(Value, frozen=True, kw_only=True):
 
 
 def gather(root: Path, *, above: Above = NO_ABOVE) -> Evidence:
-    """Look at everything that a trusted workspace may bring.
+    """Read every file that configures Tiller in a trusted workspace.
 
     That is `.tiller/`, `.mcp.json`, from the workspace up to the top of its repository `.agents/skills/` and the
-    context files, and the context files of the folders above it that count. Links are not followed into folders; what
-    a linked file holds counts. What else lies out of the project is not opened, but for instructions of a known name:
-    nothing else of it would be used.
+    context files, and the context files of the folders in `above`. Links to folders are not followed; the content of a
+    linked file is part of its hash. A link out of the project is not followed, except from one context file to another:
+    the target is used in no other case.
 
     Args:
         root: The workspace, absolute and real.
-        above: Folders above whose context files count, too.
+        above: Folders above the project whose context files are included.
 
     Raises:
         TooMuch: More than 2,000 files or 16 MiB.
-        OSError: Something of it cannot be read, so nobody can say whether it changed.
+        OSError: A file cannot be read, so it is unknown whether it changed.
     """
     found: dict[str, Seen] = {}
     contents: dict[Path, str] = {}

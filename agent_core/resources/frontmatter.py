@@ -15,7 +15,7 @@ Scalar = str | Mapping[str, str] | tuple[str, ...]
 
 
 class Frontmatter(Value, frozen=True, kw_only=True):
-    """What stands at the top of a file, and what follows."""
+    """Front matter of a file, and the text after it."""
 
     fields: Mapping[str, Scalar] = msgspec.field(default_factory=dict[str, Scalar])
     """All scalars are words as they were written: `true` is "true", `1.0` is "1.0"."""

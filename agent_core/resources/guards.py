@@ -38,8 +38,8 @@ def judge(path: Sequence[str], *, by: str, below: JsonValue, wanted: JsonValue) 
     Args:
         path: The key, outermost first.
         by: The layer: `project` or `editor`.
-        below: What holds without this layer.
-        wanted: What the layer says.
+        below: The value without this layer.
+        wanted: The value in this layer.
     """
     key = tuple(path)
     if key in USER_ONLY or (by == "editor" and key in NEVER_EDITOR):

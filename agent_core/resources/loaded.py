@@ -1,4 +1,4 @@
-"""What was read of what people write for agents, and what could not be."""
+"""Resources that were read, and problems with those that could not be."""
 
 from pathlib import Path
 from typing import Literal, Protocol
@@ -21,7 +21,7 @@ class Problem(Value, frozen=True, kw_only=True):
     """Something that could not be used as it is, and why."""
 
     message: str
-    """One sentence: what is wrong, and what becomes of it. The place is beside it, not in it."""
+    """One sentence: the error, and its effect. The location is in the other fields."""
     path: Path | None = None
     line: int | None = None
     """Counted from 1."""
@@ -35,7 +35,7 @@ class Problem(Value, frozen=True, kw_only=True):
 
 
 class Loaded(Value, frozen=True, kw_only=True):
-    """What came of reading."""
+    """Result of reading resources."""
 
     resources: tuple[Resource, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -51,5 +51,5 @@ class Reloads(Protocol):
     """Something that can be read anew while a session is open."""
 
     async def reload(self) -> Loaded:
-        """Read it again and put it in force. Never raises: what is wrong is a problem."""
+        """Read it again and apply it. Never raises: an error is a problem in the result."""
         ...

@@ -1,4 +1,4 @@
-"""What extensions offer to clients besides commands: keys to bind, flags to set, ways to show messages."""
+"""Contributions of extensions to clients besides commands: keys to bind, flags to set, message renderers."""
 
 from typing import Literal, Protocol
 
@@ -24,7 +24,7 @@ class OfferedFlag(Value, frozen=True, kw_only=True):
     description: str
     kind: Literal["boolean", "string"]
     value: bool | str | None
-    """What counts now: what the user set, else its default."""
+    """Current value; the one that the user set, else the default."""
 
 
 class OfferedRenderer(Value, frozen=True, kw_only=True):
@@ -43,25 +43,25 @@ class Offered(Value, frozen=True, kw_only=True):
 
 
 class OfferSource(Protocol):
-    """Whoever holds the extensions of a session."""
+    """Holder of the extensions of a session."""
 
     def offered(self) -> Offered:
         """Return what they offer now."""
         ...
 
     async def press(self, key: str) -> None:
-        """Do what a key stands for, to its end.
+        """Run the function of a key, and wait until it ends.
 
         Raises:
-            Exception: What its function raises.
+            Exception: The exception of the function.
         """
         ...
 
     async def rendered(self, message: CustomMessage) -> JsonObject | None:
-        """Return a message as a view; None: it is shown as any other.
+        """Return a message as a view; None: it has no view of its own.
 
         Raises:
-            Exception: What the renderer raises.
+            Exception: The exception of the renderer.
         """
         ...
 

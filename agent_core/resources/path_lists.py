@@ -12,7 +12,7 @@ GLOB_SIGNS = "*?["
 
 
 class PathList(Value, frozen=True, kw_only=True):
-    """What such a list says."""
+    """The parsed form of a list of paths."""
 
     places: tuple[Path, ...] = ()
     """More folders or files to look in, absolute, in their order."""
@@ -20,7 +20,7 @@ class PathList(Value, frozen=True, kw_only=True):
     dropped: tuple[Path, ...] = ()
     unwanted: Rules = msgspec.field(default_factory=lambda: Rules(lines=()))
     problems: tuple[str, ...] = ()
-    """What could not be read, a sentence each."""
+    """A sentence for each entry that could not be read."""
 
     def wants(self, path: Path) -> bool:
         """Return whether something that was found is used: `+path` prevails, then `-path`, then the globs."""
@@ -42,7 +42,7 @@ def read_path_list(entries: Sequence[str], *, home: Path, root: Path) -> PathLis
     Args:
         entries: `path`, `+path`, `-path`, `!glob`.
         home: For a leading `~`.
-        root: The workspace: what an editor or a request says is meant from there; files say it absolute already.
+        root: The workspace; paths of an editor or a request are relative to it. Paths of files are absolute already.
     """
     places: list[Path] = []
     signed: dict[str, list[Path]] = {"+": [], "-": []}

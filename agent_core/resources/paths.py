@@ -51,7 +51,7 @@ class AppPaths(Value, frozen=True, kw_only=True):
 
     @property
     def index(self) -> Path:
-        """What is in the sessions, to be searched; a cache."""
+        """Search index of the sessions; a cache."""
         return self.data / "index.sqlite3"
 
     @property
@@ -61,12 +61,12 @@ class AppPaths(Value, frozen=True, kw_only=True):
 
     @property
     def blobs(self) -> Path:
-        """What changed files held before and after, in a folder per session."""
+        """Contents of changed files before and after the change, in a folder per session."""
         return self.data / "blobs"
 
     @property
     def logs(self) -> Path:
-        """What went on, for people who look for a fault."""
+        """Log files, for troubleshooting."""
         return self.data / "logs"
 
 

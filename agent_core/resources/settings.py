@@ -23,9 +23,9 @@ LayerName = Literal["user", "project", "editor", "session", "request"]
 """From the weakest to the strongest; below all of them are the defaults."""
 ORDER: tuple[LayerName, ...] = get_args(LayerName)
 CLOSED = ("permission", "budgets")
-"""Objects in which an unknown key refuses a session: somebody believes in a limit that is not there."""
+"""Objects in which an unknown key prevents a session: the user would rely on a limit that does not exist."""
 LISTS_OF_PATHS = ("skills", "prompts", "extensions")
-"""Keys to which each layer adds; what a file names is meant from where that file lies."""
+"""Keys to which each layer adds; paths in a file are relative to the folder of that file."""
 UNKNOWN = "extra_forbidden"
 """pydantic's word for a key that a model does not have."""
 SIGNS = ("+", "-", "!")
@@ -48,7 +48,7 @@ class SettingsProblem(Value, frozen=True, kw_only=True):
     """A value that was left out, and why. The rest of its layer holds."""
 
     message: str
-    """One sentence: what was wrong, the value, what holds instead."""
+    """One sentence: the error, the value, the value used instead."""
     layer: LayerName
     path: Path | None = None
     line: int | None = None
@@ -255,7 +255,7 @@ def _in_order_of_text(faults: Mapping[Keys, str], text: str) -> list[tuple[Keys,
 
 
 def _existing(values: JsonObject, location: Sequence[int | str]) -> Keys:
-    """Cut a location down to the keys that the text has: what follows names members of a union or list."""
+    """Shorten a location to the keys that the text has; the rest of it names members of a union or list."""
     keys: list[str] = []
     here: JsonValue = values
     for part in location:

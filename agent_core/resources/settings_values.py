@@ -30,7 +30,7 @@ class Group(BaseModel):
 
 
 class PermissionSettings(Group):
-    """What tools may do without being asked."""
+    """Permissions of tools, and questions to the user."""
 
     mode: PermissionMode = Field(default="ask", description="How much runs without a question.")
     fallback: Literal["ask", "deny", "rules"] = Field(
@@ -40,7 +40,7 @@ class PermissionSettings(Group):
 
 
 class ContainmentSettings(Group):
-    """What commands get besides what tool chains need; only in the user's own settings."""
+    """Access of commands beyond the needs of tool chains; only in the user's own settings."""
 
     pass_variables: tuple[VariableName, ...] = Field(
         default=(),
@@ -62,7 +62,7 @@ class RetrySettings(Group):
 
 
 class ModelCompactionSettings(Group):
-    """What one model needs otherwise; null: as for all."""
+    """Overrides for one model; null: as for all models."""
 
     reserve_tokens: Count | None = Field(default=None, description="Room kept free for the answer.")
     keep_recent_tokens: Count | None = Field(
@@ -120,7 +120,7 @@ class StreamSettings(Group):
 
 
 class SteerSettings(Group):
-    """What happens to running processes when the user speaks."""
+    """Handling of running processes when the user sends a message."""
 
     grace_s: Seconds | None = Field(
         default=2, description="Seconds a process may go on; 0: none, null: to its end."

@@ -35,7 +35,7 @@ class Places(Value, frozen=True, kw_only=True):
     root: Path
     project_trusted: bool
     expected: Expected = lambda _: None
-    """What was trusted of the project's files."""
+    """Trusted content of the project's files."""
     skills: PathList = msgspec.field(default_factory=PathList)
     prompts: PathList = msgspec.field(default_factory=PathList)
     added_skills: tuple[Path, ...] = ()
@@ -44,14 +44,14 @@ class Places(Value, frozen=True, kw_only=True):
 
 
 class Shelf(SecretValue, frozen=True, kw_only=True):
-    """What there is. Of two of one name the project's is used, then the user's, then that of settings and extensions."""
+    """Available skills and templates. Precedence of equal names: project, user, then settings and extensions."""
 
     hidden: ClassVar = frozenset({"texts"})
 
     skills: tuple[Skill, ...] = ()
     templates: tuple[Template, ...] = ()
     texts: Mapping[Path, str] = msgspec.field(default_factory=dict[Path, str])
-    """What each file held."""
+    """Content of each file."""
     problems: tuple[Problem, ...] = ()
 
     def commands(self, *, skills: bool) -> tuple[Command, ...]:

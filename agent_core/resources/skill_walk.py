@@ -1,4 +1,4 @@
-"""Finds the files of skills in a folder: what is ignored there is no skill, and no link leads round and round. Blocking."""
+"""Search for the files of skills in a folder; ignored files are skipped, and link cycles are safe. Blocking."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What a skill is: a folder with a SKILL.md, of which the model knows a line and reads the rest when it needs it. Pure."""
+"""Skills: folders with a SKILL.md. The model sees its description and reads the rest on demand. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -36,18 +36,18 @@ class Skill(Value, frozen=True, kw_only=True):
     license: str = ""
     compatibility: str = ""
     allowed_tools: tuple[str, ...] = ()
-    """Told, not enforced: what may run is what the permission policy says."""
+    """Informative, not enforced; the permission policy decides which tools may run."""
     is_hidden: bool = False
     """The model is not told of it; people can still call it."""
 
     @property
     def folder(self) -> Path:
-        """What its paths are relative to."""
+        """The folder that paths in the skill are relative to."""
         return self.path.parent
 
 
 class ReadSkill(Value, frozen=True, kw_only=True):
-    """What came of reading a file; without a skill the problems say why, if it should have been one."""
+    """Result of reading a file; without a skill, `problems` has the reason if the file should have been one."""
 
     skill: Skill | None
     problems: tuple[Problem, ...] = ()
@@ -122,8 +122,8 @@ def skill_words(skill: Skill, text: str, arguments: str) -> str:
 
     Args:
         skill: The skill.
-        text: What its file holds now.
-        arguments: What the user wrote behind its name.
+        text: The current content of its file.
+        arguments: The text that the user wrote after its name.
     """
     body = split_frontmatter(text).body.strip()
     place = quoteattr(one_line(skill.path.as_posix()))

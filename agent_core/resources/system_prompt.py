@@ -46,7 +46,7 @@ OUR_TAG = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(OUR_TAGS)})\b)", re.IGNORECASE)
 
 
 class ToolWords(Value, frozen=True, kw_only=True):
-    """What the system prompt says of a tool."""
+    """Text of the system prompt on a tool."""
 
     name: str
     snippet: str = ""
@@ -76,18 +76,18 @@ def prompt_sections(
     added: Sequence[tuple[PurePath, bool]] = (),
     skills: str = "",
 ) -> tuple[Section, ...]:
-    """Return the parts of the prompt in their order; those that would say nothing are left out.
+    """Return the sections of the prompt in their order; empty ones are left out.
 
-    It holds no date, so that a provider's cache stays good over days.
+    The prompt has no date, so that a provider's cache stays valid over days.
 
     Args:
         root: The workspace.
         tools: The active tools, in their order.
-        context: AGENTS.md and its kin.
-        custom: Stands for Tiller's own words (preamble, tools, rules).
-        append: Further words of the user.
+        context: AGENTS.md and similar files.
+        custom: Replacement of Tiller's own text (preamble, tools, rules).
+        append: Further text of the user.
         added: More folders of the workspace, and whether each is trusted.
-        skills: What is said of skills; empty: nothing.
+        skills: The section on skills; empty: no section.
     """
     own = custom is None or not custom.strip()
     sections = [Section(name="preamble", text=PREAMBLE if own else (custom or "").strip())]

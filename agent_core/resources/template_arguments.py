@@ -1,4 +1,4 @@
-"""What is written behind a template's name, and how it gets into the template: pure, once, in one walk."""
+"""Arguments of a prompt template, and their substitution in a single pass. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -82,7 +82,7 @@ class _Filling:
         return "".join(parts)
 
     def _place(self, at: int) -> tuple[str, int]:
-        """Fill in what stands at a dollar, and say where it ends; what is no place stands for itself."""
+        """Return the text for the placeholder at a dollar sign, and its end; any other dollar sign stays as it is."""
         template = self._template
         braced = BRACED.match(template, at)
         place = braced or PLAIN.match(template, at)

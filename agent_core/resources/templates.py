@@ -1,4 +1,4 @@
-"""What a prompt template is: a Markdown file that `/name` puts in its place, with what follows the name filled in. Pure."""
+"""Prompt templates: Markdown files that replace `/name`, with the text after the name as arguments. Pure."""
 
 from pathlib import Path
 from typing import Final
@@ -23,7 +23,7 @@ class Template(Value, frozen=True, kw_only=True):
 
 
 class ReadTemplate(Value, frozen=True, kw_only=True):
-    """What came of reading a file."""
+    """Result of reading a file."""
 
     template: Template | None
     problems: tuple[Problem, ...] = ()
@@ -54,11 +54,11 @@ def read_template(text: str, path: Path) -> ReadTemplate:
 def template_words(text: str, arguments: str) -> str:
     """Write a template out as the words of a prompt.
 
-    What was written behind the name is not lost: where the template has no place for it, it follows below.
+    The arguments are never lost: without a placeholder in the template, they are appended.
 
     Args:
-        text: What the file holds now.
-        arguments: What the user wrote behind the name.
+        text: The current content of the file.
+        arguments: The text that the user wrote after the name.
     """
     body = split_frontmatter(text).body.strip()
     filled = fill_in(body, split_arguments(arguments))

@@ -33,13 +33,13 @@ SHOWN_LINES: Final = 200
 CODE_LINES: Final = 20_000
 """Of code that would run in us: more than anybody reads, and no more than a client takes."""
 FRESH_MS: Final = 2_000
-"""File systems count time in steps; what is older than this has a time of its own."""
+"""Age in milliseconds above which a timestamp is unique; file systems have a limited time resolution."""
 
 log = logging.getLogger(__name__)
 
 
 class Verdict(Value, frozen=True, kw_only=True):
-    """What was found out about a workspace."""
+    """Result of a trust check of a workspace."""
 
     state: State
     instructions: tuple[str, ...] = ()
@@ -76,12 +76,12 @@ class WorkspaceTrust:
         self._default: Default = default
         self._clock = clock
         self._here: Verdict | None = None
-        """What was said for this process alone."""
+        """Decision for this process alone."""
         self._seen: Evidence | None = None
         self._marks: Marks | None = None
         self._asked: Evidence | None = None
         self._held: Evidence | None = None
-        """What was there when it was found to be trusted."""
+        """Evidence at the time when the workspace was found to be trusted."""
         self.verdict = Verdict(state="undecided")
 
     @property
@@ -95,7 +95,7 @@ class WorkspaceTrust:
         return self.verdict.is_trusted
 
     async def look(self) -> Verdict:
-        """Look again at what is there and what was said. Never raises: what cannot be told is no trust."""
+        """Check the files and the decision again. Never raises: an unknown result counts as not trusted."""
         return await anyio.to_thread.run_sync(self.look_now)
 
     async def say(self, said: Literal["trusted", "refused"], *, lasting: bool) -> Verdict:
@@ -216,7 +216,7 @@ class WorkspaceTrust:
 
 
 def _unsaid(seen: Evidence, default: Default) -> Verdict:
-    """Nobody said anything yet: the code that would run is shown whole, for it is what the word is about."""
+    """Return the verdict without a decision of the user; it shows code that would run in full."""
     if default == "never":
         return Verdict(state="refused")
     names = sorted(seen.files)

@@ -16,7 +16,7 @@ Said = Literal["trusted", "refused"]
 
 
 class Word(Value, frozen=True, kw_only=True):
-    """What the user said about a workspace, and what they saw then."""
+    """The user's decision on a workspace, and the files that they saw then."""
 
     said: Said
     at: str
@@ -33,10 +33,10 @@ class TrustStore:
         self._file = WordFile(path, section="folders", else_="no workspace is trusted")
 
     def word(self, root: Path) -> Word | None:
-        """Return what was said about a workspace; None for nothing.
+        """Return the decision on a workspace; None if there is none.
 
         Raises:
-            ConfigError: The file cannot be read: nobody can say what is trusted, so nothing is.
+            ConfigError: The file cannot be read, so it is unknown which workspaces are trusted and none is.
         """
         return self.words().get(str(root))
 
@@ -50,10 +50,10 @@ class TrustStore:
         return {name: word for name, word in read.items() if word is not None}
 
     def say(self, root: Path, said: Said, *, seen: Evidence, at_ms: int) -> None:
-        """Keep what the user says; what was said before about the workspace is replaced.
+        """Store a decision of the user; it replaces the earlier decision on the workspace.
 
         Raises:
-            ConfigError: The file cannot be read or written; it is as it was.
+            ConfigError: The file cannot be read or written; it is unchanged.
         """
         made: JsonObject = {
             "said": said,

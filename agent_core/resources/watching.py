@@ -24,7 +24,7 @@ QUIET_S: Final = 0.2
 
 
 class FolderNews:
-    """What happened in watched folders since it was last asked for."""
+    """Paths that changed in watched folders since the last call of `next`."""
 
     def __init__(self) -> None:
         self._paths: set[Path] = set()

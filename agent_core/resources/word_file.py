@@ -16,25 +16,25 @@ VERSION: Final = 1
 
 
 class WordFile:
-    """A JSON file with one object of entries by name. What else stands in it is kept."""
+    """A JSON file with one object of entries by name. Other content of the file is kept."""
 
     def __init__(self, path: Path, *, section: str, else_: str) -> None:
         """Read and write one file.
 
         Args:
-            path: It need not be there.
-            section: The key under which the entries stand.
-            else_: What follows when it cannot be read, as "no workspace is trusted".
+            path: Path of the file, which need not exist.
+            section: The key of the object of entries.
+            else_: The consequence of an unreadable file, for its error, for example "no workspace is trusted".
         """
         self._path = path
         self._section = section
         self._else = else_
 
     def entries(self) -> JsonObject:
-        """Return the entries by name; nothing when there is no file.
+        """Return the entries by name; empty when there is no file.
 
         Raises:
-            ConfigError: It cannot be read: nobody can say what was said.
+            ConfigError: The file cannot be read, so its entries are unknown.
         """
         return as_object(self._document().get(self._section))
 
@@ -88,7 +88,7 @@ class WordFile:
 
 
 def texts_of(value: JsonValue) -> Mapping[str, str]:
-    """Return the texts of an object by name; what is no text is left out."""
+    """Return the texts of an object by name; values that are not texts are left out."""
     if not is_object(value):
         return {}
     return {name: text for name, text in value.items() if isinstance(text, str)}

@@ -1,4 +1,4 @@
-"""What follows when a run's turns are over: pure, so that it can be read as a table."""
+"""Next action of a run after its turns have ended: pure, so that it can be read as a table."""
 
 import random
 import re
@@ -42,7 +42,7 @@ class Finished(Value, frozen=True, kw_only=True):
     overflowed: bool = False
     """The answer was given on a conversation that did not fit, without an error."""
     max_tokens: int = 0
-    """What the model can say in one answer; 0 when unknown."""
+    """Maximum output tokens of one model answer; 0 when unknown."""
 
 
 class Failed(Value, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ class Failed(Value, frozen=True, kw_only=True):
 
     error: ProviderError
     other_model: bool = False
-    """Another model was chosen meanwhile: what did not fit this one says nothing of that."""
+    """Another model was chosen during the call: an overflow of the old model does not count for the new one."""
 
 
 class Aborted(Value, frozen=True, kw_only=True):

@@ -19,13 +19,13 @@ CUSTOM_TYPE: Final = "tiller.proposal"
 
 
 class Applied(Value, frozen=True, kw_only=True):
-    """What came of it."""
+    """Result of applying an edit again."""
 
     status: Literal["applied", "nothing", "conflict"]
     """`nothing`: everything that the edit brings was there already. `conflict`: nothing was written."""
     written: Written | None = None
     why: str | None = None
-    """What stands against it."""
+    """Reason for the conflict; None without one."""
 
 
 async def apply_again(parts: Parts, path: Path, *, before: str, after: str) -> Applied:

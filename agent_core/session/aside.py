@@ -1,4 +1,4 @@
-"""What lies aside until the transcript has a place for it: never between a call and its result."""
+"""Deferred messages: each enters the transcript when it is due, never between a call and its result."""
 
 from collections.abc import Callable
 from typing import Literal

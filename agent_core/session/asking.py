@@ -44,7 +44,7 @@ class Call(Value, frozen=True, kw_only=True):
     tool: str
     arguments: Mapping[str, JsonValue]
     script: str | None = None
-    """What the shell is given, where the call is a command: the settings may put something before it."""
+    """Script that the shell receives, where the call is a command: the settings may prepend text to the command."""
 
 
 def question(
@@ -57,16 +57,16 @@ def question(
     now_ms: int,
     timeout_s: float,
 ) -> PermissionRequest:
-    """Make the question.
+    """Create the permission request of a call.
 
     Args:
-        ask: What the policy said.
-        subject: What it said it about.
-        call: The call that wants it.
+        ask: The decision of the policy.
+        subject: The subject of that decision.
+        call: The call that needs the permission.
         request: The question's id.
-        containment: How far commands are held in.
-        now_ms: The time.
-        timeout_s: After how long silence is a no.
+        containment: The containment level of commands.
+        now_ms: The present time.
+        timeout_s: Time after which the request expires and counts as rejected.
     """
     return PermissionRequest(
         request=request,

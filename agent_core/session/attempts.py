@@ -71,12 +71,12 @@ class Attempts:
         )
 
     async def again(self, step: PlainThenGoOn | RetryAfter) -> None:
-        """Get ready for another try: at once without the thoughts that were refused, or after a wait.
+        """Prepare another attempt: at once without the thinking that was refused, or after a delay.
 
-        Cancelled in the wait, the retry is told to be over before the cancellation goes up.
+        On cancellation during the delay, the end of the retry is published before the cancellation is raised.
 
         Raises:
-            BudgetExceeded: What failed has used up the run's budget.
+            BudgetExceeded: The failed attempt has used up the run's budget.
         """
         self._check_budgets(step.error)
         await self._port.leave_out()
@@ -105,10 +105,10 @@ class Attempts:
         self._parts.voice.say_state("running")
 
     async def recover(self, step: CompactThenGoOn) -> bool:
-        """Leave the attempt out and make room, once; False when there is no sense in another try.
+        """Leave the attempt out of the context and compact, once; return False when another attempt is pointless.
 
         Raises:
-            BudgetExceeded: What failed has used up the run's budget.
+            BudgetExceeded: The failed attempt has used up the run's budget.
         """
         self._check_budgets(step.error)
         port = self._port

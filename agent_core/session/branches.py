@@ -64,7 +64,7 @@ from agent_core.transcript.entries import (
 
 
 class Forked(Value, frozen=True, kw_only=True):
-    """A new session, made from a part of this one. It is kept and closed: whoever wants it opens it."""
+    """A new session that is a copy of a part of this one. It is stored and closed; a client opens it on demand."""
 
     session: SessionId | None
     """None: nothing was said before the entry, so there is nothing to keep; begin a new session."""
@@ -82,7 +82,7 @@ class Navigated(Value, frozen=True, kw_only=True):
     editor_text: str | None
     """The words of the message that was gone to: they can be said anew in another way."""
     summary: str | None
-    """What was written of the branch that was left."""
+    """Summary of the branch that was left; None: there is none."""
     cancelled: bool = False
     """The summary was stopped, so nothing moved."""
 
@@ -202,7 +202,7 @@ class Branches:
     async def _summary(
         self, activity: Activity, target: AnyEntry, wish: SummaryWish | None
     ) -> BranchSummary | None:
-        """Have what is left summarised; None: nobody wants it, or there is nothing to say of it."""
+        """Summarise the branch that is left; None: no summary was requested, or there is nothing to summarise."""
         parts = self._parts
         prepared = None if wish is None else left_behind(parts, target.id)
         if wish is None or prepared is None:

@@ -1,4 +1,4 @@
-"""What a run may use up, and when that is used up: pure."""
+"""Budgets of a run, and the check whether they are used up: pure."""
 
 from typing import TypeVar
 
@@ -15,16 +15,16 @@ GO_ON = "say «go on» for another run, or raise the budget"
 
 
 class Allowance(Struct, kw_only=True):
-    """What each run may use up; who speaks for an editor can only make it less."""
+    """Budgets of each run; a client can only make them stricter."""
 
     most: Budgets = msgspec.field(default_factory=Budgets)
-    """What the settings give; nothing goes beyond it."""
+    """Budgets of the settings; the upper limit."""
     wanted: Budgets = msgspec.field(default_factory=Budgets)
-    """What was asked for since."""
+    """Budgets that a client has set since."""
 
     @property
     def budgets(self) -> Budgets:
-        """What holds: of each the stricter."""
+        """Budgets in force: the stricter of the two for each resource."""
         return tightened(self.most, self.wanted)
 
     @property
@@ -35,7 +35,7 @@ class Allowance(Struct, kw_only=True):
 
 
 class Used(Value, frozen=True, kw_only=True):
-    """What a run has used up so far."""
+    """Resources that a run has used so far."""
 
     tokens: Usage
     answers: int

@@ -32,11 +32,11 @@ WAIT_S = 5.0
 QueueFate = Literal["keep", "return", "drop"]
 Scope = Literal["run", "session"]
 Wanted = Literal["stop", "close"]
-"""Why something is ended: somebody wants it to stop, or the session closes."""
+"""Why an activity is ended: a stop was requested, or the session closes."""
 
 
 class CancelResult(Value, frozen=True, kw_only=True):
-    """What a cancel came to."""
+    """Result of a cancel."""
 
     status: Literal["cancelled", "alreadyEnded"]
     run: RunId | None

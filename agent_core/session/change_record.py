@@ -37,13 +37,13 @@ class ChangeRecord:
         say: Callable[[Event], object],
         current_run: Callable[[], RunId | None],
     ) -> None:
-        """Read what the session's file holds; contents are read when they are needed.
+        """Read the changes in the session's file; contents are read when they are needed.
 
         Args:
             recorder: Writes entries.
-            contents: Where what files held is kept.
-            say: Tells an event.
-            current_run: The run that goes on: what is told belongs to no other.
+            contents: The store of older file contents.
+            say: Publishes an event.
+            current_run: Returns the active run: published events belong to that run only.
         """
         self.contents = contents
         self.before_change: Callable[[RunId | None], Awaitable[None]] = _nothing
@@ -64,7 +64,7 @@ class ChangeRecord:
 
     @property
     def counts(self) -> ChangeCounts:
-        """What of all that the session changed waits for the user's word."""
+        """Counts of all changes of the session that wait for the user's decision."""
         total = LineCounts()
         for story in self._stories.all:
             total = total.plus(story.counted)
@@ -82,13 +82,13 @@ class ChangeRecord:
         verdict: Verdict | None = None,
         tell: Callable[[], object] = lambda: None,
     ) -> None:
-        """Keep a change that has happened, whoever stops waiting for it.
+        """Store a change that has happened, even if the caller is cancelled.
 
         Args:
             change: Verified.
-            texts: What the file held; None: as its contents say.
-            verdict: What the change comes from, when a person rejected something.
-            tell: Tells what is due between the entry and the counts.
+            texts: The texts of the file; None: they are read from the stored contents.
+            verdict: The user's rejection that caused the change; None: there was none.
+            tell: Publishes the events that are due between the entry and the counts.
         """
         if change.ignored:
             await self.finish(partial(self._record_ignored, change))
@@ -106,12 +106,12 @@ class ChangeRecord:
             return tuple([(await self._stories.followed(story)).now for story in self._stories.all])
 
     async def at(self, path: Path, text: str | None, *, is_there: bool) -> FileNow | None:
-        """Return the file at a path as it is while it holds a text; what waits is counted by that, and told if it differs.
+        """Return the changes of a file for its present text; update the pending counts, publish them if they differ.
 
         Args:
-            path: Where it is now.
-            text: What it holds; None: it is no text.
-            is_there: Whether there is a file.
+            path: The present path of the file.
+            text: The present text; None: the content is not text.
+            is_there: Whether the file exists.
 
         Returns:
             None: The session never changed it.

@@ -1,4 +1,4 @@
-"""The named view of a session's changes: what it changed, what waits for a word, and the word."""
+"""The named view of a session's changes: list, pending counts, and the user's decisions."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -24,7 +24,7 @@ from agent_core.workspace.text import encode_text
 
 
 class ChangesView:
-    """What a session changed, and what people say to it."""
+    """View of the changes of a session, and of the user's decisions about them."""
 
     def __init__(self, parts: Parts, runs: Runs) -> None:
         self._parts = parts
@@ -37,7 +37,7 @@ class ChangesView:
 
     @property
     def counts(self) -> ChangeCounts:
-        """What waits for the user's word."""
+        """Counts of the changes that wait for the user's decision."""
         return self._parts.changes.counts
 
     async def list(self, *, run: RunId | None = None, since: str | None = None) -> ChangeSet:
@@ -60,13 +60,13 @@ class ChangesView:
         return change_set(extent, await self._files(extent), self.log.all)
 
     async def at(self, path: Path, text: str | None = None) -> FileNow | None:
-        """Return one changed file as it is at this moment; None: the session never changed it.
+        """Return one changed file in its present state; None: the session never changed it.
 
-        What waits is counted anew, and told when it differs.
+        The pending counts are updated, and published when they differ.
 
         Args:
             path: Absolute and resolved.
-            text: What it holds, for who knows; None: it is read.
+            text: The present text, if the caller knows it; None: the file is read.
         """
         if text is None:
             return await self._parts.review.now(path)
@@ -75,12 +75,12 @@ class ChangesView:
     async def resolve(
         self, wishes: Sequence[Wish], *, note: str | None = None
     ) -> tuple[Outcome, ...]:
-        """Accept or reject; what a run that goes on has changed itself is rejected at its end.
+        """Accept or reject changes; rejections of changes of the active run are done at its end.
 
-        Rejections and the note are told to the model at its next run. What was begun goes on when the caller leaves.
+        The model receives rejections and the note at its next run. Cancellation of the caller does not stop the work.
 
         Raises:
-            UsageError: The note is too long, or there are too many wishes; nothing was done.
+            UsageError: The note is too long, or there are too many wishes; nothing changed.
         """
         check_wishes(wishes, note)
         decide = partial(
@@ -97,14 +97,14 @@ class ChangesView:
             self._parts.voice.say(_taken_up(queued, outcome))
 
     async def apply(self, path: Path, *, before: str, after: str) -> Applied:
-        """Do an edit again that nothing could take when the agent made it: merged into what the file is now.
+        """Apply an edit that could not be applied when the agent made it: it is merged into the present file.
 
-        What was begun goes on when the caller leaves.
+        Cancellation of the caller does not stop the work.
 
         Args:
             path: The file.
-            before: What the edit was made for.
-            after: What it makes of that.
+            before: The text that the edit was made for.
+            after: The text that results from the edit.
 
         Raises:
             WorkspaceError: The file cannot be written; it is as it was.

@@ -1,4 +1,4 @@
-"""What a session changes: every write of a tool is told, once it is verified and kept."""
+"""Changes of a session: every write of a tool is published after it is verified and stored."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -45,7 +45,7 @@ from agent_core.workspace.text import sha256_of
 
 
 class Author(Value, frozen=True, kw_only=True):
-    """Who changes files."""
+    """Author of file changes."""
 
     edit: str
     """All that one call changes is one edit."""
@@ -53,7 +53,7 @@ class Author(Value, frozen=True, kw_only=True):
     call: ToolCallId | None = None
     by: Doer = "tool"
     verdicts: Mapping[Path, Verdict] = msgspec.field(default_factory=dict[Path, Verdict])
-    """What the changes come from, when a person rejected something, by the name that a file has afterwards."""
+    """The user's rejections that caused the changes, by the path of the file afterwards; empty without rejections."""
 
 
 class RecordedFiles(ReadsPass):

@@ -34,7 +34,7 @@ OFFER_S = 120.0
 
 
 class Restored(Struct, kw_only=True):
-    """What a restore came to."""
+    """Result of a restore."""
 
     undo: str
     """The checkpoint that takes it back."""
@@ -82,25 +82,25 @@ class CheckpointView:
         files: Collection[Path] | None = None,
         on_conflict: OnConflict = "skip",
     ) -> Restored:
-        """Go back to a checkpoint; it is a change like any other, and has a checkpoint of its own that takes it back.
+        """Restore a checkpoint; the restore is a change like any other, and has its own checkpoint that undoes it.
 
-        Files that only this session changed are as they were then, those that it made are gone, those that it deleted
-        or moved are back. What somebody else changed too is left alone, unless `on_conflict` says otherwise. The model
-        is told at the next prompt where files and conversation differ.
+        Files that only this session changed get their earlier content, files that it created are deleted, files that it
+        deleted or moved are put back. Files that another author changed too are skipped, unless `on_conflict` is
+        `merge` or `overwrite`. The next prompt informs the model where files and conversation differ.
 
         Args:
             checkpoint: Its id.
-            scope: What goes back.
-            files: Only these, and what was moved to or from them; None: all.
-            on_conflict: What becomes of files that somebody else changed too: `merge` keeps their changes where they are
-                in other lines, `overwrite` does not.
+            scope: The restored parts: files, conversation or both.
+            files: Only these, and files that were moved to or from them; None: all.
+            on_conflict: Handling of files that another author changed too: `merge` keeps the other changes where they
+                are in other lines, `overwrite` does not.
 
         Raises:
             CheckpointUnknown: There is no such checkpoint.
-            CheckpointConflict: No file could be taken back; nothing changed.
+            CheckpointConflict: No file could be restored; nothing changed.
             SessionBusy: A run, a compaction or a move is going on.
             EntryUnknown: The conversation cannot go back there; nothing changed.
-            StorageError: The conversation's move cannot be written; files that were taken back are.
+            StorageError: The conversation's move cannot be written; restored files stay restored.
         """
         self._check_open()
         one = self._parts.checkpoints.get(checkpoint)

@@ -1,4 +1,4 @@
-"""What people and the model are told of going back; pure."""
+"""Texts about a restore, for the user and the model; pure."""
 
 from collections.abc import Collection, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What hooks are told when another model or thinking level is in force."""
+"""Hook calls for a changed model or thinking level."""
 
 from agent_core.events import ThinkingLevel
 from agent_core.hooks import Hooks, ModelSelected, ThinkingSelected

@@ -1,4 +1,4 @@
-"""What hooks say to a command of the user's own: it may run, it may not, or they do it themselves."""
+"""Hooks for the user's shell commands: a hook allows a command, refuses it, or runs it itself."""
 
 import logging
 from collections.abc import Callable

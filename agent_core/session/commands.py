@@ -1,4 +1,4 @@
-"""What a session does with words that begin with a slash: it runs commands, and writes skills and templates out."""
+"""Handling of slash commands in a session: commands are run, skills and templates are expanded."""
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,7 +19,7 @@ from agent_core.resources.offered import NoOffers, OfferSource
 from agent_core.session.steps import Steps
 
 EVENT = "command"
-"""What a failure of a command is reported under, beside its name."""
+"""Event name under which a failure of a command is reported, beside the name of the command."""
 
 RENDERER = "message_renderer"
 
@@ -79,10 +79,10 @@ class Commands:
 
     def __init__(self, words: WordSource, *, steps: Steps, say: Callable[[Event], object]) -> None:
         self.sources: list[CommandSource] = []
-        """Whoever brings commands adds itself here; of one name the first is meant."""
+        """Sources of commands; each source adds itself. Of commands with the same name, the first one is used."""
         self.words = words
         self.offers: OfferSource = NoOffers()
-        """What extensions offer besides commands."""
+        """Offers of extensions besides commands."""
         self._running: set[object] = set()
         self._settled = anyio.Event()
         self._steps = steps

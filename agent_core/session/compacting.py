@@ -33,7 +33,7 @@ LEAST_FREED_SHARE = 4
 
 
 class Done(Value, frozen=True, kw_only=True):
-    """What a compaction came to."""
+    """Result of a compaction."""
 
     made_room: bool
     why: str = ""
@@ -45,7 +45,7 @@ class Compaction:
 
     def __init__(self, parts: Parts) -> None:
         self.overhead_tokens = 0
-        """What the system prompt and the tools take beside the conversation, as of the last run."""
+        """Tokens of the system prompt and the tools, beside the conversation, as of the last run."""
         self._parts = parts
         self._active: Activity | None = None
         self._failed_in: Activity | None = None

@@ -1,4 +1,4 @@
-"""What listeners hear of a compaction: how it ended, that its request is made again, and what a failed one cost."""
+"""Events of a compaction: its end, the retries of its request, and the cost of a failed one."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -98,11 +98,11 @@ class AskedAgain:
 
 @asynccontextmanager
 async def counted(parts: Parts, kind: str) -> AsyncGenerator[Spending]:
-    """Count what a summary used that fails or is cancelled; one that is kept has its own usage.
+    """Record the usage of a summary that fails or is cancelled; the entry of a stored summary has its own usage.
 
     Args:
-        parts: Of the session.
-        kind: What the summary is for, as the session file calls it.
+        parts: The parts of the session.
+        kind: The purpose of the summary, as in the session file.
     """
     spending = Spending()
     model = parts.models.required().facts

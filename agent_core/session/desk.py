@@ -54,10 +54,10 @@ class Teller(Protocol):
 
 
 class Answered(Value, frozen=True, kw_only=True):
-    """What a question came to."""
+    """Result of a question."""
 
     option: PermissionOption | None
-    """None: nobody chose, because the run was cancelled or is over."""
+    """The chosen option; None: no answer, because the run was cancelled or is over."""
     by: str
     note: str | None = None
 
@@ -75,7 +75,7 @@ class AnswerReceipt(Value, frozen=True, kw_only=True):
 
 
 Remember = Callable[[Answered], Awaitable[RuleShown | None]]
-"""Puts the rule of an answer in force; gives it as it is then."""
+"""Adds the rule of an answer; returns the rule as stored."""
 
 
 class _Waiting(Struct, kw_only=True):
@@ -142,8 +142,8 @@ class Desk:
         Args:
             request: The id of the question.
             option: The id of one of its options.
-            note: Words for the model.
-            by: Who answers.
+            note: A note for the model.
+            by: The name of the answering party.
 
         Raises:
             UsageError: The question has no such option; it still waits.

@@ -153,7 +153,7 @@ def run_ended_entry(run: RunId, status: str) -> Draft:
 
 
 def interruption_entry(entry: EntryId, parent: EntryId | None, at_ms: int) -> AnyEntry:
-    """Write for the model that the user interrupted it: what it was about to say or do is in no transcript."""
+    """Create the model's note about an interruption by the user: its unfinished answer or call is in no transcript."""
     return CustomMessageEntry(
         id=entry,
         parent=parent,

@@ -1,4 +1,4 @@
-"""What commands of tools do to files: seen by looking before and after, and written down like every other change."""
+"""File changes by commands of tools: found by a comparison before and after, and recorded like every other change."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -97,7 +97,7 @@ async def fenced(look: Callable[[], Awaitable[T]], otherwise: T) -> T:
 
 
 class WatchedProcesses:
-    """A workspace's processes; what they do to its files is written down when they have ended."""
+    """Processes of a workspace; their file changes are recorded when they have ended."""
 
     def __init__(self, processes: Processes, keeper: EffectKeeper) -> None:
         self._processes = processes

@@ -7,7 +7,7 @@ from agent_core.session.parts import Parts
 
 
 class EventsView:
-    """What a keeper of events needs of a session; readers use `subscribe`."""
+    """View of a session's events for a recorder of events; readers use `subscribe`."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -28,9 +28,9 @@ class EventsView:
         return self._parts.recorder.transcript.newest
 
     def go_on_from(self, seq: int, tap: Tap) -> None:
-        """Number events from `seq` on and let a tap see each of them before any reader does.
+        """Number events from `seq` on, and call a tap with each of them before any reader receives it.
 
-        What happened before anybody listened is still told to the first who does.
+        Events that were published before the first subscription are still sent to the first reader.
         """
         self._parts.voice.feed.go_on_from(seq, tap)
 

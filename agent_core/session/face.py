@@ -126,16 +126,16 @@ class AgentSession(Views):
         grace_s: float | None = None,
         wait_s: float | None = None,
     ) -> CancelResult:
-        """Stop what goes on (or one tool call of it); returns after its last event.
+        """Stop the current activity (or one tool call of it); return after its last event.
 
         Args:
             run: Stop only this run; a late cancel never hits the next one.
-            item: Stop only this tool call; the run goes on. Returns when it and its processes are gone.
-            scope: `run` leaves a compaction that was asked for alone. `session` ends that too, and the user's own
-                command, unless a run or a tool call is named.
-            queue: What happens to words that wait: they stay, paused; come back in the result; or go.
-            grace_s: How long processes have between being asked to end and being killed, at most 4 s; None: 0.15 s.
-            wait_s: How long to wait for the end; None: 5 s. After that the run is fenced off.
+            item: Stop only this tool call; the run continues. Returns when the call and its processes have ended.
+            scope: `run` does not stop a requested compaction. `session` stops that too, and the user's own command,
+                unless a run or a tool call is named.
+            queue: How queued messages are handled: kept, with the queue paused; returned in the result; or dropped.
+            grace_s: Time of processes between the request to end and the kill, at most 4 s; None: 0.15 s.
+            wait_s: Maximum wait for the end; None: 5 s. After that the run is fenced off.
         """
         return await cancel_activity(
             self._parts,
@@ -200,17 +200,17 @@ class AgentSession(Views):
     async def compact(
         self, instructions: str | None = None, *, keep_recent_tokens: int | None = None
     ) -> CompactReceipt:
-        """Summarise the older part of the conversation; a run going on is cancelled first.
+        """Summarise the older part of the conversation; an active run is cancelled first.
 
-        Returns as soon as the summary is being made; `compaction.ended` tells the rest.
+        Returns as soon as the compaction has started; `compaction.ended` reports its result.
 
         Args:
-            instructions: What the summary should look at.
-            keep_recent_tokens: How much of the end stays as it is; None: as the settings say.
+            instructions: The focus of the summary.
+            keep_recent_tokens: Tokens at the end that are kept as they are; None: the value of the settings.
 
         Raises:
             ModelUnknown: There is no usable model.
-            SessionBusy: A summary is being made already, also by the run going on.
+            SessionBusy: A compaction is active already, also one of the active run.
         """
         self._starter.check_open()
         return await request_compaction(

@@ -17,7 +17,7 @@ from agent_core.session.views import ModelView, SessionView, ToolView
 
 
 class Views:
-    """What `AgentSession` shows beside its verbs."""
+    """Named views and properties of `AgentSession`."""
 
     def __init__(self, parts: Parts, runs: Runs, starter: Starter) -> None:
         self._parts = parts
@@ -41,12 +41,12 @@ class Views:
 
     @property
     def permissions(self) -> PermissionView:
-        """What is asked of people, and the rules that answer for them."""
+        """Permission requests, and the rules that answer them."""
         return PermissionView(self._parts)
 
     @property
     def questions(self) -> QuestionView:
-        """What people are asked because nobody else can know it."""
+        """Questions that only the user can answer."""
         return QuestionView(self._parts)
 
     @property
@@ -56,7 +56,7 @@ class Views:
 
     @property
     def changes(self) -> ChangesView:
-        """What the session changed, and what people say to it."""
+        """Changes of the session, and the user's decisions about them."""
         return ChangesView(self._parts, self._runs)
 
     @property
@@ -71,20 +71,20 @@ class Views:
 
     @property
     def switching(self) -> Switching:
-        """What is asked and told when a window goes to another session."""
+        """Hooks for the switch of a window to another session."""
         return Switching(self._parts)
 
     @property
     def resources(self) -> ResourceView:
-        """What can be written after a slash, and reading everything anew."""
+        """Slash commands, and the reload of all resources."""
         return ResourceView(self._parts)
 
     @property
     def programs(self) -> ProgramView:
-        """What programs inside of the session keep in it and know of it."""
+        """Data that programs inside of the session store in it, and its state for them."""
         return ProgramView(self._parts, self._runs)
 
     @property
     def info(self) -> SessionView:
-        """What can be known of the session."""
+        """State of the session."""
         return SessionView(self._parts, self._runs)

@@ -1,4 +1,4 @@
-"""The gate of a session: what each tool call wants, what the policy says of it, and what a person answers."""
+"""The gate of a session: permissions that each tool call needs, decisions of the policy, and answers of the user."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -56,19 +56,19 @@ log = logging.getLogger(__name__)
 
 
 class Surroundings(Value, frozen=True, kw_only=True):
-    """What the gate is told of the session that it stands in."""
+    """The parts of the session that the gate uses."""
 
     session: SessionId
     workspace: Workspace
     clock: Clock
     new_id: Callable[[], str]
     item_of: Callable[[ToolCallId], ItemId]
-    """Gives the item under which people see a call."""
+    """Returns the item id of a call."""
     say: Callable[[Event], object]
     settings_of: Callable[[str], JsonObject] = lambda _: {}
-    """Gives the settings of a tool, as they are now."""
+    """Returns the present settings of a tool."""
     server_of: Callable[[str], str | None] = lambda _: None
-    """Gives `server/tool` of a tool that another server runs."""
+    """Returns `server/tool` of a tool of an MCP server."""
 
 
 class Gate(Struct, kw_only=True):
@@ -84,7 +84,7 @@ class Gate(Struct, kw_only=True):
     levels: dict[ToolCallId, Containment] = msgspec.field(default_factory=dict)
     """How far commands were held in when a call was judged, or as its question said; as long as `approved`."""
     warned: dict[ToolCallId, str] = msgspec.field(default_factory=dict)
-    """What the model is told of the name of the file that a call changes; as long as `approved`."""
+    """Warnings for the model about the name of the file that a call changes; they last as long as `approved`."""
     _told_of: set[Path] = msgspec.field(default_factory=set[Path])
 
     async def judge(
@@ -127,7 +127,7 @@ class Gate(Struct, kw_only=True):
         self.warned.clear()
 
     async def refresh(self) -> None:
-        """Read the rules again that are kept outside of the session; what cannot be used is told."""
+        """Read the lasting rules again; rules that cannot be used are reported."""
         for problem in await self.standing.refresh():
             failure = Failure(kind="Internal", message=problem)
             _ = self.around.say(ErrorRaised(run=None, error=failure))
@@ -183,7 +183,7 @@ class Gate(Struct, kw_only=True):
             _ = self.around.say(Notice(level="warning", text=text))
 
     async def _ask(self, ask: Ask, subject: Subject, call: ToolCallId, asked: Call) -> Verdict:
-        """Ask a person; what they allow must still be allowed by then."""
+        """Ask the user; the policy checks an allowed call again after the answer."""
         around, standing = self.around, self.standing
         request = await to_thread.run_sync(
             partial(

@@ -33,7 +33,7 @@ NOTHING_RUNS = "nothing is running that could be steered; send a prompt instead"
 
 
 class Receipt(Value, frozen=True, kw_only=True):
-    """What became of words; they are in the session's file."""
+    """Result of a submitted message; the message is in the session's file."""
 
     accepted: Accepted
     run: RunId | None
@@ -41,11 +41,11 @@ class Receipt(Value, frozen=True, kw_only=True):
     queue_id: QueueId | None = None
     """Where they wait; None: nowhere, or not any more."""
     seq: int
-    """The newest event when they were taken; what they cause comes after it."""
+    """The newest event when the message was accepted; the events that it causes come after it."""
 
 
 class _Wish(Value, frozen=True, kw_only=True):
-    """What whoever sent words expects to go on."""
+    """State of the session that the sender of a message expects."""
 
     expected_run: RunId | None = None
     if_idle: IfIdle = "start"

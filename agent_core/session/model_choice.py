@@ -81,16 +81,16 @@ class ModelChoice:
         scoped: Sequence[str] = (),
         unwritten: Container[Choosable] = (),
     ) -> None:
-        """Start with a choice.
+        """Create the choice.
 
         Args:
-            source: Where other models come from.
+            source: The source of other models.
             model: The model in force; None: there is none.
             thinking: The level in force.
-            why_none: Why there is no model, for the user.
-            look_again: Chooses anew while there is none: somebody with a key may have come since.
-            scoped: Patterns of the models to cycle through; none: all that have a key.
-            unwritten: What of the choice the session's file is to say, and does not yet.
+            why_none: The reason why there is no model, for the user.
+            look_again: Chooses again while there is none: a provider may have received an API key since.
+            scoped: Patterns of the models to cycle through; empty: all that have a key.
+            unwritten: The parts of the choice that are not in the session's file yet and must be written.
         """
         self._source = source
         self._model = model

@@ -1,4 +1,4 @@
-"""What a session is made of, and the one gate through which its events go."""
+"""The parts of a session, and the one gate through which its events are published."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, Protocol
@@ -66,7 +66,7 @@ SystemPrompt = Callable[[Sequence[ToolSpec]], Awaitable[str]]
 
 
 class SessionOptions(Struct, kw_only=True):
-    """What a session was told about how to work; the face changes some of it between requests."""
+    """Working options of a session; the face changes some of them between requests."""
 
     retry: RetrySettings = msgspec.field(default_factory=RetrySettings)
     compaction: CompactionSettings = msgspec.field(default_factory=CompactionSettings)
@@ -88,9 +88,9 @@ class Place(Struct, kw_only=True):
 
     workspace: Workspace
     lookout: Lookout | None = None
-    """Sees what commands do to files; None: nobody does."""
+    """Detects file changes by commands; None: they are not detected."""
     raw: RawFiles | None = None
-    """Puts files back byte for byte; None: only texts in UTF-8 can be."""
+    """Restores files byte for byte; None: only UTF-8 texts can be restored."""
     standing: Standing = msgspec.field(default_factory=Standing)
     allowed: PermissionMode = "yolo"
     """The most that the user's own settings allow; no editor or project goes above it."""
@@ -112,7 +112,7 @@ class Voice(Struct, kw_only=True):
     dropped: int = 0
     """Events of fenced runs that were not told."""
     greetings: list[Event] = msgspec.field(default_factory=list)
-    """What happened before anybody listened; told to the first who does."""
+    """Events before the first subscription; sent to the first reader."""
     opened_after: EntryId | None = None
     """The newest entry that there was when the session was opened."""
 
@@ -155,7 +155,7 @@ class FollowsSettings(Protocol):
         ...
 
     async def watch(self, watches: FolderWatches) -> None:
-        """Read them again whenever a file of theirs has changed; what is wrong with them is told."""
+        """Read the settings again whenever one of their files has changed; problems in them are reported."""
         ...
 
 
@@ -187,18 +187,18 @@ class Parts(Value, frozen=True, kw_only=True):
     servers: McpServers | None = None
     """None: there are none."""
     trusting: Trusting | None = None
-    """None: whoever built the session said whether its workspace is trusted."""
+    """None: the creator of the session decided whether its workspace is trusted."""
     system_prompt: SystemPrompt
     prompting: Prompting | None = None
     """Sends only what has changed of it; None: it is sent whole with every run."""
     commands: Commands
     settings: FollowsSettings | None = None
-    """None: whoever built the session said once how it works."""
+    """None: the session has the fixed options of its creator."""
     reloads: list[Reloads] = msgspec.field(default_factory=list[Reloads])
-    """What is read anew when somebody asks for it; extensions add themselves."""
+    """Parts that a reload reads again; extensions add themselves."""
     options: SessionOptions
     seen: SeenTexts = msgspec.field(default_factory=SeenTexts)
-    """What the model knows of files."""
+    """Texts of files that the model has seen."""
     versions: ProgramVersions = msgspec.field(default_factory=ProgramVersions)
 
     def new_id(self) -> str:

@@ -1,4 +1,4 @@
-"""The permissions of a session as its callers see them: what is asked, how to answer, and the standing answers."""
+"""The permissions of a session for its callers: pending requests, answers, and the standing rules."""
 
 from anyio import to_thread
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from agent_core.workspace.policy.soundness import Ground, pinned, why_unsound
 
 
 class PermissionView:
-    """What is asked of people, and what they have answered for good. Changes count from the next check."""
+    """Permission requests and the lasting answers to them. Changes count from the next check."""
 
     def __init__(self, parts: Parts) -> None:
         self._gate = parts.gate
@@ -64,13 +64,13 @@ class PermissionView:
     def answer(
         self, request: str, option: str, *, note: str | None = None, by: str = "user"
     ) -> AnswerReceipt:
-        """Answer a question; the first answer wins, and says so to the others.
+        """Answer a question; the first answer wins, and is published to the other clients.
 
         Args:
             request: The id of the question.
             option: The id of one of its options.
-            note: Words for the model.
-            by: Who answers.
+            note: A note for the model.
+            by: The name of the answering party.
 
         Raises:
             UsageError: The question has no such option; it still waits.

@@ -32,7 +32,7 @@ class Running(Value, frozen=True):
 
 
 class ProcessLog(Struct):
-    """What runs, and what was ended so far."""
+    """Running processes, and processes that were ended so far."""
 
     running: dict[int, Running] = msgspec.field(default_factory=dict)
     """By process id."""
@@ -69,13 +69,13 @@ class TrackedProcesses:
         call: ToolCallId | None = None,
         needs: frozenset[Needs] = NO_NEEDS,
     ) -> None:
-        """Begin with nothing running.
+        """Create a starter of processes, with none running.
 
         Args:
-            processes: Start them.
-            log: Where they are written down.
+            processes: The port that starts them.
+            log: The log that records them.
             call: The tool call that starts them.
-            needs: What each of them is started with besides.
+            needs: Additional needs of each process.
         """
         self._processes = processes
         self._needs = needs

@@ -12,7 +12,7 @@ OURS = "tiller."
 
 
 class ProgramView:
-    """What a program keeps in the session, and what it must know before it acts."""
+    """Data that a program stores in the session, and the state that it checks before it acts."""
 
     def __init__(self, parts: Parts, runs: Runs) -> None:
         self._parts = parts
@@ -38,14 +38,14 @@ class ProgramView:
         return await recorder.load(recorder.path())
 
     async def keep(self, custom_type: str, data: JsonValue = None) -> EntryId:
-        """Keep data in the present branch that no model sees; gives the id of its entry.
+        """Store data in the present branch that no model sees; return the id of its entry.
 
         Args:
-            custom_type: What the program knows its data by.
+            custom_type: The type name by which the program identifies its data.
             data: JSON.
 
         Raises:
-            UsageError: It has no type, or one that begins with `tiller.`, which is ours; or the data is no JSON.
+            UsageError: The type is empty or begins with `tiller.`, which is reserved; or the data is not JSON.
         """
         if not custom_type.strip() or custom_type.startswith(OURS):
             message = f"custom_type is {custom_type!r}; give a name of your own that does not begin with {OURS!r}"

@@ -30,7 +30,7 @@ class Teller(Protocol):
 
     @property
     def picture(self) -> Picture:
-        """What the session looks like."""
+        """Present state of the session."""
         ...
 
     @property
@@ -65,7 +65,7 @@ class PromptTeller:
 
     @property
     def picture(self) -> Picture:
-        """What the session looks like."""
+        """Present state of the session."""
         return self._voice.picture
 
     @property

@@ -28,17 +28,17 @@ class Circumstances(Value, frozen=True, kw_only=True):
 
     model: str | None
     trusted: bool
-    """What an untrusted workspace said before is not to be read any more."""
+    """Whether the workspace is trusted: text of a workspace that is no longer trusted must leave the prompt."""
     roots: tuple[Path, ...]
     """Nor what a folder said that is none of the workspace any more."""
 
 
 class Prompted(Value, frozen=True, kw_only=True):
-    """What a run sends."""
+    """Parts of the system prompt for one run."""
 
     system: tuple[Section, ...]
     changed: tuple[Section, ...] = ()
-    """What stands in the place of parts of it, to be told in the conversation."""
+    """New versions of parts of it, sent as a message in the conversation."""
 
 
 class Prompting(Struct, kw_only=True):
@@ -72,12 +72,12 @@ class Prompting(Struct, kw_only=True):
 
 
 def prompt(now: Sequence[Section], *, sent: Sequence[Section], told: Mapping[str, str]) -> Prompted:
-    """Return what to send: pure.
+    """Return the system prompt to send: pure.
 
     Args:
-        now: The parts as they are.
-        sent: The system prompt that was sent last; none: it is sent anew.
-        told: What the conversation says of parts since, the newest words of each.
+        now: The present parts.
+        sent: The system prompt that was sent last; empty: the whole prompt is sent again.
+        told: The newest text of each part that the conversation has received since.
     """
     names = {section.name for section in now}
     # What is not said any more can only be left out, not taken back; of the preamble nobody can speak by name.

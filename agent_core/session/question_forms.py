@@ -1,4 +1,4 @@
-"""What may be asked, and which answers fit: pure."""
+"""Validation of question forms and of their answers: pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final

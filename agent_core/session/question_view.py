@@ -1,4 +1,4 @@
-"""The questions of a session as its callers see them: what is asked, how to answer, and how to ask."""
+"""The questions of a session for its callers: pending questions, answers, and asking."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,7 +8,7 @@ from agent_core.session.parts import Parts
 
 
 class QuestionView:
-    """What people are asked because nobody else can know it."""
+    """Questions that only the user can answer."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -29,11 +29,11 @@ class QuestionView:
 
         Args:
             questions: The lines of one form.
-            blocking: Whoever asks goes no further without an answer.
-            timeout_s: After how long silence is the answer; None: as for permissions.
+            blocking: The asking party does not continue without an answer.
+            timeout_s: Time after which the default answers count; None: the timeout of permissions.
 
         Raises:
-            UsageError: It is no question that can be asked; the text says why.
+            UsageError: The form is not valid; the message contains the reason.
         """
         run = self._parts.voice.picture.activity.run
         return await self._parts.questions.ask(
@@ -43,12 +43,12 @@ class QuestionView:
     def answer(
         self, request: str, answers: Mapping[str, object] | None, *, by: str = "user"
     ) -> AnswerReceipt:
-        """Answer a question; the first answer wins, and says so to the others.
+        """Answer a question; the first answer wins, and is published to the other clients.
 
         Args:
             request: The id of the question.
             answers: By the id of the line; None: it is declined. A line that is left out takes its default.
-            by: Who answers.
+            by: The name of the answering party.
 
         Raises:
             UsageError: The answers do not fit the question; it still waits.

@@ -93,16 +93,16 @@ class Questions:
         blocking: bool = True,
         timeout_s: float | None = None,
     ) -> Answers:
-        """Ask and wait. Cancelled, the question is withdrawn and that is told.
+        """Ask and wait. On cancellation the question is withdrawn and the withdrawal is published.
 
         Args:
             questions: The lines of one form.
-            run: Which run wants to know.
-            blocking: Whoever asks goes no further without an answer.
-            timeout_s: After how long silence is the answer; None: as for permissions.
+            run: The run that asks.
+            blocking: The asking party does not continue without an answer.
+            timeout_s: Time after which the default answers count; None: the timeout of permissions.
 
         Raises:
-            UsageError: It is no question that can be asked; the text says why.
+            UsageError: The form is not valid; the message contains the reason.
         """
         lines = check_form(questions)
         if self._standing.fallback != "ask":
@@ -128,7 +128,7 @@ class Questions:
         Args:
             request: The id of the question.
             answers: By the id of the line; None: it is declined.
-            by: Who answers.
+            by: The name of the answering party.
 
         Raises:
             UsageError: The answers do not fit the question; it still waits.

@@ -1,4 +1,4 @@
-"""What a client may change of words that wait: pure."""
+"""Edits of queued messages by clients: pure."""
 
 from collections.abc import Sequence
 
@@ -59,15 +59,15 @@ class QueueEdited(Value, frozen=True, kw_only=True):
 
 
 def edit_queue(items: Sequence[QueueItem], ops: Sequence[QueueOp]) -> QueueEdited:
-    """Change a queue, one operation after the other; all of them or none.
+    """Edit a queue, one operation after the other; all of them or none.
 
     Args:
-        items: All that waits, of programs too, which clients neither see nor change.
-        ops: What to do.
+        items: All queued messages, also those of programs, which clients neither see nor change.
+        ops: The operations, in order.
 
     Raises:
-        QueueStale: Words that are named wait no longer.
-        UsageError: Words would be replaced by none.
+        QueueStale: A named message is not queued any more.
+        UsageError: A message would be replaced by an empty one.
     """
     waiting = list(items)
     removed: list[QueueId] = []

@@ -1,4 +1,4 @@
-"""What is told of the queue: every change with the number of its event, so that clients can edit what they saw."""
+"""Events of the queue: every change is published, with the number of its event, so that clients can edit the queue."""
 
 from agent_core.events import Notice, QueueChanged
 from agent_core.session.model_choice import why_no_images

@@ -14,7 +14,7 @@ from agent_core.session.starting import Starter
 
 
 class QueueView:
-    """What waits, and what may be changed of it while a run takes from it."""
+    """View of the queued messages, and their edits while a run takes messages from the queue."""
 
     def __init__(self, parts: Parts, starter: Starter) -> None:
         self._parts = parts

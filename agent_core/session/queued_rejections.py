@@ -30,7 +30,7 @@ class QueuedRejections:
         self._left = queued_in(as_object(one.data) for one in said if one.custom_type == REVIEW)
 
     def take_left(self) -> Sequence[Queued]:
-        """Return those that an earlier process has left, once: whoever takes them does and settles them."""
+        """Return the rejections that an earlier process has left, once: the caller does and settles them."""
         left, self._left = self._left, {}
         return tuple(left.values())
 

@@ -13,7 +13,7 @@ from agent_core.kernel.shield import uncancelled
 from agent_core.workspace import FileBytes, Files, FileText, Write
 
 Found: TypeAlias = Mapping[Path, FileText | FileBytes | None]
-"""What files are; None: nothing is there."""
+"""Content of files by path; None: the file does not exist."""
 
 
 class Reaching:

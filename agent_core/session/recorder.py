@@ -40,7 +40,7 @@ class DiskNews(Protocol):
 
 
 class _Backlog(Struct):
-    """What the disk refused."""
+    """Entries that could not be written to the disk."""
 
     entries: list[AnyEntry] = msgspec.field(default_factory=list)
     failed: anyio.Event = msgspec.field(default_factory=anyio.Event)

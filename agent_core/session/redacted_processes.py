@@ -1,4 +1,4 @@
-"""What processes print, without the secrets that the program holds: before it is cut, shown or kept on disk."""
+"""Output of processes, redacted of the program's secrets before it is truncated, shown or stored on disk."""
 
 import codecs
 from collections.abc import Mapping

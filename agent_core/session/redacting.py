@@ -29,7 +29,7 @@ NAMES: Final = frozenset(
 
 
 def redacted(value: Value, cleaner: Cleaner) -> Value:
-    """Return a frozen value with every text in it without secrets; what holds none is the same object."""
+    """Return a frozen value with the secrets in all its texts redacted; a value without secrets is the same object."""
     return cast("Value", _redacted(value, cleaner))  # the walk keeps every type
 
 

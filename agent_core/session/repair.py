@@ -1,4 +1,4 @@
-"""What is done when a session is opened: what a process that died left open is finished, in the file and in words."""
+"""Repair of a session at its opening: activities that a dead process left open are ended, in its file and in events."""
 
 from agent_core.events import Notice, RunEnded, RunResult
 from agent_core.kernel import RunId

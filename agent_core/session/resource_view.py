@@ -11,7 +11,7 @@ from agent_core.transcript.entries import CustomMessageEntry
 
 
 class ResourceView:
-    """What can be written after a slash, and what it comes from."""
+    """Slash commands, and the resources that they come from."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -70,7 +70,7 @@ class ResourceView:
         raise UsageError(what)
 
     async def settled(self) -> None:
-        """Wait until no command runs any more; what it began goes on."""
+        """Wait until no command runs any more; activities that a command started may continue."""
         await self._parts.commands.settled()
 
     async def configure(self, values: JsonObject) -> None:

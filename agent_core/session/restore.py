@@ -1,4 +1,4 @@
-"""What a session file says about the time before it was opened: pure."""
+"""State of a session before it was opened, read from the entries of its file: pure."""
 
 from collections.abc import Mapping, Sequence
 
@@ -51,13 +51,13 @@ class Restored(Struct, kw_only=True):
     """Calls of the last answer without a result."""
     waiting: list[Waiting] = msgspec.field(default_factory=list)
     laid: list[Laid] = msgspec.field(default_factory=list)
-    """What was to enter the conversation later."""
+    """Deferred messages that are not in the conversation yet."""
     runs: dict[MessageId, RunId | None] = msgspec.field(default_factory=dict)
     """Which run each message of a client began; None: it was queued."""
     usage: Usage = msgspec.field(default_factory=Usage)
     """Everything the session has cost so far, on all branches."""
     context_used: int | None = 0
-    """Tokens in the context after the last answer; None after a compaction or context edit: nobody knows yet."""
+    """Tokens in the context after the last answer; None after a compaction or context edit: not known yet."""
 
 
 def restore(entries: Sequence[AnyEntry], *, path: Sequence[AnyEntry] | None = None) -> Restored:
@@ -93,7 +93,7 @@ def restore(entries: Sequence[AnyEntry], *, path: Sequence[AnyEntry] | None = No
 def tools_of(path: Sequence[AnyEntry]) -> tuple[str, ...] | None:
     """Return the active tools that were chosen last on a branch, by name; None: they were never chosen.
 
-    What whoever opens a session asks for is no choice of the session: it holds while that has it open.
+    Tools that the opener of a session requests are no choice of the session: they are active until it is closed.
     """
     for entry in reversed(path):
         if isinstance(entry, CustomEntry) and entry.custom_type == TOOLS:

@@ -17,8 +17,8 @@ from agent_core.session.reaching import Found, Reaching, is_open_text
 from agent_core.workspace import FileBytes, Files, FileText, Write, Written
 
 OnConflict = Literal["skip", "merge", "overwrite"]
-"""What becomes of files that somebody else changed too: left alone, taken back around the other changes where those are in
-other lines, or taken back whole."""
+"""How a restore handles files that another author changed too: skip them, merge where the other changes are in other
+lines, or overwrite them."""
 
 
 class Skipped(Value, frozen=True, kw_only=True):
@@ -29,7 +29,7 @@ class Skipped(Value, frozen=True, kw_only=True):
 
 
 class Preview(Value, frozen=True, kw_only=True):
-    """What restoring would do to one file."""
+    """Effect of a restore on one file."""
 
     path: Path
     status: Status
@@ -98,14 +98,14 @@ class Restorer:
         restored: list[Path],
         skipped: list[Skipped],
     ) -> None:
-        """Go back over changes; what fails is said, and what was done until then stays done.
+        """Revert changes; failures are reported in `skipped`, and files restored before a failure stay restored.
 
         Args:
             changes: All since the checkpoint, oldest first.
-            only: The files that are meant, with those that were moved to or from them; None: all.
-            on_conflict: What becomes of files that somebody else changed too.
-            restored: Gets what was taken back, as it happens: whoever stops this still knows.
-            skipped: The same for what was left as it is.
+            only: The files to restore, with those that were moved to or from them; None: all.
+            on_conflict: How files are handled that another author changed too.
+            restored: Receives each restored path at once, so that the caller has them after a cancellation.
+            skipped: Receives the files that were left as they are.
         """
         groups = [
             group

@@ -36,7 +36,7 @@ def last_run(path: Sequence[AnyEntry]) -> LastRun | None:
 
 
 class Retrying:
-    """Retries runs. A run is retried once: whoever asks again is told of the run that goes on with it."""
+    """Retries runs. A run is retried once: a second request returns the receipt of the run that continues it."""
 
     def __init__(self, parts: Parts, runs: Runs, starter: Starter) -> None:
         self._parts = parts

@@ -25,11 +25,11 @@ MOST_NOTE_BYTES: Final = 16_384
 MOST_WISHES: Final = 1_000
 
 Status: TypeAlias = Literal["done", "conflict", "gone"]
-"""`conflict`: somebody else decided, or changed the text. `gone`: there is no such hunk any more."""
+"""`conflict`: another client decided, or the text was changed. `gone`: the hunk does not exist any more."""
 
 
 class Wish(Value, frozen=True, kw_only=True):
-    """What a person wants done with a hunk, with all of a file, or with a change set; one of the three is named."""
+    """Requested decision of the user on a hunk, a whole file, or a change set; exactly one of the three is set."""
 
     action: Action
     hunk: str | None = None
@@ -38,12 +38,12 @@ class Wish(Value, frozen=True, kw_only=True):
 
     @property
     def target(self) -> str:
-        """What it is about."""
+        """Target of the wish: the id of the hunk or of the change set, or the path of the file."""
         return self.hunk or self.change_set or str(self.file)
 
 
 class Outcome(Value, frozen=True, kw_only=True):
-    """What became of a wish."""
+    """Result of a wish."""
 
     wish: Wish
     status: Status
@@ -64,7 +64,7 @@ Waits: TypeAlias = Callable[[Path], Callable[[], Awaitable[object]] | None]
 
 
 class _Round(Struct, kw_only=True):
-    """What was asked for at once, and what came of it so far."""
+    """Wishes of one request, and their results so far."""
 
     wishes: Sequence[Wish]
     note: str | None
@@ -94,7 +94,7 @@ _WORSE: Final[Mapping[Status, int]] = {"done": 0, "gone": 1, "conflict": 2}
 
 
 class _Job(Struct, kw_only=True):
-    """What is to be done with one file."""
+    """Work on one file."""
 
     path: Path
     hunks: dict[str, list[int]] = msgspec.field(default_factory=dict)

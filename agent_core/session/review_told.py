@@ -1,4 +1,4 @@
-"""What the model is told of rejections and notes, at its next run; pure."""
+"""Text for the model about rejections and notes, at its next run; pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final

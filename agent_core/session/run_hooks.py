@@ -1,4 +1,4 @@
-"""What hooks are told of one run: that it begins, that its turns are over, and that nothing of it goes on any more."""
+"""Hooks of one run: at its begin, at the end of its turns, and when all of its activities have ended."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from agent_core.session.budgets import Used
 from agent_core.session.parts import Parts
 
 AFTER_CANCEL_S = 1.0
-"""How long the hooks of a cancelled run may take together: whoever cancelled it waits for its end."""
+"""Total time limit for the hooks of a cancelled run, in seconds: the caller of the cancel waits for the run's end."""
 
 
 class RunHooks:

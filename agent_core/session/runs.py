@@ -26,7 +26,7 @@ class Stop(Value, frozen=True):
 
 
 class Activity(Struct, kw_only=True):
-    """What goes on, and how to end it."""
+    """The current activity, and the means to end it."""
 
     kind: Literal["run", "compaction"]
     run: RunId | None
@@ -35,7 +35,7 @@ class Activity(Struct, kw_only=True):
     fenced: bool = False
     """It could not be ended in time: whatever it still says is dropped."""
     is_interrupted: bool = False
-    """Somebody wanted it to end: the model is told so."""
+    """An end was requested: the model is informed."""
     stops: dict[ItemId, Stop] = msgspec.field(default_factory=dict)
 
     def started(self, item: ItemId, stop: Callable[[], None]) -> None:
@@ -55,11 +55,11 @@ class Runs:
     """
 
     def __init__(self, group: TaskGroup, *, settle: Callable[[], Awaitable[None]]) -> None:
-        """Start activities in a group.
+        """Create the starter of activities, in a task group.
 
         Args:
             group: The owner of their tasks.
-            settle: What is done when an activity is over, before the next one may begin.
+            settle: Called after the end of an activity, before the next one may start.
         """
         self._group = group
         self._settle = settle
@@ -71,7 +71,7 @@ class Runs:
 
     @property
     def current(self) -> Activity | None:
-        """What goes on now."""
+        """The current activity; None: the session is idle."""
         return self._current
 
     def reserve(self, kind: Literal["run", "compaction"], run: RunId | None) -> Activity:

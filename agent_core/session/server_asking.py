@@ -74,7 +74,7 @@ class ServerAsking(Value, frozen=True, kw_only=True):
 
 
 async def _no_rule(_answered: Answered) -> None:
-    """Leave no rule behind: what was said is kept with the hashes of what was seen."""
+    """Store no rule: the answer is stored with the hashes of the server's tools that the user saw."""
 
 
 def _reply(answered: Answered) -> Reply:

@@ -81,7 +81,7 @@ class RunView(Value, frozen=True, kw_only=True):
 
 
 class Activities(Value, frozen=True, kw_only=True):
-    """What goes on; all None: nothing does."""
+    """Current activities; all None: the session is idle."""
 
     run: RunId | None = None
     compaction: CompactionReason | None = None
@@ -103,14 +103,14 @@ class SessionSnapshot(Value, frozen=True, kw_only=True):
     queue: tuple[QueueItem, ...]
     paused: bool
     pending: tuple[PermissionRequest | Question, ...]
-    """What a person is asked, oldest first."""
+    """Pending permission requests and questions, oldest first."""
     sandbox: Containment
     """How far commands are held in."""
     config: SessionConfig
     usage: UsageReport
     changes: ChangeCounts
     views: tuple[Standing, ...]
-    """What extensions show."""
+    """Standing views of extensions."""
     checkpoints: tuple[str, ...]
     """Their ids, oldest first."""
     unsaved: int
@@ -128,12 +128,12 @@ class Picture:
         self._retry: RetryStarted | None = None
         self._bash: str | None = None
         self.changes = ChangeCounts()
-        """What waits for the user's word, of all that the session changed."""
+        """Counts of all changes of the session that wait for the user's decision."""
         self.views = StandingViews()
 
     @property
     def activity(self) -> Activities:
-        """What goes on."""
+        """Current activities."""
         return Activities(
             run=self._run, compaction=self._compaction, retry=self._retry, bash=self._bash
         )

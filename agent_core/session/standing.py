@@ -1,4 +1,4 @@
-"""What holds while calls of tools are judged: mode, trust, containment, and the standing answers of the user."""
+"""State that decides on tool calls: mode, trust, containment, and the standing rules of the user."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +29,7 @@ class RuleKeeper(Protocol):
     """Where standing answers outlive a session."""
 
     async def load(self) -> KeptRules:
-        """Return what is in force for this workspace. Never raises: what cannot be read is a problem."""
+        """Return the rules in force for this workspace. Never raises: rules that cannot be read are problems."""
         ...
 
     async def save(self, rule: Rule) -> None:
@@ -64,11 +64,11 @@ class ForgetfulRules:
 
 
 class Standing(Struct, kw_only=True):
-    """What holds now; each check looks anew, so a change counts from the next one."""
+    """Present state; each check reads it again, so a change counts from the next one."""
 
     mode: Mode = "ask"
     fallback: Fallback = "ask"
-    """What answers when a person must be asked: a person, or nobody, which is a no."""
+    """Handling of a decision that needs the user: `ask` waits for the user; `rules` and `deny` refuse it at once."""
     timeout_s: float = 300.0
     """How long a person is waited for."""
     is_trusted: Callable[[], bool] = lambda: True
@@ -91,10 +91,10 @@ class Standing(Struct, kw_only=True):
         )
 
     async def refresh(self) -> tuple[str, ...]:
-        """Read the lasting rules again: another session, or the user's own editor, may have changed them.
+        """Read the lasting rules again: another session, or the user in an editor, may have changed them.
 
         Returns:
-            What could not be used, a sentence each.
+            The problems of rules that could not be used, one sentence each.
         """
         async with self._keeping:
             kept = await self.keeper.load()

@@ -1,4 +1,4 @@
-"""What extensions show until something else comes: for front ends that look later."""
+"""Standing views of extensions, stored for front ends that connect later."""
 
 from typing import Final
 
@@ -17,7 +17,7 @@ class StandingViews:
 
     @property
     def all(self) -> tuple[Standing, ...]:
-        """What stands, in the order in which it came."""
+        """The standing views, in the order in which they came."""
         return tuple(self._standing.values())
 
     def see(self, event: Event) -> None:

@@ -1,4 +1,4 @@
-"""What a session holds and has cost, over all of its branches: pure."""
+"""Statistics and cost of a session, over all of its branches: pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -146,7 +146,7 @@ def _usage(entry: AnyEntry) -> Usage | None:
 
 
 def _added(sum_: Decimal | None, usage: Usage) -> Decimal | None:
-    """Add a price; what used tokens and has none makes the sum unknown."""
+    """Add a price; usage with tokens and without a price makes the sum unknown (None)."""
     if sum_ is None or (usage.cost is None and usage.total):
         return None
     return sum_ if usage.cost is None else sum_ + Decimal(str(usage.cost.total))

@@ -1,4 +1,4 @@
-"""Finishes what was begun for somebody who may leave meanwhile."""
+"""Completion of started steps, even when the caller is cancelled."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class _Outcome(Struct, Generic[T]):
-    """What a step came to, and who does what follows."""
+    """Outcome of a step, and whether its caller still waits and so runs `then`."""
 
     over: anyio.Event = msgspec.field(default_factory=anyio.Event)
     given: list[T] = msgspec.field(default_factory=list)

@@ -1,4 +1,4 @@
-"""`session.switching`: what hooks say when a window goes from one session to another."""
+"""`session.switching`: hooks for the switch of a window from one session to another."""
 
 from agent_core.hooks import SessionSwitched, SessionSwitching, SwitchCancelled
 from agent_core.hooks.session_points import SwitchReason

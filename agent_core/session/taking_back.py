@@ -22,11 +22,11 @@ TRIES: Final = 3
 
 Look = Callable[[Path], Awaitable[FileText | FileBytes | None]]
 Rejection: TypeAlias = tuple[FileNow, Verdict]
-"""What is to be taken back, and the file as it is."""
+"""The present file, and the rejection to revert in it."""
 
 
 class TakingBack:
-    """Writes files without what was rejected. What the user has typed stays."""
+    """Writes files without rejected changes. Text that the user has typed stays."""
 
     def __init__(
         self,
@@ -37,14 +37,14 @@ class TakingBack:
         raw: Callable[[], RawFiles | None],
         contents: Contents,
     ) -> None:
-        """Begin.
+        """Create the writer.
 
         Args:
-            files: Those of the workspace, their changes kept and told.
-            at: Gives a file as it is while it holds a text.
-            new_id: For the edits.
-            raw: Puts bytes back; None: what is no text in UTF-8 cannot be.
-            contents: Where older versions are kept.
+            files: Returns the files of the workspace for an author; their changes are recorded and published.
+            at: Returns the changes of a file for a present text.
+            new_id: Creates the ids of the edits.
+            raw: Returns the writer of bytes; None: only UTF-8 text can be written back.
+            contents: The store of older versions.
         """
         self._raw = raw
         self._contents = contents

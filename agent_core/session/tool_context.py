@@ -1,4 +1,4 @@
-"""What one tool call works with: files and processes through all that keeps watch over them."""
+"""Context of one tool call: files and processes with permission checks, and with a record of every change."""
 
 from collections.abc import Callable, Iterable
 

@@ -1,4 +1,4 @@
-"""What hooks are asked and told when the conversation goes on elsewhere in the tree, or is copied."""
+"""Hooks for a move of the conversation to another entry of the tree, and for a copy of it."""
 
 from msgspec.structs import replace
 

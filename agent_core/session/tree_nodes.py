@@ -24,7 +24,7 @@ from agent_core.transcript.entries import (
 )
 
 SHOWN = frozenset({"message", "custom_message", "compaction", "branch_summary"})
-"""Types of lines that say something; what else a file holds is between programs."""
+"""Types of lines with content for the user; other lines of a file are data of programs."""
 ROLES: Mapping[type[StoredMessage], str] = {
     UserMessage: "user",
     AssistantMessage: "assistant",

@@ -89,18 +89,18 @@ class TreeView:
         replace_instructions: bool = False,
         label: str | None = None,
     ) -> Navigated:
-        """Go on from another entry; nothing is lost, and the model and thinking level of that branch are in force.
+        """Continue from another entry; nothing is lost, and the model and thinking level of that branch are in force.
 
-        At a message of the user, or of a program, the conversation goes on from before it, and its words come back.
-        At the present leaf nothing happens. Words that wait stay; words that are prompted meanwhile wait until the
-        move is over. `abort` and cancelling the caller stop a summary that is being made: then nothing has moved.
+        From a message of the user, or of a program, the conversation continues before it, and its text is returned.
+        At the present leaf nothing happens. Queued messages stay; prompts during the move wait until it is over.
+        `abort` and cancellation of the caller stop an active summary: then nothing has moved.
 
         Args:
-            target: Where to go.
-            summarize: Have the model summarise what is left, from the leaf up to where the branches part.
-            instructions: What the summary should look at.
-            replace_instructions: The instructions are all that the model is told.
-            label: Given to the summary, without one to the target.
+            target: The entry to continue from.
+            summarize: The model summarises the branch that is left, from the leaf up to the common ancestor.
+            instructions: The focus of the summary.
+            replace_instructions: The instructions replace the usual ones.
+            label: Label of the summary, or of the target when there is no summary.
 
         Raises:
             EntryUnknown: There is no such entry.

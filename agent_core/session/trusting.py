@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class Found(Protocol):
-    """What is known of a workspace's trust."""
+    """Trust state of a workspace."""
 
     @property
     def is_trusted(self) -> bool:
@@ -55,17 +55,17 @@ class Found(Protocol):
 
     @property
     def added(self) -> tuple[str, ...]:
-        """What came since it was trusted."""
+        """Files that were added since it was trusted."""
         ...
 
     @property
     def removed(self) -> tuple[str, ...]:
-        """What went since."""
+        """Files that were removed since."""
         ...
 
     @property
     def changed(self) -> tuple[str, ...]:
-        """What is otherwise than it was."""
+        """Files that were changed since."""
         ...
 
     @property
@@ -106,7 +106,7 @@ class Trust(Protocol):
 
 
 class _Said(Struct, kw_only=True):
-    """What people heard already: once is enough."""
+    """Messages that the user has received already: each is sent once."""
 
     told: str = ""
     """Why only reading is allowed."""

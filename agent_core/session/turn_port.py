@@ -1,4 +1,4 @@
-"""What the loop asks of a run: its words taken in, its transcript kept, room made between turns."""
+"""Port of the loop to a run: accepts messages, writes the transcript, compacts between turns."""
 
 from collections.abc import Callable
 
@@ -59,7 +59,7 @@ class TurnPort:
         self._say = say
 
     async def taken_in(self, words: Words, entry: EntryId) -> None:
-        """Ask the input hooks; what they change is kept beside the words, which stay as they were."""
+        """Ask the input hooks; content changed by them is stored beside the original message, which stays unchanged."""
         if words.custom is not None:
             return
         if words.queue_id is not None and not self._activity.fenced:

@@ -23,7 +23,7 @@ TOOL = "bash"
 
 
 class BashResult(Value, frozen=True, kw_only=True):
-    """What became of a command of the user."""
+    """Result of a shell command of the user."""
 
     output: str
     """The end of what it wrote, with what there is to say about its end."""

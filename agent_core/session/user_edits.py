@@ -1,4 +1,4 @@
-"""What a user made of the agent's edits in their editor: told to everybody, and to the model at the next prompt."""
+"""User actions on the agent's edits in an editor: published; undo and redo are sent to the model at the next prompt."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +18,7 @@ Fate: TypeAlias = Literal["undone", "redone", "saved"]
 
 
 class UserEdit(Value, frozen=True, kw_only=True):
-    """What a user did with one edit in one document."""
+    """User's action on one edit in one document."""
 
     fate: Fate
     path: Path

@@ -73,7 +73,7 @@ class ModelView:
         await refresh_models(self._parts, servers=servers)
 
     def scoped(self) -> tuple[Named, ...]:
-        """List what `cycle` goes through: what the settings name as `scopedModels`, else all that have a key."""
+        """List the models that `cycle` goes through: the `scopedModels` of the settings, else all that have a key."""
         return self._parts.models.scoped().models
 
     async def choose(self, ref: str) -> ModelFacts:
@@ -188,7 +188,7 @@ class ToolView:
 
 
 class SessionView:  # noqa: PLR0904 - what can be known of a session is one view
-    """What can be known of a session, and its switches."""
+    """State of a session, and its switches."""
 
     def __init__(self, parts: Parts, runs: Runs) -> None:
         self._parts = parts
@@ -206,7 +206,7 @@ class SessionView:  # noqa: PLR0904 - what can be known of a session is one view
 
     @property
     def config(self) -> SessionConfig:
-        """What is in force for the next request."""
+        """Configuration in force for the next request."""
         return self._parts.config()
 
     @property
@@ -298,17 +298,17 @@ class SessionView:  # noqa: PLR0904 - what can be known of a session is one view
         follow_up: QueueMode | None = None,
         budgets: Budgets | None = None,
     ) -> SessionConfig:
-        """Turn switches; None leaves one as it is.
+        """Set options; None leaves an option unchanged.
 
         Args:
-            mode: How much runs without a question.
-            auto_compact: Compaction may run unasked.
+            mode: Which calls run without a permission request.
+            auto_compact: Whether compaction may start automatically.
             steering: How steering is delivered.
             follow_up: How follow-ups are delivered.
-            budgets: What each run may use up, from the next turn on; without limits: what the settings give.
+            budgets: Budgets of each run, from the next turn on; without limits: those of the settings.
 
         Raises:
-            BudgetRefused: A budget is wider than the settings give; nothing changed.
+            BudgetRefused: A budget is larger than that of the settings; nothing changed.
         """
         parts = self._parts
         if budgets is not None:

@@ -15,11 +15,11 @@ from agent_core.storage.port import SessionStore
 from agent_core.transcript.entries import FORMAT_VERSION, AnyEntry, Header
 
 UNNAMED = "the given content"
-"""What content without a path is called in errors."""
+"""Name in errors of content without a path."""
 
 
 class Imported(Value, frozen=True, kw_only=True):
-    """What came of an import."""
+    """Result of an import."""
 
     session: SessionId
     entries: int
@@ -88,11 +88,11 @@ def read_foreign(data: bytes, *, name: str, at_ms: int) -> Foreign:
 
     Args:
         data: The whole file.
-        name: What to call it in errors.
+        name: The name of the content in errors.
         at_ms: The present time, for ids of entries that had none.
 
     Raises:
-        SessionDamaged: It is no session, of a newer version, or nothing was said in it.
+        SessionDamaged: The content is not a session, has a newer version, or has no message.
     """
     if not data.strip():
         message = f"{name} is empty: there is no session in it to import"

@@ -20,15 +20,15 @@ class Hit(Value, frozen=True, kw_only=True):
 
 
 class SessionIndex(Protocol):
-    """A cache over the session files; what is in no file is not in it.
+    """A cache over the session files; it holds nothing that is in no file.
 
-    Every call looks at the files first, so what it gives is as new as they are. Any of them may raise
-    `IndexUnavailable`: there is no index to be had on this system.
+    Every call checks the files first, so its result is as new as they are. Any of them may raise `IndexUnavailable`:
+    this system cannot have an index.
     """
 
     @property
     def problem(self) -> str | None:
-        """What is wrong with the index, in one sentence; None: nothing, as far as it was used."""
+        """Problem of the index, in one sentence; None: there is none, as far as it was used."""
         ...
 
     async def refresh(self) -> None:

@@ -27,11 +27,11 @@ class SessionSummary(Value, frozen=True, kw_only=True):
     model: str | None = None
     """`provider/id` of the model set or heard last."""
     parent: str | None = None
-    """What the session was made from, as its header says: the path of a file, or an id."""
+    """Origin of the session, as in its header: the path of a file, or an id."""
 
 
 class Recovery(Value, frozen=True, kw_only=True):
-    """What opening a damaged file did; empty when it was whole."""
+    """Result of the recovery of a damaged file; empty when the file was intact."""
 
     torn_tail: Path | None = None
     """Where the cut-off fragment of an unfinished last line was kept."""
@@ -44,9 +44,9 @@ class Recovery(Value, frozen=True, kw_only=True):
 
 
 class SessionLog(Protocol):
-    """One session, opened for writing by us alone.
+    """One session, open for writing by this process alone.
 
-    Nothing is on disk before the first user message: what is appended earlier is held back and written with it.
+    Nothing is on disk before the first user message: earlier entries are held back and written with it.
     """
 
     @property
@@ -116,7 +116,7 @@ class Stored(Value, frozen=True, kw_only=True):
     header: Header
     entries: tuple[WholeEntry, ...]
     recovery: Recovery
-    """What could not be read; nothing was put right."""
+    """The unreadable parts; the file was not repaired."""
     location: Path | None
 
 

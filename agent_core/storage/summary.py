@@ -1,4 +1,4 @@
-"""What a list of sessions shows of each: counted from the lines of its file."""
+"""Summary of a session in a list of sessions: counted from the lines of its file."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Tools: what one is, how its arguments are checked, how calls run."""
+"""Tools: their declaration, the check of their arguments, the execution of calls."""
 
 from agent_core.tools.port import Tool, ToolContext, ToolResult, ToolSpec, error_result, text_result
 

@@ -30,7 +30,7 @@ class ToolArguments(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
     other_names: ClassVar[Mapping[str, str]] = {}
-    """What models also call a field: other name to field name."""
+    """Aliases that models use for fields: alias to field name."""
 
     @model_validator(mode="before")
     @classmethod
@@ -72,7 +72,7 @@ class ModelTool(Value, Generic[Arguments], frozen=True, kw_only=True):
     spec: ToolSpec
     arguments: type[Arguments]
     titled: Callable[[JsonObject], str]
-    """Says what a call does; copes with any arguments, which have their right names here."""
+    """Returns the title of a call; accepts any arguments, under their current names."""
     execute: Callable[[Arguments, ToolContext], Awaitable[ToolResult]]
 
     def title(self, arguments: JsonObject) -> str:

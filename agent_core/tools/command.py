@@ -37,13 +37,13 @@ DISARMED: Mapping[str, str] = {
     "PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",
 }
-"""Nobody sits at a terminal: what would wait for a person goes on or fails at once."""
+"""Environment without a terminal: a program that would wait for a person continues or fails at once."""
 SIGNALLED = 128
 MOST_NAMED = 20
 
 
 class Command:
-    """One command, its output, and how it ended. What it has written can be read also after a cancellation."""
+    """One command, its output, and its end. Its output can be read also after a cancellation."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Command:
         """None: it was ended before it was over."""
         self.timed_out = False
         self.killed: Killed | None = None
-        """What was ended with it; None: nobody can say."""
+        """Result of ending the process tree; None: unknown."""
         self._workspace = workspace
         self._options = options
         self._needs = needs

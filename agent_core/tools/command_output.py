@@ -1,4 +1,4 @@
-"""What a command writes: the end of it in memory, all of it in a file once it is long, live pieces for people."""
+"""Output of a command: its end in memory, all of it in a file once it is long, live chunks for people."""
 
 import codecs
 import errno
@@ -23,7 +23,7 @@ from agent_core.kernel.truncation import (
 from agent_core.kernel.visible import PlainStream, plain
 
 WINDOW_BYTES = 100 * 1_024
-"""What stays in memory; more than is ever given to the model."""
+"""Size of the end that is kept in memory; more than the model ever gets."""
 FILE_LIMIT_BYTES = 2 * 1_024 * 1_024 * 1_024
 """A command that writes without end must not fill the disk."""
 FLUSH_BYTES = 1_048_576

@@ -1,4 +1,4 @@
-"""What a tool is: a declaration, checked arguments, a run, a result for two readers."""
+"""Interface of a tool: a declaration, checked arguments, a run, a result for two readers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
@@ -17,7 +17,7 @@ from agent_core.workspace.secret_access import SecretAccess
 
 
 class ToolSpec(Value, frozen=True, kw_only=True):
-    """What models, policies and prompts know of a tool."""
+    """Declaration of a tool, for models, policies and prompts."""
 
     name: str
     description: str
@@ -45,15 +45,15 @@ class Asks(Protocol):
         blocking: bool = True,
         timeout_s: float | None = None,
     ) -> Answers:
-        """Ask and wait; what nobody says is the default of each line, if all have one.
+        """Ask and wait. A line without an answer gets its default, if all lines have one.
 
         Args:
             questions: The lines of one form.
-            blocking: The call goes no further without an answer; people are told so.
-            timeout_s: After how long silence is the answer; None: as the settings say for permissions.
+            blocking: The call cannot continue without an answer; the user is informed of that.
+            timeout_s: Seconds after which no answer is expected any more; None: as the settings define for permissions.
 
         Raises:
-            UsageError: It is no question that can be asked; the text says why.
+            UsageError: The questions cannot be asked; the text says why.
         """
         ...
 
@@ -71,7 +71,7 @@ async def ask_nobody(
 
 
 class ToolContext(Value, frozen=True, kw_only=True):
-    """What one call may use; it belongs to that call alone."""
+    """Resources of one call. No other call shares them."""
 
     call: ToolCallId
     workspace: Workspace
@@ -85,13 +85,13 @@ class ToolContext(Value, frozen=True, kw_only=True):
     ask: Asks = ask_nobody
     """Asks a person what is meant."""
     seen: SeenTexts = msgspec.field(default_factory=SeenTexts)
-    """What the model knows of files."""
+    """Texts of files as the model knows them."""
     secrets: SecretAccess = msgspec.field(default_factory=SecretAccess)
     """The secret files that a person let the session read."""
     versions: ProgramVersions = msgspec.field(default_factory=ProgramVersions)
-    """What is known of the programs that tools start by themselves."""
+    """Versions of the programs that tools start by themselves."""
     name_warning: str | None = None
-    """What is odd about the name of the file that the call changes; part of its result."""
+    """Warning about the name of the file that the call changes; part of its result."""
 
     @property
     def files(self) -> Files:
@@ -105,7 +105,7 @@ class ToolContext(Value, frozen=True, kw_only=True):
 
 
 class ToolResult(Value, frozen=True, kw_only=True):
-    """What a call gave: `content` for the model, `details` for the front end, never the other way round."""
+    """Result of a call: `content` for the model, `details` for the front end, never the other way round."""
 
     content: tuple[UserContent, ...]
     details: JsonValue = None
@@ -147,7 +147,7 @@ class Tool(Protocol):
 
     @property
     def spec(self) -> ToolSpec:
-        """What is known of it."""
+        """Declaration of the tool."""
         ...
 
     def title(self, arguments: JsonObject) -> str:

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 class ToolOutcome(Value, frozen=True, kw_only=True):
-    """What became of a call."""
+    """Outcome of a call."""
 
     status: ToolStatus
     result: ToolResult
@@ -103,12 +103,12 @@ class ToolRunner:
         running: Callable[[JsonObject], None],
         output: Callable[[str], None],
     ) -> ToolOutcome:
-        """Run a call. Never raises but for cancellation, after which no process of it is left.
+        """Run a call. Raises nothing but cancellation, after which no process of the call is left.
 
         Args:
-            call: What the model asked for.
-            running: Told the checked arguments when the call passed every check.
-            output: Told live output, while the tool runs and not after.
+            call: The call as the model requested it.
+            running: Called with the checked arguments when the call has passed every check.
+            output: Called with live output, while the tool runs and not after.
         """
         tools = self._tools()
         tool = tools.get(call.name)
@@ -241,7 +241,7 @@ class _LiveOutput:
 
 
 def _failure(call: ToolCall, error: BaseException) -> tuple[str, str | None]:
-    """Return what a tool raised, for the model and for people; what nobody raised on purpose is logged."""
+    """Return the failure of a tool, for the model and for people; log an unexpected exception."""
     if isinstance(error, BaseExceptionGroup):
         inner = cast("tuple[BaseException, ...]", error.exceptions)
         if len(inner) == 1:

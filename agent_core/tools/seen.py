@@ -22,7 +22,7 @@ class SeenTexts:
         return self._texts.get(path)
 
     def forget(self, path: Path) -> None:
-        """Know nothing of a file any more: what is there now is the model's own doing, or nobody knows whose."""
+        """Forget the text of a file: its present content comes from the model itself or from an unknown source."""
         _ = self._texts.pop(path, None)
 
     def clear(self) -> None:

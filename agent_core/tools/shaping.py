@@ -1,4 +1,4 @@
-"""Bounds and cleans what a tool gave back, whatever the tool did: pure. What a text hides is written out."""
+"""Bounds and cleans the results of tools, whatever the tool did. Pure. Hidden characters of a text are written out."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,7 +12,7 @@ from agent_core.messages import Image, Text, UserContent
 from agent_core.tools.port import ToolResult
 
 NOTICE_BYTES = 4_096
-"""What a tool may add to the bounded text: its notices and its last line."""
+"""Bytes that a tool may add to the bounded text: its notices and its last line."""
 
 
 def shaped(result: ToolResult) -> ToolResult:

@@ -1,4 +1,4 @@
-"""Versions of the programs that tools start by themselves: what they do differs from one to the next."""
+"""Versions of the programs that tools start by themselves: programs behave differently from version to version."""
 
 import os
 import re

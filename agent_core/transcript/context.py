@@ -38,7 +38,7 @@ from agent_core.transcript.entries import (
 
 
 class Context(Value, frozen=True, kw_only=True):
-    """What the entries on a path come to."""
+    """Result of the entries on a path."""
 
     messages: tuple[Message, ...]
     model: str | None
@@ -133,7 +133,7 @@ def latest_compaction(path: Sequence[AnyEntry]) -> int | None:
 
 
 def _place_of(entry_id: EntryId, path: Sequence[AnyEntry], *, before: int) -> int:
-    """Find an entry, backwards: what was kept is near; `before` when it is not there."""
+    """Find an entry, backwards: the kept part begins near the end; `before` when the entry is not there."""
     places = range(before - 1, -1, -1)
     return next((place for place in places if path[place].id == entry_id), before)
 

@@ -141,7 +141,7 @@ def _words_of(message: StoredMessage) -> str:
 
 
 def words_said(texts: Sequence[str]) -> str:
-    """Return the first words of a user, of several texts; what an editor sent along is none of theirs."""
+    """Return the first words of a user, of several texts; context that an editor added is left out."""
     return next((words for text in own_words(texts) if (words := first_words(text))), "")
 
 

@@ -33,7 +33,7 @@ class Header(Value, frozen=True, kw_only=True):
 
 
 class Entry(Value, frozen=True, kw_only=True):
-    """What every line after the header has."""
+    """Fields of every line after the header."""
 
     id: EntryId
     parent: EntryId | None
@@ -75,7 +75,7 @@ class CompactionEntry(Entry, frozen=True, kw_only=True):
 
 
 class BranchSummaryEntry(Entry, frozen=True, kw_only=True):
-    """What happened on a branch that was left."""
+    """Summary of a branch that was left."""
 
     from_id: str
     summary: str
@@ -130,7 +130,7 @@ class UsageEntry(Entry, frozen=True, kw_only=True):
     """Tokens that were used beside the conversation; counted, and never in the model's context."""
 
     kind: str
-    """What for; any word."""
+    """Purpose of the usage; any word."""
     provider: str
     model: str
     usage: Usage
@@ -148,7 +148,7 @@ class Place(Value, frozen=True, kw_only=True):
 class ColdEntry(Entry, frozen=True, kw_only=True):
     """An entry whose body stays in the file; the context of the present leaf never holds one.
 
-    What lists, trees and totals show is at hand; the rest is read back with `Recorder.load`.
+    The fields for lists, trees and totals are in memory; `Recorder.load` reads the rest.
     """
 
     kind: str

@@ -1,7 +1,7 @@
-"""Turns the Markdown of a model into HTML that does nothing: pure.
+"""Conversion of a model's Markdown into HTML without active content: pure.
 
-Two locks on one door. The parser shows HTML in the source as text; what comes out is then cleaned down to a short
-list of elements. Without those libraries (the extra `export`) the source itself is shown.
+Two layers of defence. The parser escapes HTML in the source; a sanitizer then reduces the output to a short list of
+elements. Without those libraries (the extra `export`) the source itself is shown.
 """
 
 import functools

@@ -44,16 +44,16 @@ _CLASSES: Mapping[str, str] = {USER: "user", SUMMARY: "summary"}
 def html(
     header: Header, entries: Sequence[AnyEntry], leaf: EntryId | None, *, title: str | None = None
 ) -> str:
-    """Write a session with all its branches as a document that is safe against its own content.
+    """Return a session with all its branches as an HTML document that is safe against its own content.
 
-    The present branch comes first; where others leave it, links lead to them. No script, nothing from the network:
-    the document itself forbids both. Blocks for as long as a large session needs: call it in a worker thread.
+    The present branch comes first, with links to the others where they leave it. The document has no script and loads
+    nothing from the network: it forbids both itself. Blocks, long for a large session: call it in a worker thread.
 
     Args:
         header: The session's header.
         entries: All entries in the order of the file, with their bodies.
         leaf: The end of the present branch.
-        title: What to call it; None: as the entries say.
+        title: Title of the document; None: the name in the entries.
     """
     name = _line(title or title_of(entries) or UNTITLED)
     views = {one.entry: one for one in map(shown, entries) if one is not None}
@@ -81,9 +81,9 @@ def html(
 
 
 class _Page(Value, frozen=True, kw_only=True):
-    """What every part of the document needs to know of the others.
+    """Data that the parts of the document share.
 
-    Ids in the document are numbers of ours: those of the entries may hold anything.
+    Ids in the document are generated numbers: ids of the entries may contain any text.
     """
 
     views: Mapping[EntryId, Shown]

@@ -45,16 +45,16 @@ def markdown(
     title: str | None = None,
     images: Images = "noted",
 ) -> str:
-    """Write a branch as a document that ends with what it cost.
+    """Return a branch as a Markdown document that ends with its usage and cost.
 
-    What was said is Markdown of its own, in which HTML is shown instead of used; outputs stand in fences that they
-    cannot end. Blocks for as long as a large text needs: call it in a worker thread.
+    Messages are Markdown themselves, with HTML escaped; outputs are in fences that they cannot close. Blocks, long for
+    a large text: call it in a worker thread.
 
     Args:
         header: The session's header.
         path: The entries from the root to the leaf, with their bodies.
-        title: What to call it; None: as the path says.
-        images: Say that there is one, or put it into the document as a data URI.
+        title: Title of the document; None: the name in the path.
+        images: Whether an image is only noted, or embedded in the document as a data URI.
     """
     labels = labels_of(path)
     parts = [_head(header, path, title=title)]

@@ -3,7 +3,7 @@
 import re
 
 MIMES = frozenset({"image/gif", "image/jpeg", "image/png", "image/webp"})
-"""What every browser shows and none runs: SVG is not among them."""
+"""Image types that every browser shows and none executes: SVG is not among them."""
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 

@@ -1,4 +1,4 @@
-"""What people are shown of a session's entries, whatever the format of the export: pure."""
+"""Displayed content of a session's entries, independent of the export format: pure."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -54,7 +54,7 @@ class Written(Value, frozen=True, kw_only=True):
 
 
 class Thought(Value, frozen=True, kw_only=True):
-    """What a model thought aloud."""
+    """Thinking of a model."""
 
     text: str
 
@@ -70,12 +70,12 @@ class Called(Value, frozen=True, kw_only=True):
 
 
 class Output(Value, frozen=True, kw_only=True):
-    """What a tool or a command gave back."""
+    """Output of a tool or a command."""
 
     title: str
     text: str
     command: str = ""
-    """What the user ran, when it was the user."""
+    """Command that the user ran; empty for a tool."""
     failed: bool = False
 
 
@@ -84,7 +84,7 @@ class Picture(Value, frozen=True, kw_only=True):
 
     mime: str
     data: str
-    """Base64, as it was stored: nobody checked it."""
+    """Base64, as it was stored: not validated."""
 
 
 class Remark(Value, frozen=True, kw_only=True):
@@ -101,7 +101,7 @@ class Shown(Value, frozen=True, kw_only=True):
 
     entry: EntryId
     speaker: str
-    """Who says it; empty for a mere remark."""
+    """Name of the speaker; empty for a mere remark."""
     model: str = ""
     at_ms: int
     pieces: tuple[Piece, ...]

@@ -6,7 +6,7 @@ from agent_core.kernel import JsonObject, JsonValue
 from agent_core.transcript.entries import FORMAT_VERSION
 
 FIRST_VERSION = 1
-"""What a header without a version means."""
+"""Version of a header without a version."""
 
 
 def version_of(header: JsonObject) -> int:

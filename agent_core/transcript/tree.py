@@ -43,7 +43,7 @@ class Transcript:
 
     @property
     def title(self) -> str | None:
-        """The session's name: what was set last, None when it was never set or cleared."""
+        """Name of the session that was set last; None when it was never set or was cleared."""
         names = (e.name for e in reversed(self._by_id.values()) if isinstance(e, SessionNameEntry))
         return next(names, "").strip() or None
 

@@ -42,7 +42,7 @@ class Rules(Value, frozen=True, kw_only=True):
 
 
 def read_rules(text: str) -> Rules:
-    """Read the lines of an ignore file; what makes no sense is passed over."""
+    """Read the lines of an ignore file; invalid lines are skipped."""
     lines = [rule for line in text.splitlines() if (rule := _rule(line))]
     return Rules(lines=tuple(reversed(lines)))
 

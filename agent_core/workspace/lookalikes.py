@@ -29,13 +29,13 @@ _ENDS: Final = " ."
 async def name_warning(
     path: Path, *, asked: str, roots: Sequence[Path], files: Files
 ) -> str | None:
-    """Return what is odd about the name of a file that is to be written; None: nothing is.
+    """Return why the name of a file to be written is suspicious; None: it is not.
 
     Args:
         path: Real, as the workspace resolved it.
         asked: As the call named it, which may be another spelling.
-        roots: Real. What stands above a root does not count.
-        files: Tells the names beside it.
+        roots: Real. Folders above a root do not count.
+        files: Lists the names beside it.
     """
     root = next((one for one in roots if path.is_relative_to(one)), None)
     names = path.parts if root is None else path.relative_to(root).parts

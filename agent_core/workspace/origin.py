@@ -24,7 +24,7 @@ _ORIGIN: Final[ContextVar[EditOrigin | None]] = ContextVar("edit_origin", defaul
 
 
 def edit_origin() -> EditOrigin | None:
-    """Return the origin of what the current task is about to change; None: nobody said."""
+    """Return the origin of the change that the current task makes; None: no origin is set."""
     return _ORIGIN.get()
 
 

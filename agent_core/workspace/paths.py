@@ -1,4 +1,4 @@
-"""What a path in a model's words means, and which paths may be used: pure, but for `real_path`."""
+"""Meaning of a path that a model wrote, and the check of which paths may be used: pure, but for `real_path`."""
 
 import os
 import re
@@ -16,7 +16,7 @@ JOINING = "\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef"
 HIDDEN = re.compile(f"[\x00-\x1f\x7f-\x9f{NOT_SEEN}]|(?:^|[\x00-\x7f])[{JOINING}]")
 """Control, direction and invisible characters: a name with them looks like another one."""
 SHELL_WORDS = re.compile(r"(~[^/]|\$[A-Z_][A-Z0-9_]*(/|$)|\$\{\w+\}|%[A-Z_]+%)")
-"""What a shell would expand; nobody means a file of that name."""
+"""Expressions that a shell would expand; a file of that name is never meant."""
 URI = re.compile(
     r"[A-Za-z][A-Za-z0-9+.-]+://|(about|blob|data|javascript|mailto|untitled|urn|vscode):",
     re.IGNORECASE,
@@ -28,17 +28,17 @@ MOST_PATH_BYTES = 4096
 
 
 def meanings(path: str, *, root: Path, home: Path) -> tuple[Path, ...]:
-    """Return the absolute paths that a model's words can mean, the most literal first; `..` is still in them.
+    """Return the absolute paths that a model's text can mean, the most literal first; `..` is still in them.
 
-    A name that is really there goes before what Unicode spaces and a leading `@` are usually meant to be.
+    An existing name has precedence over the usual meaning of Unicode spaces and a leading `@`.
 
     Args:
-        path: The words: absolute, relative to `root`, `~`, `@file`, `file://`.
-        root: Where relative paths start.
-        home: What `~` means.
+        path: The text: absolute, relative to `root`, `~`, `@file`, `file://`.
+        root: Folder where relative paths start.
+        home: Folder that `~` stands for.
 
     Raises:
-        PathRefused: They can mean no path at all.
+        PathRefused: The text can mean no path at all.
     """
     if "\0" in path or not path.strip():
         message = f"{shown(path)} is no path: name a file inside the workspace"
@@ -66,7 +66,7 @@ def name_variants(path: Path) -> Iterator[Path]:
     """Return other spellings that macOS uses for names: narrow space before AM/PM, NFD, curly apostrophe.
 
     Args:
-        path: The end of a path, from the first name that is not there: what is there is spelt rightly.
+        path: The end of a path, from the first name that does not exist: existing names are spelt correctly.
     """
     text = str(path)
     spellings = {text: None}
@@ -111,11 +111,11 @@ def check_new_name(path: str, *, made: Path) -> None:
     """Refuse to create a file whose name is surely a mistake or a disguise.
 
     Args:
-        path: The model's words.
-        made: What would be created: the end of the real path that is not there yet.
+        path: The path as the model wrote it.
+        made: Path that would be created: the end of the real path that does not exist yet.
 
     Raises:
-        PathRefused: It is a URI or waits for a shell to expand it, or it has characters that nobody sees.
+        PathRefused: The name is a URI, needs expansion by a shell, or has control or invisible characters.
     """
     why = ""
     if HIDDEN.search(str(made)):

@@ -9,12 +9,12 @@ from agent_core.kernel.values import Value
 ToolKind = Literal["read", "edit", "execute", "other"]
 Mode = Literal["plan", "ask", "auto", "yolo"]
 AskedNeeds = Literal["network", "sockets", "gitConfig"]
-"""What a model may ask for beyond containment: the network, unix sockets, or a repository's configuration and hooks."""
+"""Access beyond containment that models may request: network, unix sockets, a repository's settings and hooks."""
 Needs = AskedNeeds | Literal["gitData", "uncontained"]
-"""What a process is started with beyond containment; `gitData`, to write objects and refs, follows from its command line.
+"""Access beyond containment that a process has; `gitData`, to write objects and refs, follows from its command line.
 
-`uncontained`: the call was judged as one that is not contained. Without it nothing starts uncontained where commands are
-contained as a rule.
+`uncontained`: the call was judged as one that is not contained. Without it no process starts uncontained where commands
+are contained as a rule.
 """
 LETS_IN: Mapping[Needs, str] = {
     "network": "the network: the internet and every service that listens on this machine",

@@ -45,7 +45,7 @@ class FileBytes(Value, frozen=True, kw_only=True):
 
 
 class FileStat(Value, frozen=True, kw_only=True):
-    """What a path is."""
+    """Status of a path."""
 
     path: Path
     kind: Literal["file", "folder", "other"]
@@ -78,7 +78,7 @@ class FileReader(Protocol):
 
 
 class Changes(Protocol):
-    """What happens to a watched path."""
+    """Changes of a watched path."""
 
     async def next(self) -> frozenset[Path]:
         """Wait until something changed, and give the paths that did since this was last asked.
@@ -103,11 +103,11 @@ class Written(Value, frozen=True, kw_only=True):
     changed_by_user: bool = False
     """The user typed elsewhere in the same document meanwhile; their text is kept."""
     note: str | None = None
-    """What the model should know of it, in a sentence or two."""
+    """Note for the model, in a sentence or two."""
     before: str | None = None
     """The text that the edit was applied to; None: that of `base`."""
     edited: str | None = None
-    """What the edit made of it, with what somebody else had changed since `base`; None: the text that was asked for."""
+    """Text that the edit produced, with the changes that others made since `base`; None: the requested text."""
     text: str | None = None
     """The whole text that is there now; None: the text that was asked for."""
 
@@ -181,42 +181,42 @@ class Files(Protocol):
         ...
 
     async def buffers(self, folder: Path) -> tuple[FileText, ...]:
-        """Return the texts at or below a path that programs do not see: what editors hold unsaved.
+        """Return the unsaved texts of editors at or below a path; programs do not see them.
 
         Without an editor there are none. Paths are real ones.
         """
         ...
 
     async def write(self, path: Path, text: str, *, base: FileText | None) -> Written:
-        """Write a whole text, if what is there is still `base`; missing parent folders are made.
+        """Write a whole text, if the present content is still `base`; missing parent folders are created.
 
         The caller keeps line endings inside `text`; encoding and byte order mark are taken from `base`.
 
         Args:
-            path: As `resolve` gave it.
+            path: As `resolve` returned it.
             text: The new text without a byte order mark.
-            base: What was read before; None: the file must not exist.
+            base: The text as it was read before; None: the file must not exist.
 
-        In an open document, what its user changed since `base` was read is kept: both changes are merged.
+        In an open document, the changes that its user made since `base` was read are kept: both changes are merged.
 
         Raises:
             StaleText: The file is not `base` any more; nothing was written.
             EditConflicted: The user changed the same lines in the editor; nothing was written.
             EditRefused: The editor refused; its text is as it was.
-            EditUnverified: Nobody can say whether it landed.
+            EditUnverified: It is unknown whether the text was written.
         """
         ...
 
     async def write_all(self, writes: Sequence[Write], *, heard: Heard) -> None:
-        """Write several files, each as `write` does: one that fails keeps no other from being written.
+        """Write several files, each as `write` does: a write that fails does not prevent the others.
 
-        What one editor has open becomes one edit there, and so one step of undo, if that editor applies such an edit
-        whole or not at all.
+        Files that one editor has open become one edit there, and so one step of undo, if that editor applies such an
+        edit whole or not at all.
 
         Args:
             writes: Each of another file.
-            heard: Awaited once for each write, as soon as it is known what became of it, in any order; of several at
-                a time. Whoever cancels this hears of each that was done until then, and no more of the others.
+            heard: Awaited once for each write, as soon as its outcome is known, in any order; for several at a time. On
+                cancellation it is awaited for each write that was done until then, and for no other.
         """
         ...
 
@@ -265,7 +265,7 @@ class ProcessEnd(Value, frozen=True, kw_only=True):
 
 
 class Killed(Value, frozen=True, kw_only=True):
-    """What ending a process tree came to."""
+    """Result of ending a process tree."""
 
     pids: tuple[int, ...]
     """Ended by us."""
@@ -276,9 +276,9 @@ class Killed(Value, frozen=True, kw_only=True):
     changed: tuple[Path, ...] = ()
     """Files of the workspace that are others than before they ran, as far as somebody looked."""
     unseen: str | None = None
-    """What of that could not be seen, in a sentence."""
+    """Part of those changes that could not be observed, in a sentence."""
     denied: tuple[str, ...] = ()
-    """What containment kept the processes from, a sentence each for the model, with what to do."""
+    """Operations that containment denied, a sentence each for the model, with what to do."""
 
 
 class Process(Protocol):
@@ -334,8 +334,9 @@ class Workspace(Value, frozen=True, kw_only=True):
     """Where a session works."""
 
     roots: Sequence[Path]
-    """Absolute and resolved; the first is the primary one, where relative paths and commands start. Others may come and
-    go: what must see the same ones twice takes a tuple."""
+    """Absolute and resolved; the first is the primary one, where relative paths and commands start. Others may be added
+    and removed: a caller that needs the same roots twice copies them into a tuple.
+    """
     files: Files
     processes: Processes
     env: Mapping[str, str]

@@ -331,8 +331,8 @@ def is_protected(path: Path, *, roots: Sequence[Path]) -> str | None:
     Names are compared as the most lenient file system does, so `.GIT` and `.g\u200cit` are `.git`.
 
     Args:
-        path: Real, as the workspace resolved it. Something in a protected folder is protected, and so is the folder.
-        roots: Real. What stands above a root does not count, but for its own name; outside of all roots every
+        path: Real, as the workspace resolved it. An entry of a protected folder is protected, and so is the folder.
+        roots: Real. Folders above a root do not count, but for the root's own name; outside of all roots every
             folder counts.
     """
     names = _names(path, roots)

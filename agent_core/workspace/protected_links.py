@@ -1,4 +1,4 @@
-"""Finds the protected links of a workspace that lead to a file: what is written there is written under their names. Blocking."""
+"""Finds protected links of a workspace to a file: a write to the file changes it under their names too. Blocking."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -16,11 +16,11 @@ GIT: Final = ".git"
 def protected_by_link(path: Path, *, roots: Sequence[Path]) -> str | None:
     """Return why a file must not be changed without asking because a protected link leads to it; None: none was found.
 
-    Looked at are the folders from a root down to the file, with the protected and hidden folders in them: links
+    The search covers the folders from a root down to the file, with the protected and hidden folders in them: links
     elsewhere are not found.
 
     Args:
-        path: Real. What a link to a folder has in it counts too.
+        path: Real. A file below a folder that a link leads to counts too.
         roots: Real.
     """
     inside = [root for root in roots if path.is_relative_to(root)]

@@ -17,7 +17,7 @@ from agent_core.workspace.port import (
 
 
 class ReadsPass:
-    """The half of `Files` that looks, passed on as it is; whoever derives from it says what becomes of changes."""
+    """The reading half of `Files`, passed on unchanged; a subclass defines the writing half."""
 
     def __init__(self, files: Files) -> None:
         self._files = files

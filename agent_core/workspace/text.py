@@ -31,7 +31,7 @@ class Decoded(Value, frozen=True, kw_only=True):
 def decode_text(data: bytes) -> Decoded | None:
     """Read bytes as text: UTF-8, UTF-16 with its mark, else a guess; None when they are no text.
 
-    What comes back always encodes to the same bytes.
+    The result always encodes to the same bytes.
     """
     for mark, encoding in MARKS:
         if data.startswith(mark):
@@ -67,7 +67,7 @@ def sha256_of(data: bytes) -> str:
 
 
 def hashing(data: bytes) -> Callable[[], str]:
-    """Begin to hash; what comes back waits for the hash. Large data is hashed while the caller does something else."""
+    """Start to hash; the returned function waits for the hash. Large data is hashed while the caller continues."""
     if len(data) < HASH_BESIDE_BYTES:
         digest = sha256_of(data)
         return lambda: digest

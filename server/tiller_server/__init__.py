@@ -1,3 +1,3 @@
-"""The front ends of Tiller: what stands between the core and the editors, terminals and bots."""
+"""The front ends of Tiller: connections of the core to editors, terminals and review bots."""
 
 VERSION = "0.1.0"

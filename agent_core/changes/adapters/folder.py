@@ -16,7 +16,7 @@ from agent_core.kernel.errors import StorageUnavailable
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 LIMIT_BYTES = 1_073_741_824
-"""What one session may keep. Beyond, a change is noted without the way back."""
+"""Limit of the stored content of one session. Changes beyond it are recorded but cannot be reverted."""
 _KEY = re.compile(r"[0-9a-f]{64}")
 
 log = logging.getLogger(__name__)

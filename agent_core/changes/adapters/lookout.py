@@ -1,7 +1,7 @@
-"""Sees what commands do to the files of this machine: a look before, a look after, and older contents where they are cheap.
+"""Detection of file changes by commands on this machine: a scan before, a scan after, and cheap earlier contents.
 
-What git holds is asked of git, and only when it is needed. What it does not hold is copied before a command, once for
-each version of a file. In between, the system tells in which folders something happened.
+Content that git stores is read from git, and only when it is needed. Other content is copied before a command, once
+for each version of a file. Between the scans, the file system watcher reports the folders with changes.
 """
 
 import logging
@@ -34,14 +34,14 @@ from agent_core.workspace import FileBytes, FileText, Processes
 from agent_core.workspace.text import decode_text, sha256_of
 
 MOST_EFFECTS: Final = 200
-"""What a command changed beyond is counted and not kept."""
+"""Files reported for one command; further changed files are only counted."""
 MOST_LOST: Final = 20
-"""The same, of files and folders that git ignores."""
+"""Deleted refs, and deleted files and folders ignored by git, that are reported for one command."""
 MOST_COPIED_FILES: Final = 2_000
 MOST_COPIED_BYTES: Final = 67_108_864
 COPYING_S: Final = 1.0
-"""Before one command. What is left over, of those files that were modified longest ago, is not copied before it is
-touched again."""
+"""Time for copying before one command, in seconds. Files are copied most recently modified first; the remaining files
+are not copied until they are touched again."""
 FEW_FILES: Final = 100
 TICK_S: Final = 0.012
 """The times of files go by the ticks of the system's clock; the longest are a hundredth of a second."""
@@ -53,25 +53,25 @@ log = logging.getLogger(__name__)
 
 
 class _Known(Value, frozen=True):
-    """What a file holds."""
+    """Last known content of a file."""
 
     stat: Stat
     held: FileVersion | Tracked
 
 
 class _Git(Struct):
-    """What the index of a repository says."""
+    """Parsed index of a repository."""
 
     stamp: tuple[int, int] = (0, 0)
     tracked: Mapping[bytes, Tracked] = msgspec.field(default_factory=dict[bytes, Tracked])
 
 
 class _Blind(Value, frozen=True):
-    """Nobody can say what a command does."""
+    """State in which the effects of a command cannot be detected."""
 
     why: str
     roots: tuple[Path, ...] | None = None
-    """Those that are not looked at again, for there is too much in them."""
+    """Roots that are not scanned again because they hold too many files."""
 
 
 class DiskLookout:

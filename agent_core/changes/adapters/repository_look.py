@@ -15,18 +15,18 @@ MOST_REFS: Final = 2_000
 MOST_REF_BYTES: Final = 4_096
 MOST_PACKED_BYTES: Final = 1_048_576
 PARTS: Final = ("HEAD", "config", "index", "objects", "refs", "logs", "worktrees")
-"""What is named when it is gone, or empty where it is a file."""
+"""Entries of the `.git` folder that are reported when they are deleted, or, for files, emptied."""
 PACKED: Final = re.compile(r"([0-9a-f]{40,64}) (refs/\S+)")
 NAMED: Final = re.compile(r"[0-9a-f]{40,64}|ref: refs/\S+")
 
 
 class Repository(Value, frozen=True, kw_only=True):
-    """What the `.git` folder of a root holds; all empty where there is none."""
+    """State of the `.git` folder of a root; all fields are empty if there is none."""
 
     folder: Path
     parts: frozenset[Path]
     refs: Mapping[Path, str]
-    """What each names, `HEAD` too; those that git could not read are left out."""
+    """Targets of the refs, `HEAD` included, by path; refs that git could not read are left out."""
     logs: Mapping[Path, int]
     """The sizes of reflogs, by the path of their ref."""
 

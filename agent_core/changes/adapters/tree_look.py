@@ -23,7 +23,7 @@ from agent_core.workspace.ignore_rules import Rules, read_rules
 CACHES: Final = frozenset(
     {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".tox", ".nox"}
 )
-"""Folders that tools make for themselves and make again: nobody reviews them, whether or not git ignores them."""
+"""Cache folders that tools create and recreate: excluded from review, whether or not git ignores them."""
 CLOSED: Final = frozenset({GIT_FOLDER, "node_modules", ".venv", "venv"})
 """Repositories, and folders that package managers fill: where git ignores them, only that they are gone is seen."""
 LEFT_OUT: Final = frozenset({".tiller"}) | CACHES
@@ -37,7 +37,7 @@ MOST_IGNORED: Final = 2_000
 
 
 class Stat(NamedTuple):
-    """What shows that a file is another one, without reading it."""
+    """File metadata that shows a change without reading the file."""
 
     size: int
     mtime_ns: int
@@ -95,7 +95,7 @@ class TreeLook:
         return bool(self._roots)
 
     def stop(self) -> None:
-        """Look no more; what is under way in another thread ends soon."""
+        """Stop scanning; a scan in another thread ends soon."""
         self._is_stopped = True
 
     def rest(self) -> None:
@@ -203,7 +203,7 @@ class TreeLook:
     def _look_ignored(
         self, name: str, known: _Folder, files: dict[str, Stat], folders: set[str]
     ) -> Iterator[Different]:
-        """Bring a folder up to date that git ignores: what came and went counts, not what is written into."""
+        """Update a folder that git ignores; only created and deleted entries count, not modified files."""
         for file in known.files.keys() ^ files.keys():
             yield Different(f"{name}/{file}", known.files.get(file), files.get(file))
         for gone in sorted(known.folders - folders):

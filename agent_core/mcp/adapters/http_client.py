@@ -24,7 +24,7 @@ ENCODED: Final = frozenset({"", "identity"})
 
 
 class Seen:
-    """What passed, as far as it explains a failure."""
+    """Recorder of the last HTTP failure, to explain it."""
 
     def __init__(self) -> None:
         self.why = ""

@@ -36,10 +36,10 @@ LISTING_S: Final = 30.0
 ALIVE_S: Final = 5.0
 MOST_PAGES: Final = 64
 GONE: Final = -32000
-"""What the library says when a connection closes."""
+"""Error code of the library when a connection closes."""
 TIMED_OUT: Final = -32001
 SESSION_LOST: Final = -32600
-"""What it makes of a server that does not know our session any more: it was started anew."""
+"""Error code of the library when the server has lost our session, because it was restarted."""
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class Wire(Struct, kw_only=True):
     over: anyio.Event = msgspec.field(default_factory=anyio.Event)
     """Set when nothing comes any more."""
     hint: Callable[[], str] = lambda: ""
-    """What the transport knows of a failure that the library does not tell."""
+    """Function that returns the details of a failure that only the transport has, not the library."""
 
 
 Transport = AbstractAsyncContextManager[Wire]

@@ -20,9 +20,9 @@ _OWN_ID = re.compile(rb'"id"\s*:\s*"([^"\\]{1,64})"')
 _PARENT_ID = re.compile(rb'"parentId"\s*:\s*"([^"\\]{1,64})"')
 
 Span = tuple[int, int]
-"""What `Place` says of a line, offset and size: made for every line, where a `Place` is made for few."""
+"""Offset and size of a line, as in `Place`: one exists for every line, a `Place` only for few."""
 Cool = Callable[[WholeEntry, Place], AnyEntry]
-"""Gives what is held of an entry that is not needed whole."""
+"""Returns the part of an entry that is kept in memory when its body is not needed."""
 
 
 def whole(entry: WholeEntry, _place: Place) -> AnyEntry:
@@ -74,13 +74,13 @@ class Gathering:
         """Entries whose parent had not come yet when they did."""
 
     def take(self, raw: JsonObject, *, line: int, text: bytes, start: int | None) -> None:
-        """Read an entry; one without an id, or with an id that was there, is lost.
+        """Read an entry; an entry without an id, or with a known id, is counted as lost.
 
         Args:
-            raw: What the line says.
-            line: Its number.
-            text: Its bytes.
-            start: Where it begins in the file; None: it will be written anew.
+            raw: The decoded line.
+            line: The number of the line.
+            text: The bytes of the line.
+            start: Offset of the line in the file; None: the file will be written anew.
         """
         entry = self._read(raw, text, start)
         entries = self.entries

@@ -17,7 +17,7 @@ MARK_BYTES = 1024
 
 
 class Stamp(Value, frozen=True, kw_only=True):
-    """What a file looked like: another look means that it must be read."""
+    """Size, time and inode of a file: a file with another stamp must be read again."""
 
     size: int
     mtime_ns: int

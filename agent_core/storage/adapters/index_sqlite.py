@@ -50,7 +50,7 @@ class SqliteIndex:
 
     @property
     def problem(self) -> str | None:
-        """What is wrong with the index."""
+        """Problem of the index; None: there is none so far."""
         return self._problem
 
     async def refresh(self) -> None:

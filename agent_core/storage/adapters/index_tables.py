@@ -61,7 +61,7 @@ _NO_SESSION: _Summed = (None, "", 0, 0, 0, None, "", None, None)
 
 
 class Row(Value, frozen=True, kw_only=True):
-    """What is known of a file."""
+    """Indexed state of a file."""
 
     id: int
     stamp: Stamp
@@ -77,7 +77,7 @@ class Step(Value, frozen=True, kw_only=True):
 
     path: Path
     before: Row | None
-    """What was known when the reading began; None: nothing."""
+    """The row of the file when the reading began; None: the file was not in the index."""
     is_fresh: bool
     """Nothing of what was known still holds."""
     stamp: Stamp | None

@@ -28,16 +28,16 @@ from agent_core.transcript.entries import Header
 STEP_BYTES = 4 << 20
 """How much is read before it is written down: others can write in between, and we can be stopped."""
 FILE_BYTES = 4096
-"""What a file counts for at least."""
+"""Minimum size that is counted for a file, in bytes."""
 
 
 def refresh(connection: sqlite3.Connection, folder: Path, *, stop: Callable[[], bool]) -> None:
-    """Read what is new in a folder of sessions, newest files first, and forget those that are gone.
+    """Index new content in a folder of sessions, newest files first, and remove deleted files from the index.
 
     Args:
-        connection: To the index.
-        folder: Where the sessions are.
-        stop: Asked now and then; what is left is done the next time.
+        connection: The connection to the index.
+        folder: The folder of the sessions.
+        stop: Called between steps; after True, the next refresh does the rest.
     """
     known = rows(connection)
     stale: list[tuple[Stamp, Path]] = []
@@ -145,7 +145,7 @@ class _Reading:
 
 
 def _goes_on(file: BinaryIO, row: Row, seen: Stamp) -> bool:
-    """Return whether a file has only grown: what was read of it is still its beginning."""
+    """Return whether a file has only grown: the part that was read is still its beginning."""
     is_unfinished = row.stamp.inode < 0
     has_grown = row.stamp.inode == seen.inode and seen.size > row.read_bytes
     if row.summary is None or not (has_grown or is_unfinished):

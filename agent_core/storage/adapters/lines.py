@@ -7,7 +7,7 @@ RawLine = tuple[int, bytes, bool]
 
 
 def lines_of(blocks: Iterable[bytes]) -> Iterator[RawLine]:
-    """Return every line; what follows the last newline comes at the end, if there is anything."""
+    """Return every line; bytes after the last newline come last, if there are any."""
     start = 0
     carried: list[bytes] = []
     for block in blocks:

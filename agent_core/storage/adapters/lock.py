@@ -72,14 +72,14 @@ class Claim:
 def claim(path: Path, *, fd: int) -> Claim:
     """Claim an open session file for this process.
 
-    A claim of a process that is gone, or from before the machine was started, is taken over.
+    A claim of a process that has ended, or from before the machine was started, is replaced.
 
     Args:
         path: The session file.
-        fd: The session file, open; the kernel's lock lives as long as it does.
+        fd: The open session file; the kernel's lock lasts as long as it is open.
 
     Raises:
-        SessionLocked: Somebody writes it, this process included.
+        SessionLocked: Another writer has the file open, this process included.
         OSError: The file that names the owner cannot be written.
     """
     lock = path.with_name(path.name + SUFFIX)

@@ -15,13 +15,13 @@ SUFFIX = ".jsonl"
 EVENTS_SUFFIX = ".events.jsonl"
 """In the place of a session's suffix: its recorded events, which end like a session and are none."""
 DAMAGED_SUFFIX = ".damaged"
-"""Behind a session's name: what was cut off its end."""
+"""Suffix after a session's name: the file with the bytes that were cut off its end."""
 OLD_SUFFIX = ".old"
 """Behind a session's name: the file as it was before it was brought to today's format."""
 NEW_SUFFIX = ".new"
 """Behind a session's name: the file that is about to take its place."""
 NAME_BYTES = 255
-"""What a file system allows for one name."""
+"""Longest file name that a file system allows, in bytes."""
 HASH_CHARS = 16
 ID_CHARS = 128
 FOLDER_MODE = 0o700

@@ -1,7 +1,7 @@
-"""Reads the lines of a session file, whole or damaged, one at a time: pure.
+"""Reader of the lines of a session file, intact or damaged, one at a time: pure.
 
-What cannot be read hides only itself. An unfinished last line is told from a finished one that merely lacks its
-newline; a damaged line in the middle is skipped and what followed it is tied to what came before it.
+An unreadable line hides only itself. An unfinished last line is distinguished from a finished one that only lacks its
+newline; a damaged line in the middle is skipped and the entries after it are attached to the entries before it.
 """
 
 import re
@@ -43,13 +43,13 @@ class Tail(Value, frozen=True, kw_only=True):
     keep: int
     """How many bytes from the beginning are good."""
     fragment: bytes
-    """What is cut off and worth keeping beside the file; empty for mere padding."""
+    """Bytes that are cut off and worth a copy beside the file; empty for mere padding."""
     newline: bool
     """The last line is whole and only lacks its newline."""
 
 
 class Recovered(Value, frozen=True, kw_only=True):
-    """What a session file holds."""
+    """Content of a session file."""
 
     header: Header
     """Of today's version, or a later one."""
@@ -73,7 +73,7 @@ class Recovered(Value, frozen=True, kw_only=True):
 
 
 class _Notes(Struct, kw_only=True):
-    """What is found out line by line."""
+    """Findings of the reader, line by line."""
 
     losses: Losses = msgspec.field(default_factory=Losses)
     patched: list[int] = msgspec.field(default_factory=list[int])
@@ -95,14 +95,15 @@ def recover_lines(
     """Read a session file.
 
     Args:
-        lines: Of the whole file.
-        name: What to call it in errors.
-        new_id: Draws ids for entries of versions that had none.
+        lines: The lines of the whole file.
+        name: The name of the file in errors.
+        new_id: Creates ids for entries of versions that had none.
         cool: Called with entries that a later compaction has replaced in the context.
-        replaced_until: Messages before this offset are read without their bodies; `replaced_until` tells a good one.
+        replaced_until: Messages before this offset are read without their bodies; the function `replaced_until`
+            returns a good value.
 
     Raises:
-        SessionDamaged: It does not begin with a session header.
+        SessionDamaged: The file does not begin with a session header.
     """
     with gc_paused():
         notes = _Notes()
@@ -148,9 +149,9 @@ def recover(data: bytes, *, name: str, new_id: Callable[[Container[object]], str
 
 
 def replaced_until(blocks: Iterable[bytes]) -> int:
-    """Return where the last line that looks like a compaction is: what lies before it is seldom needed whole.
+    """Return the offset of the last line that looks like a compaction: entries before it are seldom needed whole.
 
-    A guess from the bytes alone. Where it is wrong, what is needed is read back.
+    A guess from the bytes alone. If it is wrong, the needed bodies are read back.
     """
     start = found = 0
     carried = b""
@@ -225,7 +226,7 @@ def _header(first: _Parsed | None, *, name: str) -> Header:
 
 
 def _parsed(lines: Iterable[RawLine], notes: _Notes) -> Iterator[_Parsed]:
-    """Return the lines that can be read; what is wrong with the others is noted."""
+    """Return the lines that can be read; problems of the others are recorded in `notes`."""
     for number, (start, found, is_ended) in enumerate(lines, start=1):
         line = found.removeprefix(_BOM) if number == 1 else found
         if not is_ended:

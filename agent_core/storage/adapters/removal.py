@@ -14,11 +14,11 @@ from agent_core.storage.adapters.session_file import SessionFile, unavailable
 
 
 def remove(path: Path) -> None:
-    """Remove a session for good.
+    """Delete a session permanently.
 
     Raises:
-        SessionLocked: A living process writes it.
-        StorageUnavailable: It cannot be removed; what lies beside it may be gone.
+        SessionLocked: A running process has it open for writing.
+        StorageUnavailable: The file cannot be deleted; the files beside it may be deleted already.
     """
     file = SessionFile.opened(path)
     try:

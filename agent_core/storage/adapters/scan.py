@@ -22,8 +22,8 @@ def find(folder: Path, session: SessionId) -> Path:
     """Find the file of a session: by its name, else by the headers, so that a file placed by hand is found.
 
     Raises:
-        SessionNotFound: There is none, or several and none of them lies where it belongs.
-        SessionDamaged: What has the name of its file is no session.
+        SessionNotFound: There is no such file, or there are several and not exactly one is in its own place.
+        SessionDamaged: The file with its name is not a session.
         StorageUnavailable: Its file, or a folder that may hold it, cannot be read.
     """
     ending = f"_{session}{SUFFIX}"

@@ -42,11 +42,11 @@ class SessionFile:
         self._fd = fd
         self._claim = owned
         self._size = size
-        """How much of the file is good: what was there, and every line whose write returned without error."""
+        """Bytes of the file that are good: the initial content, and every line whose write returned without error."""
         self._torn = False
         """Bytes of a failed write lie behind what is good and could not be taken back yet."""
         self._is_named = False
-        """The folder's entry for the file is known to survive a power cut; whoever made it may have died before."""
+        """The folder's entry for the file is known to survive a power cut; the creator may have died before that."""
 
     @classmethod
     def born(cls, path: Path, content: bytes) -> "SessionFile":

@@ -17,7 +17,7 @@ CHANGED_SHOWN = 50
 
 
 class BashArguments(ToolArguments):
-    """What `bash` takes."""
+    """Arguments of `bash`."""
 
     command: str = Field(description="The bash command")
     timeout: Seconds | None = Field(default=None, description="Seconds after which it is ended")

@@ -1,11 +1,11 @@
-"""What the file tools share: other names for the path, and paths in titles."""
+"""Shared parts of the file tools: aliases of the path argument, and paths in titles."""
 
 from collections.abc import Mapping
 
 from agent_core.kernel import JsonObject
 
 PATH_NAMES: Mapping[str, str] = {"file_path": "path", "filePath": "path", "filename": "path"}
-"""What models call the path when they remember another agent's tools."""
+"""Aliases of the path argument, from the tools of other agents that models remember."""
 
 
 def path_said(arguments: JsonObject) -> str:

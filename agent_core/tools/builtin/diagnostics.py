@@ -52,16 +52,16 @@ class Problems(Protocol):
         ...
 
     async def of(self, paths: Sequence[Path] | None, *, wait_s: float) -> Sequence[FileProblems]:
-        """Return the problems of files, or of all that are known, fresh if that comes within the time.
+        """Return the problems of files (None: of all known files), fresh if fresh ones arrive within the time.
 
         Raises:
-            TillerError: Nobody answers; the text says what to do.
+            TillerError: No source of problems answers; the text says what to do.
         """
         ...
 
 
 class DiagnosticsArguments(ToolArguments):
-    """What `diagnostics` takes."""
+    """Arguments of `diagnostics`."""
 
     other_names: ClassVar[Mapping[str, str]] = {
         "path": "paths",
@@ -102,7 +102,7 @@ class DiagnosticsTool:
 
     @property
     def spec(self) -> ToolSpec:
-        """What is known of it."""
+        """Declaration of the tool."""
         return self._tool.spec
 
     @property

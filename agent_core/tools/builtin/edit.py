@@ -30,7 +30,7 @@ TEXT_NAMES: Mapping[str, str] = {
     "oldString": "oldText",
     "newString": "newText",
 }
-"""What models call the texts when they remember another agent's tools."""
+"""Aliases of the text arguments, from the tools of other agents that models remember."""
 
 
 class EditBlock(ToolArguments):
@@ -46,7 +46,7 @@ class EditBlock(ToolArguments):
 
 
 class EditArguments(ToolArguments):
-    """What `edit` takes."""
+    """Arguments of `edit`."""
 
     other_names: ClassVar[Mapping[str, str]] = {**PATH_NAMES, **TEXT_NAMES}
 

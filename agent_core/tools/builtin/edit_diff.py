@@ -1,4 +1,4 @@
-"""What an edit changed, as a diff for people and as a patch; looks only at the changed regions: pure."""
+"""Diff of an edit for people, and its patch. Pure: reads only the changed regions."""
 
 import difflib
 from collections.abc import Iterator, Sequence
@@ -61,12 +61,12 @@ class _Hunk(Struct, kw_only=True):
 
 
 def diff_of(before_lf: str, spans: Sequence[Span], *, path: str) -> Diff:
-    """Describe a change.
+    """Return the diff and the patch of a change.
 
     Args:
         before_lf: The old text with LF endings.
-        spans: What was replaced, sorted and apart.
-        path: For the head of the patch, as it should be shown.
+        spans: The replacements, sorted and without overlap.
+        path: Path for the head of the patch, as it is shown.
     """
     changes = [change for block in _blocks(before_lf, spans) for change in _aligned(block)]
     hunks = list(_hunks(before_lf, changes))

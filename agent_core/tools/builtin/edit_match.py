@@ -50,11 +50,11 @@ class Edited(Value, frozen=True, kw_only=True):
 
 
 def apply_edits(text: str, edits: Sequence[Replacement], *, path: str) -> Edited:
-    """Replace every `old`, all of them looked up in the same original text.
+    """Replace every `old`; all of them are looked up in the same original text.
 
-    An exact match goes before one as a model remembers the text; there must be one, also among the
-    remembered ones, counted with overlaps. What is not replaced keeps its bytes; what is new takes the line
-    ending of the line where it begins.
+    An exact match has precedence over a fuzzy match, which is the text as a model remembers it. Each `old` must match
+    exactly once; fuzzy and overlapping matches count too. Text outside the replacements keeps its bytes; new text has
+    the line ending of the line where it begins.
 
     Args:
         text: Without a byte order mark.
@@ -62,8 +62,8 @@ def apply_edits(text: str, edits: Sequence[Replacement], *, path: str) -> Edited
         path: For messages.
 
     Raises:
-        ToolError: Something is not there, there several times, overlaps, or nothing would change; the text says how
-            to go on.
+        ToolError: An `old` is missing or occurs several times, replacements overlap, or nothing would change; the text
+            says how to go on.
     """
     endings = Endings(text)
     remembered = FuzzyText(endings.lf)

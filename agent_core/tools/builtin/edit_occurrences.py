@@ -7,7 +7,7 @@ COUNT_LIMIT = 10_000
 CANDIDATE_LIMIT = 4_000
 """At more places than this it is cheaper to take the blanks off every line."""
 BLANKS = " \t\v\f\x1c\x1d\x1e\x1f"
-"""What is taken off the ends of lines, as far as it is ASCII."""
+"""Blanks that are stripped from the ends of lines, as far as they are ASCII."""
 
 
 class Occurrences(Value, frozen=True, kw_only=True):

@@ -32,7 +32,7 @@ BATCH_CHARS = 65_536
 
 
 class FindArguments(ToolArguments):
-    """What `find` takes."""
+    """Arguments of `find`."""
 
     other_names: ClassVar[Mapping[str, str]] = {
         **PATH_NAMES,

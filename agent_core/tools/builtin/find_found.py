@@ -11,7 +11,7 @@ SLACK = 2_000
 
 
 class FoundPaths:
-    """What was found so far; the same at the end in whatever order the files came."""
+    """Paths found so far. The result does not depend on the order in which files are added."""
 
     def __init__(self, pattern: PathPattern, *, limit: int) -> None:
         """Begin with nothing; the limit is how many are wanted."""
@@ -27,7 +27,7 @@ class FoundPaths:
 
         Args:
             listing: The paths, each after the prefix and before `END`.
-            prefix: What is before each.
+            prefix: Text in front of each path, which is removed.
         """
         # Tens of thousands come at a time, so this is made of what is fast in Python: most paths are judged by
         # their ends alone, and folders are looked at only if one may end in the right way.

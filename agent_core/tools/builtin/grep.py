@@ -43,7 +43,7 @@ NOTHING = "No matches found"
 
 
 class GrepArguments(ToolArguments):
-    """What `grep` takes."""
+    """Arguments of `grep`."""
 
     other_names: ClassVar[Mapping[str, str]] = {
         **PATH_NAMES,

@@ -33,7 +33,7 @@ class Progress(Struct):
     withheld: set[str] = msgspec.field(default_factory=set[str])
     """Files that were not searched because they are secret."""
     is_over: bool = False
-    """Nobody waits for it any more."""
+    """Whether the search is over: no caller waits for its results any more."""
 
 
 class _Search(Value, frozen=True, kw_only=True):

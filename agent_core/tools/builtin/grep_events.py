@@ -51,7 +51,7 @@ class EventReader:
 
     @property
     def said(self) -> str:
-        """What it said that is no event: an error."""
+        """Text in ripgrep's output that is not an event: an error message."""
         return self._said.decode("utf-8", "replace")
 
     def feed(self, data: bytes) -> Iterator[Event]:

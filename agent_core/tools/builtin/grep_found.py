@@ -32,7 +32,7 @@ class _File(Struct, kw_only=True):
 
 
 class Found:
-    """What was found so far."""
+    """Lines found so far: matches and their context."""
 
     def __init__(self, *, limit: int, context: int) -> None:
         """Begin with nothing.

@@ -29,7 +29,7 @@ SPEAKS = (
 
 
 class Query(Value, frozen=True, kw_only=True):
-    """What is searched for."""
+    """Query of a text search."""
 
     pattern: str
     glob: str | None

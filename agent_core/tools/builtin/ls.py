@@ -1,4 +1,4 @@
-"""The tool `ls`: what is in a folder, also what is only in an editor."""
+"""The tool `ls`: entries of a folder, including those that exist only in an editor."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
@@ -28,7 +28,7 @@ NOTHING = "(empty directory)"
 
 
 class LsArguments(ToolArguments):
-    """What `ls` takes."""
+    """Arguments of `ls`."""
 
     other_names: ClassVar[Mapping[str, str]] = {
         **PATH_NAMES,

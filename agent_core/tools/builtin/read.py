@@ -31,7 +31,7 @@ EMPTY = "The file is empty."
 
 
 class ReadArguments(ToolArguments):
-    """What `read` takes."""
+    """Arguments of `read`."""
 
     other_names: ClassVar[Mapping[str, str]] = PATH_NAMES
 

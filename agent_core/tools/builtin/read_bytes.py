@@ -1,4 +1,4 @@
-"""What `read` makes of a file that is no text: an image for the model to see, or words about it."""
+"""Result of `read` for a file that is no text: an image for the model, or a message about the file."""
 
 import shlex
 
@@ -15,16 +15,16 @@ from agent_core.workspace import FileBytes
 async def bytes_result(
     said: str, file: FileBytes, *, rules: ImageRules, room: CapacityLimiter
 ) -> ToolResult:
-    """Show an image.
+    """Return an image as a tool result.
 
     Args:
         said: The path as the model wrote it, for messages.
-        file: What was read.
+        file: The file with its content.
         rules: The settings of images.
-        room: How many images may be worked on at a time: each takes much memory.
+        room: Limiter of images that are processed at a time: each needs much memory.
 
     Raises:
-        NotText: It is no image, or one that cannot be shown.
+        NotText: The file is no image, or one that cannot be shown.
     """
     kind = image_kind(file.data)
     if kind is None:

@@ -25,16 +25,16 @@ from agent_core.tools.port import ToolResult, text_result
 from agent_core.workspace import FileBytes
 
 SENDABLE = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""What providers take."""
+"""MIME types that providers accept."""
 MAX_BASE64_BYTES = 4_718_592
-"""What providers take inline (4.5 MiB), unless the settings say otherwise."""
+"""Limit of inline data that providers accept (4.5 MiB as base64), unless the settings change it."""
 READ_LIMIT_BYTES = 64 * 1024 * 1024
 """A larger image is not read."""
 OMITTED = "[Image omitted: could not be resized below the inline image size limit.]"
 
 
 class ImageRules(Value, frozen=True, kw_only=True):
-    """What the settings say of images."""
+    """Settings of images."""
 
     resizes: bool = True
     blocks: bool = False
@@ -63,11 +63,11 @@ def image_result(said: str, file: FileBytes, *, kind: str, rules: ImageRules) ->
     Args:
         said: The path as the model wrote it, for messages.
         file: The image.
-        kind: What its first bytes say that it is.
+        kind: MIME type detected from its first bytes.
         rules: The settings.
 
     Raises:
-        NotText: It cannot be shown; the text says why, and what helps.
+        NotText: The image cannot be shown; the text says why, and what helps.
     """
     size = image_size(file.data, kind)
     if rules.blocks:

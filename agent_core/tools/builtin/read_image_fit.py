@@ -25,7 +25,7 @@ FIRST_QUALITY = 80
 LOWER_QUALITIES = (70, 55, 40)
 STEP = 0.75
 BROKEN_DATA = (OSError, SyntaxError, ValueError, EOFError, LookupError, TypeError, ArithmeticError)
-"""What decoders raise when their data lies, besides errors of the libraries below."""
+"""Exceptions that decoders raise on invalid data, besides `zlib.error` and `struct.error`."""
 PILLOW_NAMES: Mapping[str, str] = {
     "image/png": "PNG",
     ANIMATED_PNG: "PNG",
@@ -92,12 +92,12 @@ def fitted(data: bytes, *, kind: str, limit_bytes: int) -> Fitted | None:
 
     Args:
         data: The image.
-        kind: What its first bytes say that it is.
+        kind: MIME type detected from its first bytes.
         limit_bytes: The most bytes of the result.
 
     Raises:
-        ImageBroken: It cannot be decoded.
-        ImageTooManyPixels: It was not decoded.
+        ImageBroken: The image cannot be decoded.
+        ImageTooManyPixels: The image has too many pixels and was not decoded.
     """
     with _fence(), _opened(data, kind) as picture:
         size = picture.size

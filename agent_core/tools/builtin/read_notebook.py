@@ -13,7 +13,7 @@ from agent_core.kernel.values import Value
 SUFFIX = ".ipynb"
 OUTPUT_LINES = 40
 OUTPUT_CHARS = 4_000
-"""What is shown of one output: half from its beginning, half from its end."""
+"""Limits of the text shown of one output: half from its beginning, half from its end."""
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 OLD_NAMES: Mapping[str, str] = {
     "text": "text/plain",
@@ -25,7 +25,7 @@ OLD_NAMES: Mapping[str, str] = {
     "json": "application/json",
     "javascript": "application/javascript",
 }
-"""What format 3 calls the kinds of an output."""
+"""Kinds of output in notebook format 3, to MIME types."""
 
 
 class Notebook(Value, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class Notebook(Value, frozen=True, kw_only=True):
     cell_count: int
     language: str | None
     query: str
-    """What `jq` calls the list of cells."""
+    """`jq` path of the list of cells."""
 
 
 def notebook_of(text: str, *, said: str) -> Notebook | None:

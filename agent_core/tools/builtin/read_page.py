@@ -90,8 +90,8 @@ def page_result(
     """Return a page to the model.
 
     Args:
-        page: What to show.
-        facts: What front ends should know of the file besides the page.
+        page: The page.
+        facts: Details of the file for front ends, besides those of the page.
         whole_line: A command that writes the page's first line, for when that is too long to be shown.
         note: One more sentence for the model.
     """

@@ -14,7 +14,7 @@ MAX_EXPANDED = 1_000
 
 
 class PathPattern(Value, frozen=True, kw_only=True):
-    """What paths of files and folders are looked for by; paths are relative, with `/`, and none at the end."""
+    """Pattern for paths of files and folders. Paths are relative, with `/` as separator and no separator at the end."""
 
     fits: Callable[[str], object]
     """Judges a whole path."""

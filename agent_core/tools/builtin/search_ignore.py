@@ -1,4 +1,4 @@
-"""What .gitignore, .ignore and .rgignore files say about paths: pure, but for reading them through the port."""
+"""Rules of .gitignore, .ignore and .rgignore files for paths. Pure, except for reading them through the port."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -63,12 +63,12 @@ async def folder_rules(
     """Read the ignore files of a folder.
 
     Args:
-        files: Where they are read.
+        files: Port through which they are read.
         folder: The folder.
-        entries: What is in it.
+        entries: Entries of the folder.
         prefix: Its path relative to the topmost folder, with a slash at the end; empty for that one.
         parent: The rules of the folder above.
-        in_repository: Whether it counts that a folder is the top of a repository.
+        in_repository: Whether a `.git` entry makes the folder the top of a repository.
     """
     above = parent or FolderRules(prefix="")
     names = {entry.name: entry for entry in entries}

@@ -88,17 +88,18 @@ async def ripgrep(
     target: str = HERE,
     stdin: bytes = b"",
 ) -> AsyncGenerator[Search]:
-    """Run it in a folder while the context is entered; after that nothing of it is left, also on cancellation.
+    """Run ripgrep in a folder while the context is entered. On exit no process of it is left, also on cancellation.
 
     Args:
-        flags: What to do.
-        context: Of the call.
-        tree: The folder where it runs; outside a repository .gitignore holds too, but knows no repository.
-        target: What is searched: `HERE`, a path that begins with it, or `INPUT`.
+        flags: Flags of the operation.
+        context: Context of the call.
+        tree: The folder where it runs. Outside a repository .gitignore files apply too, but no
+            repository ends their scope.
+        target: Search target: `HERE`, a path that begins with it, or `INPUT`.
         stdin: Its input.
 
     Raises:
-        RipgrepUnusable: There is none, or it would list wrong files.
+        RipgrepUnusable: ripgrep is missing or unusable, or would list wrong files.
     """
     if target == HERE and await is_misread(tree):
         raise RipgrepUnusable(PROGRAM)

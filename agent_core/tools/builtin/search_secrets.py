@@ -35,7 +35,7 @@ _GLOBS: Final = (
     "*[ .]",
     "*:*",
 )
-"""Every file that may be secret, and some others: what a search leaves out must not depend on what it would find."""
+"""Globs of every file that may be secret, and of some others. The files left out must not depend on the matches."""
 
 
 class WithheldFiles:

@@ -20,7 +20,7 @@ class Searched(Value, frozen=True, kw_only=True):
     in_repository: bool
     """Whether git is at work here: then what ignore files say ends at the top of a repository, as for git."""
     glob: str | None = None
-    """What files are wanted, as a line of .gitignore; with `!` in front, what are not. It prevails over ignore files."""
+    """Glob of wanted files, as a line of .gitignore; with `!`, of unwanted files. It prevails over ignore files."""
 
     @property
     def prefix(self) -> str:

@@ -1,4 +1,4 @@
-"""What grep, find and ls have in common: limits, titles, notices, and the path they look at."""
+"""Shared parts of grep, find and ls: limits, titles, notices, and the path to search."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -35,9 +35,9 @@ def _not_negative(number: int) -> int:
 
 
 Limit = Annotated[int, AfterValidator(_usable), BeforeValidator(_no_truth)]
-"""How many to give at most; what is less than 1 counts as 1."""
+"""Most results to return; a number below 1 counts as 1, one above `MAX_LIMIT` as `MAX_LIMIT`."""
 Number = Annotated[int, AfterValidator(_not_negative), BeforeValidator(_no_truth)]
-"""A whole number from 0; what is less counts as 0."""
+"""Whole number from 0; a negative number counts as 0."""
 
 
 async def place_of_search(

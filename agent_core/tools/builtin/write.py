@@ -25,7 +25,7 @@ KEPT: Final = "What the user changed in the file since you read it is kept. Thes
 
 
 class WriteArguments(ToolArguments):
-    """What `write` takes."""
+    """Arguments of `write`."""
 
     other_names: ClassVar[Mapping[str, str]] = PATH_NAMES
 

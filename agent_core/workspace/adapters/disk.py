@@ -75,11 +75,11 @@ class DiskFiles:
         """Create the files of a workspace.
 
         Args:
-            roots: Absolute and real; the first is where relative paths start. Asked anew at each use.
-            home: What `~` means.
-            read_roots: Absolute; more folders that may be read, not written. They need not be there yet.
-            locks: Shared by all who may write the same files; None: nobody else does.
-            gate: Opens folders; None: the best that there is here.
+            roots: Absolute and real; the first is where relative paths start. Read again at each use.
+            home: Folder that `~` stands for.
+            read_roots: Absolute; more folders that may be read, not written. They need not exist yet.
+            locks: Shared by all writers of the same files; None: there is no other writer.
+            gate: Opens folders; None: the best gate for this machine.
         """
         self._roots = roots
         self._read_roots = read_roots

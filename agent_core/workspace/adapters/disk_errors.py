@@ -1,4 +1,4 @@
-"""What the system says about files and programs, as errors that tell the model how to go on."""
+"""System errors of files and programs, as errors that tell the model how to go on."""
 
 import errno
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is in a folder, seen through its descriptor so that no link can lead out between check and use. Blocking."""
+"""Folders opened and listed by descriptor, so that no link can lead out between check and use. Blocking."""
 
 import os
 import stat

@@ -9,7 +9,7 @@ from agent_core.workspace.adapters.disk_errors import workspace_error
 
 
 class DiskReader:
-    """Reads an open file in threads. Whoever opened the file closes it."""
+    """Reads an open file in threads. The caller that opened the file closes it."""
 
     def __init__(self, file: FileIO, path: Path, *, size: int) -> None:
         """Wrap an open file.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from watchdog.observers.api import BaseObserver
 
 LOOK_AGAIN_S = 1.0
-"""How often it is made sure that the watched folder still is the one of that name: nobody tells of a move."""
+"""Interval of the check that the watched folder still is the one of that name: no event reports a move."""
 STOP_S = 5.0
 
 
@@ -63,7 +63,7 @@ class _Armed(Value, frozen=True, kw_only=True):
 
 
 class DiskChanges:
-    """What happens to a watched path. Its folder is watched, so a file that is renamed over it is seen too."""
+    """Changes of a watched path. Its folder is watched, so a rename of another file over it is seen too."""
 
     def __init__(self, path: Path, *, folder: Path, root: Path, gate: Gate) -> None:
         self._path = path

@@ -15,7 +15,7 @@ from agent_core.workspace.paths import refusal, shown
 
 
 class Gate(Protocol):
-    """Opens folders. What was checked is what is opened, however the names change meanwhile."""
+    """Opens folders. The folder that was checked is the one that is opened, however the names change meanwhile."""
 
     def enter(self, folder: int | None, names: Sequence[str]) -> int:
         """Open a folder below another; the caller closes it. It can be passed through and looked up in, not listed.

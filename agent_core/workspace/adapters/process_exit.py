@@ -103,7 +103,7 @@ class KeptExit:
 
     @property
     def complaint(self) -> bytes:
-        """What was said instead of a report: why the command was never run, as a rule."""
+        """Output of the keeper in place of a report: usually why the command never ran. Empty if there is one."""
         return b"" if read_report(self._text(), key=self._key) else self._said
 
     async def wait(self, threads: anyio.CapacityLimiter) -> ProcessEnd:

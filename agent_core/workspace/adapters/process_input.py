@@ -1,4 +1,4 @@
-"""What a process reads as its input."""
+"""Input of a process: a pipe that we write into, or a file with all of the data."""
 
 import os
 import tempfile
@@ -20,10 +20,10 @@ class Input:
         self._turn = anyio.Lock()
 
     async def write(self, data: bytes) -> None:
-        """Write all of it; what several write does not mix.
+        """Write all of the data; concurrent writes do not mix.
 
         Raises:
-            ProcessGone: Nobody reads it any more, or it was closed.
+            ProcessGone: The process does not read its input any more, or the input was closed.
         """
         async with self._turn:
             left = memoryview(data)

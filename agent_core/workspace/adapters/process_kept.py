@@ -16,15 +16,15 @@ GONE_MS = 5_000
 
 
 def end_kept(tree: Tree, *, is_over: bool, was_alone: bool, grace_s: float) -> Killed:
-    """End a contained command: ask what it runs, and end the namespace after the grace.
+    """End a contained command: signal its processes, and end the namespace after the grace period.
 
-    Three processes are ours and are not told of: bubblewrap, the init of its namespace, and the keeper.
+    Three processes are ours and are not reported: bubblewrap, the init of its namespace, and the keeper.
 
     Args:
-        tree: What bubblewrap started; not reaped yet.
+        tree: Process tree of bubblewrap; not reaped yet.
         is_over: The command itself has ended.
-        was_alone: It left nothing running when it ended.
-        grace_s: What is asked has so long.
+        was_alone: The command left nothing running when it ended.
+        grace_s: Time that the signalled processes have to end.
     """
     init = _child_of(tree.first)
     if init is None:

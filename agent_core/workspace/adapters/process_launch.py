@@ -42,7 +42,7 @@ READY = b"\n"
 
 
 class Wanted(Value, frozen=True, kw_only=True):
-    """What is to run."""
+    """Request to start a process."""
 
     argv: tuple[str, ...]
     cwd: Path
@@ -63,10 +63,10 @@ class Started(Value, frozen=True, kw_only=True):
     begun_s: float
     output: int
     report: int | None
-    """What the keeper of a contained command says; None: there is no keeper."""
+    """Descriptor of the reports of a contained command's keeper; None: there is no keeper."""
     launch: Launch
     input: int | None = None
-    """What we write into, when it is spoken with."""
+    """Descriptor of the writing end of its input; None unless the process `talks`."""
     errors: int | None = None
 
 
@@ -74,12 +74,13 @@ def start(wanted: Wanted, sandbox: Sandbox | None, *, starter: Starter | None = 
     """Start the first process of a command. Blocking.
 
     Args:
-        wanted: What is to run.
-        sandbox: What contains it; None: nothing does.
-        starter: Has the thread on which this is called; what that started ahead may serve. None: nothing was started ahead.
+        wanted: The process to start.
+        sandbox: Contains the process; None: no containment.
+        starter: Has the thread on which this is called; a process that it started ahead may run the command. None: no
+            process was started ahead.
 
     Raises:
-        WorkspaceError: It cannot be started.
+        WorkspaceError: The process cannot be started.
     """
     if not wanted.cwd.is_dir():
         message = f"Working directory does not exist: {wanted.cwd}"

@@ -1,14 +1,14 @@
-"""The marks by which a process is known to come from one command, whatever it has done since.
+"""Marks that identify the processes of one command, whatever they have done since.
 
-There are two. A variable in the environment, which `env -i` takes away, and which nobody can read for a moment
-while a process turns into another program; it also tells a Tiller about what a Tiller that it runs has started.
-And a limit of an odd value, which survives `exec`, `fork`, `setsid`, a new parent, a new name, closed descriptors
+There are two. The first is a variable in the environment: `env -i` removes it, and it cannot be read for a moment while
+a process executes another program. By it a Tiller also finds the processes that a Tiller inside it has started. The
+second is a limit of an odd value, which survives `exec`, `fork`, `setsid`, a new parent, a new name, closed descriptors
 and an empty environment. Linux has one limit that limits nothing: that of file locks has had no effect since
 2.4.25.
 
-What else is inherited did not do: sessions and parents change, descriptors are closed, groups of control and
-namespaces need rights, timer slack can be read by root alone, priorities and affinities change how a command runs.
-Whoever means to hide can set the limit anew: this keeps order, it is no fence.
+Other inherited properties are not suitable: sessions and parents change, descriptors are closed, control groups and
+namespaces need rights, only root can read timer slack, priorities and affinities change how a command runs.
+A process that means to hide can set the limit anew: the marks keep order, they are no security boundary.
 """
 
 import secrets
@@ -25,13 +25,13 @@ LOCKS_LIMIT = 10  # decision 0010
 """The number of the limit on Linux; Python has no name for it."""
 UNLIMITED = -1
 LEAST_LIMIT = 2**61
-"""Nobody chooses such a number by chance."""
+"""Lowest limit of a mark. No program has such a number by chance."""
 # Limits belong to the whole process: while one command is being started, no other one may be.
 _STARTING = threading.Lock()
 
 
 class Mark(Value, frozen=True, kw_only=True):
-    """What tells the processes of one command from all others."""
+    """Mark that distinguishes the processes of one command from all others."""
 
     text: str
     """Somewhere in the variable."""
@@ -45,7 +45,7 @@ class Mark(Value, frozen=True, kw_only=True):
 
 @contextmanager
 def fresh_mark() -> Generator[Mark]:
-    """Make a mark; what is started in the context inherits the limit. Blocks while another thread is in here."""
+    """Create a mark; processes started in the context inherit the limit. Blocks while another thread is in it."""
     text = secrets.token_hex(16)
     with _STARTING:
         before = limit_of(0)

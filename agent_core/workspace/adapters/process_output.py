@@ -1,4 +1,4 @@
-"""What a process writes: read without blocking, a flood in large pieces, the rest kept when it is ended."""
+"""Output of a process: read without blocking, in large chunks when there is much, the rest kept when it is ended."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ from anyio import lowlevel
 CHUNK_BYTES = 65_536
 FLOOD_CHUNK_BYTES = 4 * CHUNK_BYTES
 FLOOD_PIPE_BYTES = 1_048_576
-"""What a pipe holds once a command fills it: a large one saves most of the turns that a flood takes."""
+"""Capacity of a pipe once a command has filled it: a large one saves most of the turns that much output needs."""
 REST_BYTES = 1_048_576
 """How much of the output that nobody has read yet is kept when a process is ended."""
 SEEN_BYTES = 16_384

@@ -14,7 +14,7 @@ class PsutilTable:
     """Slower than reading /proc; psutil is imported when something is to be ended, not before."""
 
     def is_newest(self, pid: int) -> bool:
-        """Nobody knows."""
+        """Return False: the newest process is unknown."""
         _ = pid
         return False
 

@@ -38,7 +38,7 @@ class Starter:
         return future.result()
 
     def post(self, function: Callable[[], object]) -> None:
-        """Run a function there later, when what was asked for before is done; what it raises is logged."""
+        """Run a function on the thread later, after the functions posted before; its exception is logged."""
         self._begin()
         self._wanted.put(function)
 

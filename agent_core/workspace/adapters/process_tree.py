@@ -104,12 +104,12 @@ class Tree(Value, frozen=True, kw_only=True):
 
 
 def end_tree(tree: Tree, *, grace_s: float) -> Killed:
-    """Ask every process of a tree to end, and kill what is left after the grace.
+    """Signal every process of a tree to end, and kill the rest after the grace period.
 
-    What takes no notice of the first signal is sent another one at half the time: some programs obey only that.
-    Both at once would cut off those that are just tidying up because of the first.
+    A process that ignores the first signal is sent another one at half the time: some programs obey only that.
+    Both at once would interrupt programs that are still cleaning up after the first.
 
-    Returns when none is left, at the latest 5 s after the grace.
+    Returns when no process is left, at the latest 5 s after the grace period.
     """
     ended, left = ask_to_end(tree, tree.members, grace_s=grace_s)
     limit_s = time.monotonic() + KILL_LIMIT_S

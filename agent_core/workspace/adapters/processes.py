@@ -40,8 +40,8 @@ class DiskProcesses:
         """Create the starter of processes; no process is started yet.
 
         Args:
-            table: How to find processes; None: the best for this system.
-            sandbox: What contains them; None: nothing does.
+            table: Finds processes; None: the best table for this system.
+            sandbox: Contains the processes; None: no containment.
             ahead: Whether a contained process is kept ready for the next command. It is ended with the sandbox, which
                 keeps one at most.
         """

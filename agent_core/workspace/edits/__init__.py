@@ -1,1 +1,1 @@
-"""Edits as values: what differs between texts, and how two changes of one text come together; pure."""
+"""Edits as values: the differences between texts, and the merge of two changes of one text; pure."""

@@ -1,4 +1,4 @@
-"""Brings two changes of one text together: what either side changed, and where that cannot be both; pure."""
+"""Three-way merge of two changes of one text: the combined text, and its conflicts; pure."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
@@ -15,7 +15,7 @@ from agent_core.workspace.edits.minimal import (
 
 ENDS: Final = frozenset({"\n", "\r\n", "\r"})
 _LAST: Final = frozenset({"\n", "\r", ""})
-"""What stands before the beginning of a line; nothing before the first."""
+"""Characters before the beginning of a line; the empty string before the first line."""
 
 
 class Lines(Value, frozen=True, kw_only=True):
@@ -37,7 +37,7 @@ class Conflict(Value, frozen=True, kw_only=True):
 
 
 class Merged(Value, frozen=True, kw_only=True):
-    """What came of two changes."""
+    """Result of a merge."""
 
     text: str
     """With all changes of both sides; where they conflict, theirs alone."""
@@ -69,9 +69,9 @@ def merge(base: str, ours: str, theirs: str) -> Merged:
 
 
 def merge_all(base: str, ours: str, theirs: str) -> str:
-    """Return a text with everything that either side brought, in whatever order where that is unknown; never a conflict.
+    """Return a text with all insertions of both sides, in any order where the order is unknown; there are no conflicts.
 
-    What one side took away is gone, but nothing that the other put inside of it.
+    Text that one side deleted is gone, except for the insertions of the other side inside it.
     """
     return _merged(base, ours, theirs, settle=_all_of).text
 

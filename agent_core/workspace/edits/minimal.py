@@ -12,7 +12,7 @@ from agent_core.kernel.values import Value
 STEP_BUDGET: Final = 1_000_000
 """Steps that the search may take, shared out by size; a stretch that needs more is replaced as a whole."""
 LEAST_BUDGET: Final = 4096
-"""What even a short stretch gets."""
+"""Steps that a short stretch has at least."""
 FEW_CHANGES: Final = 48
 """So few lines that come or go are looked for first, which takes a large text hardly any time."""
 FEW_LOOKS: Final = 8
@@ -52,7 +52,8 @@ def minimal_edits(old: str, new: str) -> list[Splice]:
 def line_splices(old: str, new: str) -> list[Splice]:
     """Return the lines that differ as edits of whole lines, in order, never two that touch.
 
-    What both texts begin and end with is not cut into lines: of a large text with a small change most is never looked at.
+    The common beginning and end of both texts are not split into lines: that spares most of a large text with a small
+    change.
     """
     if old == new:
         return []

@@ -26,13 +26,14 @@ FIXED: Final = (
     *("-c", "gc.auto=0"),
     *("-c", "maintenance.auto=false"),
 )
-"""What holds whatever a configuration says. Filters and text conversions cannot be switched off this way: their names
-are the repository's own."""
+"""Options that apply whatever a configuration sets. Filters and text conversions cannot be switched off this way: the
+repository chooses their names.
+"""
 INHERITED: Final = ("HOME", "XDG_CONFIG_HOME", "TMPDIR", "TZ", "SYSTEMROOT")
 """Variables of the user that git gets, beside the PATH. Of the home only the lists of ignored files are read."""
 OF_THE_USER: Final = ("GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_GLOBAL")
 USER_SETTINGS: Final = ("core.excludesfile", "core.autocrlf", "core.eol")
-"""What the user says of all their files: without it a review would see what they keep out of git everywhere."""
+"""User settings for all their files: without them a review would show files that they keep out of git everywhere."""
 QUIET: Final[Mapping[str, str]] = {
     "LC_ALL": "C",
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -85,7 +86,7 @@ def git_command(
         program: As `find_git` returned it.
         arguments: The command of git, with its own arguments.
         environment: As `git_environment` returned it.
-        variables: What comes on top of it, as GIT_DIR.
+        variables: Additional variables, as GIT_DIR; they override the environment.
     """
     return GitCommand(argv=(program, *FIXED, *arguments), env={**environment, **variables})
 

@@ -34,16 +34,16 @@ TRACKING: Final = (
         re.compile(r"\+?refs/[\w./+*-]+:refs/[\w./+*-]+"),
     ),
 )
-"""What `@{upstream}` needs to be understood."""
+"""Patterns of the names and values of settings that `@{upstream}` needs."""
 _SECTION: Final = re.compile(r'\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\]|\\["\\])*)")?\]')
 _KEY: Final = re.compile(r"([A-Za-z][A-Za-z0-9-]*)[ \t]*=[ \t]*(.*)")
 
 
 def read_values(text: str) -> Mapping[str, str]:
-    """Return all plain settings of a configuration by name, sections and keys in small letters; the last one counts.
+    """Return all plain settings of a configuration by name, sections and keys in lower case; the last one counts.
 
-    A line that is not plain, as one with a comment behind its value, is passed over: what decides about safety is not
-    what is read, but what is passed on.
+    A line that is not plain, as one with a comment behind its value, is skipped: safety does not depend on the settings
+    that are read, but on those that are passed on.
     """
     found: dict[str, str] = {}
     section = ""

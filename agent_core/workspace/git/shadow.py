@@ -1,9 +1,8 @@
-"""A private git folder beside a repository: it shows git the same commits, and nothing that could make git run a program.
+"""Private git folder beside a repository: it has the same commits, and nothing that could make git run a program.
 
-Git obeys what the configuration of its folder names: filters, monitors, pagers, transports, other files of settings.
-The names of filters are the repository's own, so no list of switches covers them. Here git gets a folder with a
-configuration of ours, a copy of the refs and the index, and the repository's objects to read. What git writes goes into
-this folder too.
+Git obeys the configuration of its folder: filters, monitors, pagers, transports, other settings files. The names of
+filters are the repository's own, so no list of switches covers them. Here git gets a folder with a configuration of
+ours, a copy of the refs and the index, and the repository's objects to read. Git also writes its files to this folder.
 """
 
 import os
@@ -58,13 +57,13 @@ def write_shadow(repository: Repository, folder: Path, *, chosen: Mapping[str, s
     """Write a shadow of a repository. Blocking.
 
     Args:
-        repository: What git is to see.
-        folder: Is made, in a private temporary folder.
-        chosen: Settings of the user, by name; those of the repository go before them.
+        repository: The repository that git works on.
+        folder: Is created, in a private temporary folder.
+        chosen: Settings of the user, by name; those of the repository override them.
 
     Raises:
         RepositoryUnusable: A part of it is a link or no plain file, or is too large.
-        OSError: It cannot be read, or the shadow cannot be written.
+        OSError: The repository cannot be read, or the shadow cannot be written.
     """
     source, common = repository.git_dir, repository.common_dir
     (folder / "objects" / "info").mkdir(parents=True)

@@ -18,11 +18,11 @@ COMMAND_TOOL: Final = "bash"
 GIT: Final = "git"
 END_OF_OPTIONS: Final = "--"
 REACHING: Final[frozenset[Needs]] = frozenset({"network", "sockets"})
-"""What leads out: programs that listen on a unix socket have the network."""
+"""Access to other hosts: programs that listen on a unix socket have the network."""
 GIT_STARTERS: Final[tuple[Argv, ...]] = (
     ("bisect", "run"), ("config",), ("difftool",), ("filter-branch",), ("mergetool",), ("submodule", "foreach"),
 )  # fmt: skip
-"""What git is told to start, or to start from now on."""
+"""Subcommands of git that start other programs, or configure programs that git starts from then on."""
 
 
 class ReadCommand(Value, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ KEYS: Final = frozenset(
     {"id", "tool", "verdict", "argvPrefix", "path", "host", "mcp", "match", "notMatch", "program"}
 )
 NOTES: Final = frozenset({"note", "comment", "reason", "description", "why"})
-"""What people write for people; keys that begin with `_`, `$` or `//` are that too."""
+"""Keys for notes to people; keys that begin with `_`, `$` or `//` are notes too."""
 
 
 class RuleProblem(ValueError):
@@ -64,7 +64,7 @@ def read_entry(entry: JsonValue, *, scope: Scope, home: Path | None) -> Rule:
 
 
 def entry_of(rule: Rule) -> JsonObject:
-    """Write a rule as an entry; what it does not name is left out."""
+    """Return the entry of a rule, without the conditions that the rule does not have."""
     fields: dict[str, JsonValue] = {
         "argvPrefix": list(rule.argv_prefix) or None,
         "path": rule.path,

@@ -25,15 +25,15 @@ class Part(Value, frozen=True, kw_only=True):
 
     argv: Argv
     program: str | None
-    """What it would start; None when no rule may hold on to it."""
+    """Program that the command would start; None when no rule may refer to it."""
     rule: str | None
     """The id of the allow rule that covers it."""
     why_no_rule: str | None
-    """What keeps every allow rule from covering it, in a sentence."""
+    """Reason why no allow rule can cover it, in a sentence."""
 
 
 class Explanation(Value, frozen=True, kw_only=True):
-    """What would happen, and how that was found."""
+    """Decision on a command, and how it was reached."""
 
     verdict: Literal["run", "ask", "refuse"]
     decision: Decision
@@ -42,7 +42,7 @@ class Explanation(Value, frozen=True, kw_only=True):
     parts: tuple[Part, ...]
     """The commands of a plain line."""
     mentions: tuple[Argv, ...]
-    """What else may run somewhere in a line that is not plain: only rules that ask or deny look at it."""
+    """Other commands that may run somewhere in a line that is not plain: only rules that ask or deny look at them."""
     proposal: Rule | None
     """A rule that would allow it."""
 

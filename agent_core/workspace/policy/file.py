@@ -1,4 +1,4 @@
-"""Reads the standing answers of a `policy.json`; what cannot be read never makes anything looser. Blocking."""
+"""Reads the persistent rules of a `policy.json`; an unreadable part never loosens the policy. Blocking."""
 
 import errno
 import hashlib
@@ -24,7 +24,7 @@ from agent_core.workspace.policy.soundness import Ground, pinned, why_unsound
 log = logging.getLogger(__name__)
 
 Origin = Literal["user", "project", "repository"]
-"""`project`: what a person answered, kept in their own folder. `repository`: comes with the code, so it only tightens."""
+"""`project`: answers of a person, kept in their own folder. `repository`: comes with the code, so it only tightens."""
 VERSION: Final = 1
 MOST_BYTES: Final = 1 << 20
 MOST_RULES: Final = 1000
@@ -53,7 +53,7 @@ class Problem(Value, frozen=True, kw_only=True):
 
 
 class Loaded(Value, frozen=True, kw_only=True):
-    """What a file gives."""
+    """Rules and problems of a file."""
 
     rules: tuple[Rule, ...]
     """Those in force. Where one could not be read there stands one that asks instead."""
@@ -63,16 +63,16 @@ class Loaded(Value, frozen=True, kw_only=True):
 def load_rules(
     path: Path, *, origin: Origin, roots: Sequence[Path], env_path: str, home: Path | None = None
 ) -> Loaded:
-    """Read the rules of a file. Never raises for what is in it; a missing file has none.
+    """Read the rules of a file. Never raises for its content; a missing file has no rules.
 
-    A file that cannot be read leaves one rule, which asks about everything: what it denied is not known any more.
+    A file that cannot be read yields one rule, which asks about everything: the rules that deny are not known any more.
 
     Args:
         path: The file.
-        origin: Who wrote it. One that comes with the code must be read in a trusted workspace only.
+        origin: Author of the file. A file that comes with the code must be read in a trusted workspace only.
         roots: The folders of the workspace, without links.
         env_path: The PATH of commands: allowed programs that the file does not pin are pinned now.
-        home: What a leading `~/` in a path means.
+        home: Folder that a leading `~/` in a path stands for.
     """
     ground = Ground(origin=origin, roots=tuple(roots), env_path=env_path, home=home)
     scope = SCOPES[origin]

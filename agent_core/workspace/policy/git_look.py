@@ -42,10 +42,10 @@ _EMPTY: Final = re.compile(rf"{_BLANK}(?:[#;].*)?", re.DOTALL)
 
 
 def git_starts_programs(root: Path) -> bool:
-    """Return whether commands of git in a root may start what its repository names; yes when in doubt.
+    """Return whether commands of git in a root may start programs that its repository names; yes when in doubt.
 
-    What the user's own configuration says is theirs and does not count. A repository that only begins above the root, or
-    somewhere else than in its `.git` folder, is not looked at.
+    The user's own configuration does not count. A repository that only begins above the root, or somewhere else than in
+    its `.git` folder, is not examined.
     """
     folder = root / ".git"
     try:

@@ -13,7 +13,7 @@ from agent_core.workspace.protected import folded
 from agent_core.workspace.shell import Plain, read_command
 
 GitUse = Literal["none", "reads", "adds", "loses"]
-"""`none`: not only commands of git, or one that is not known; `adds`: what was reachable stays so, also by the reflog."""
+"""`none`: not only commands of git, or an unknown one; `adds`: everything reachable stays so, also by the reflog."""
 
 Argv = tuple[str, ...]
 BUILTINS: Final = frozenset({"cd", "echo", "true", "false", "pwd"})
@@ -43,7 +43,7 @@ RUNNING_LETTERS: Final[Mapping[str, str]] = {
     "revert": "s",
 }
 SHALLOW: Final = ("--depth", "--shallow-since", "--shallow-exclude", "--update-shallow")
-"""Options that cut the history of an existing repository off: what is behind the cut is reachable no more."""
+"""Options that cut off the history of an existing repository: commits behind the cut become unreachable."""
 FORCING: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "branch": ("fDMC", ("--force",)),
     "checkout": ("fB", ("--force", "--overwrite-ignore")),

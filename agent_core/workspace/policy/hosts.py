@@ -5,7 +5,7 @@ import re
 from agent_core.workspace.policy.rules import EVERY_HOST
 
 PLAIN_HOST = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?\Z")
-"""Names and IPv4 addresses. Other alphabets must come as `xn--`: what is shown must be what is asked for."""
+"""Names and IPv4 addresses. Other alphabets must come as `xn--`: the host that is shown must be the one asked for."""
 ANY_BELOW = "*."
 
 

@@ -1,4 +1,4 @@
-"""What each mode does with each kind of target, before rules: a table."""
+"""Decision table of the modes and the kinds of target, before rules."""
 
 from collections.abc import Mapping
 from typing import Final, Literal

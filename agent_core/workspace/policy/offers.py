@@ -15,7 +15,7 @@ DEFAULT: Final = "rejectOnce"
 LABEL_CHARS: Final = 60
 SHORTENED: Final = "…"
 UNSEEN: Final = re.compile(r"[^\x20-\x7e]")
-"""What a label leaves out: it must read the same everywhere. The dialog shows the exact bytes beside it."""
+"""Characters that a label replaces: it must read the same everywhere. The dialog shows the exact bytes beside it."""
 SCOPES: Final[tuple[tuple[OptionKind, Scope, str], ...]] = (
     ("allowRun", "run", "for this run"),
     ("allowSession", "session", "for this session"),
@@ -26,12 +26,12 @@ SCOPES: Final[tuple[tuple[OptionKind, Scope, str], ...]] = (
 def offers(
     about: Known, situation: Situation, *, lasting: Literal["by rules", "never"]
 ) -> tuple[Option, ...]:
-    """Return the ways to answer.
+    """Return the options of a question.
 
     Args:
-        about: What is asked.
-        situation: What holds.
-        lasting: Whether rules may allow such a thing the next time.
+        about: Subject of the question.
+        situation: Situation in which the call is judged.
+        lasting: Whether rules may allow such a subject the next time.
     """
     options = [Option(id="allowOnce", kind="allowOnce", label="Allow once")]
     allow = _proven(about, situation) if lasting == "by rules" else None
@@ -58,7 +58,7 @@ def _proven(about: Known, situation: Situation) -> Rule | None:
 
 
 def _label(verb: str, rule: Rule, where: str) -> str:
-    """Return what a rule is about; what is long loses its middle, so that verb and extent are always read."""
+    """Return the label of an option; a long one is cut in its middle, so that verb and extent are always shown."""
     thing = UNSEEN.sub("?", _thing(rule))
     room = LABEL_CHARS - len(f"{verb}  {where}")
     if len(thing) > room:

@@ -122,7 +122,7 @@ def _is_firm(path: str, roots: Sequence[Path]) -> bool:
 
 
 def _enters(path: str, roots: Sequence[Path]) -> bool:
-    """Return whether a path, or a link on its way, comes through a root: what lies there decides where it ends."""
+    """Return whether a path, or a link on its way, comes through a root: entries of the root decide where it ends."""
     at, left, links = "/", path.split("/")[::-1], 0
     while left:
         part = left.pop()

@@ -55,7 +55,7 @@ def named(rule: Rule) -> Rule:
 
 
 class RuleSet(Value, frozen=True, kw_only=True):
-    """The rules in force. A change makes another set; who holds it decides from when it counts."""
+    """The rules in force. A change makes another set; the owner of the set decides from when it counts."""
 
     rules: tuple[Rule, ...] = ()
 

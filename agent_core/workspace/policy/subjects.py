@@ -1,4 +1,4 @@
-"""What is asked of the policy, and what it is asked in."""
+"""Subjects that the policy judges, and the situation in which it judges them."""
 
 from pathlib import Path
 from typing import Literal
@@ -13,7 +13,7 @@ FileOperation = Literal["read", "edit", "delete"]
 
 
 class Situation(Value, frozen=True, kw_only=True):
-    """What holds while a call is judged."""
+    """Situation in which a call is judged."""
 
     mode: Mode
     trusted: bool

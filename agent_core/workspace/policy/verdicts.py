@@ -1,4 +1,4 @@
-"""What the policy says, and how a person may answer when it says to ask."""
+"""Decisions of the policy, and the options of a person when the decision is to ask."""
 
 from typing import Literal
 
@@ -25,7 +25,7 @@ class Option(Value, frozen=True, kw_only=True):
     label: str
     """At most 60 characters, without line breaks or invisible characters."""
     rule: Rule | None = None
-    """What is remembered when it is taken."""
+    """Rule that is stored when the option is chosen; None: no rule is stored."""
 
 
 class Run(Value, frozen=True, kw_only=True):

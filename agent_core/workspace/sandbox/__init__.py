@@ -1,4 +1,4 @@
-"""Containment: what a process that a tool starts can see, change and reach."""
+"""Containment: limits of the resources that a process started by a tool can see, change and reach."""
 
 from agent_core.workspace.sandbox.environment import Scrubbed, scrubbed
 from agent_core.workspace.sandbox.probe import Prober, probe

@@ -39,7 +39,7 @@ from agent_core.workspace.sandbox.values import Ahead, Boundaries, Containing, L
 
 KERNEL: Final = tuple(Path("/proc", name) for name in ("sys", "sysrq-trigger"))
 KERNEL_EMPTIED: Final = tuple(Path("/proc", name) for name in ("irq", "bus", "fs", "acpi", "scsi"))
-"""Nobody reads these, and an empty folder costs bubblewrap a tenth of what a read-only one does."""
+"""Folders that no program reads. An empty folder costs bubblewrap a tenth of the time of a read-only one."""
 
 
 class Bubblewrap:
@@ -71,7 +71,7 @@ class Bubblewrap:
 
     @property
     def containing(self) -> Containing:
-        """What holds here; nothing where not all can be held that must be."""
+        """Containment of this workspace; its level is `none` where a required part cannot be enforced."""
         return self._problem.told(self._containing)
 
     def wrap(
@@ -216,9 +216,9 @@ class _Namespace(Value, frozen=True, kw_only=True):
     needs: frozenset[Needs]
     arguments: tuple[str, ...]
     mounts: tuple[str, str]
-    """What must be mounted, and what may be writable."""
+    """Mounts that must exist, and mounts that may be writable."""
     mounted: str
-    """What is mounted outside, as the kernel writes it."""
+    """Mounts outside of the namespace, as the kernel writes them."""
     env: Mapping[str, str]
 
     @property
@@ -249,14 +249,14 @@ class Problem:
         return Containing(level="none", how="nothing", why_not_full=why)
 
     def stands_in_the_way(self, why: str | None, *, agreed: bool) -> bool:
-        """Record what was found before a command; returns whether it is to run uncontained.
+        """Record the problem found before a command; return whether the command is to run uncontained.
 
         Args:
-            why: What was found.
+            why: The problem; None: the command can be contained.
             agreed: The command was judged as one that is not contained.
 
         Raises:
-            OSError: It was not, and cannot be contained.
+            OSError: The command was judged as contained, and cannot be contained.
         """
         self._why = why
         if why is not None and not agreed:

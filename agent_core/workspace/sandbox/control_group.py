@@ -11,12 +11,12 @@ from typing import Final, Self
 from agent_core.kernel.values import Value
 
 FIRST: Final = Path("/sys/fs/cgroup/pids")
-"""The older kind, in which a thread can stand alone: what it starts stands there too, at no cost."""
+"""cgroup v1, in which a single thread can be a member: the processes that it starts are members too, at no cost."""
 SECOND: Final = Path("/sys/fs/cgroup")
 MEMORY_SHARE: Final = 0.75
 SHELL: Final = "/bin/sh"
 ENTER: Final = 'echo $$ > "$1/cgroup.procs"; shift; exec "$@"'
-"""Enters a group of the newer kind, then becomes the command: whoever starts it must not enter itself."""
+"""Script that enters a cgroup v2, then becomes the command: the process that starts it must not enter itself."""
 _NAME: Final = re.compile(r"tiller-([0-9]+)-([0-9]+)-([0-9]+)-[0-9a-f]+")
 _STARTED: Final = 19
 """Where the time of its start stands behind the name of a process."""

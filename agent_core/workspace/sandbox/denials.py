@@ -79,12 +79,12 @@ MASKED_SAID: Final = "{place} holds secrets and shows as empty to a contained co
 
 
 class Walls(Value, frozen=True, kw_only=True):
-    """What a command was kept from."""
+    """Limits under which a command ran."""
 
     network: bool
     """It had the network."""
     git: GitAccess
-    """What it could change of repositories."""
+    """Access that it had to repositories."""
     guarded: tuple[str, ...]
     """Names that were read-only."""
     masked: tuple[Path, ...]
@@ -96,12 +96,12 @@ class Walls(Value, frozen=True, kw_only=True):
 
 
 def denials(output: str, *, exit_code: int | None, walls: Walls) -> tuple[str, ...]:
-    """Return what containment stood in the way of, a sentence each.
+    """Return the operations that containment denied, a sentence each.
 
     Args:
-        output: The end of what the command wrote.
-        exit_code: Where it is 0 nothing stood in the way; None: a signal ended it.
-        walls: What it was kept from.
+        output: The end of the command's output.
+        exit_code: With 0 no operation was denied; None: a signal ended the command.
+        walls: Limits under which the command ran.
     """
     if exit_code == 0:
         return ()

@@ -1,6 +1,7 @@
 """The environment of a tool's processes: the variables of tool chains and those that the user's settings list. Pure.
 
-What would pass is checked a second time, against names and values of secrets, loaders of code, and ways to other programs.
+Variables that would pass are checked a second time, against names and values of secrets, loaders of code, and ways to
+other programs.
 """
 
 import re
@@ -113,9 +114,9 @@ def scrubbed(env: Mapping[str, str], *, passed: Collection[str] = ()) -> Scrubbe
     """Return the variables that reach a process of a tool.
 
     Args:
-        env: The environment as the user has it.
-        passed: What the user's own settings list besides: names, or beginnings of names that end in `*`. Only a whole
-            name lets a variable pass that is a secret, a loader of code or a way to another program.
+        env: The user's environment.
+        passed: Variables that the user's own settings list besides: names, or prefixes that end in `*`. Only a whole
+            name admits a variable that is a secret, a loader of code or a way to another program.
     """
     # An allowlist: no list of secrets' names is complete (decision 0062).
     kept = {name: value for name, value in env.items() if _passes(name, value, passed)}

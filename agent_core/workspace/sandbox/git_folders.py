@@ -27,7 +27,7 @@ WILD: Final = (
 )
 """Names that a new repository does not have, and that lead git to other settings, repositories or programs."""
 STEPS: Final = ("rebase-merge/git-rebase-todo", "rebase-merge/strategy", "sequencer/opts")
-"""What says how git goes on with what it was in the middle of."""
+"""Files that define how git continues an unfinished operation."""
 _STEP: Final = re.compile(r"[ \t]*(?:exec|x)[ \t]|[ \t]*strategy[ \t]*=", re.IGNORECASE)
 _STRATEGY: Final = re.compile(
     r"(?:[ \t]*strategy[ \t]*=)?[ \t]*(?:ort|recursive|resolve|octopus|ours|subtree)[ \t]*"
@@ -51,7 +51,7 @@ class GitFolder(Value, frozen=True, kw_only=True):
     path: Path
     """Real."""
     guarded: tuple[Path, ...]
-    """What in it is there and must not be changed."""
+    """Existing entries of the folder that must not be changed."""
 
 
 def git_folders(root: Path) -> tuple[GitFolder, ...]:

@@ -36,7 +36,7 @@ class GitPrograms(Value, frozen=True, kw_only=True):
     there: frozenset[Path]
     """Files, and folders of hooks, that are there."""
     vacant: frozenset[Path]
-    """What is not there: git would run or read what is made at such a place."""
+    """Places where nothing exists: git would run or read a file created there."""
     problem: str | None = None
     """Why not all of them are known; None: they are."""
 
@@ -48,12 +48,12 @@ class _NotRead(ValueError):
 def git_programs(
     entries: Mapping[str, Entry], *, roots: Sequence[Path], settings: Sequence[Path] = ()
 ) -> GitPrograms:
-    """Look where git is led from the repositories in some roots and around them.
+    """Find the places that the repositories in some roots and around them direct git to.
 
     Args:
-        entries: What the index of the roots knows.
+        entries: Entries of the index of the roots.
         roots: Absolute and resolved.
-        settings: The user's own files of settings; what is relative in them counts in every repository.
+        settings: The user's own settings files; relative paths in them apply to every repository.
     """
     named: set[Path] = set()
     try:

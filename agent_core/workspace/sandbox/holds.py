@@ -17,7 +17,7 @@ from agent_core.workspace.sandbox.git_programs import git_programs
 from agent_core.workspace.sandbox.tree_index import Entry
 
 GitAccess = Literal["closed", "data", "open"]
-"""What a command may change of repositories: nothing; their data, not what makes git run programs; everything."""
+"""Changes of repositories that a command may make: none; of data, not of what makes git run programs; all."""
 MountKind = Literal["writable", "read-only", "empty file", "empty folder"]
 
 MOST_PATH_BYTES: Final = 65_536
@@ -34,11 +34,13 @@ DATA_ONLY: Final = (
         "objects/info/http-alternates",
     ),
 )
-"""In a git folder whose data may be written: what says which programs run, and where git looks for that and for objects."""
+"""Entries of a git folder whose data may be written that define which programs run, and where git looks for programs
+and for objects.
+"""
 
 
 class Holds(Value, frozen=True, kw_only=True):
-    """What is mounted over the roots of a workspace."""
+    """Mounts over the roots of a workspace."""
 
     mounts: Mapping[Path, MountKind] = msgspec.field(default_factory=dict[Path, MountKind])
     """By place, real. A place inside of another lies over it."""
@@ -51,12 +53,12 @@ class Holds(Value, frozen=True, kw_only=True):
 
     @property
     def read_only(self) -> tuple[Path, ...]:
-        """What cannot be changed."""
+        """Places that cannot be changed."""
         return tuple(path for path, kind in self.mounts.items() if kind == "read-only")
 
     @property
     def hidden(self) -> tuple[Path, ...]:
-        """What shows as empty."""
+        """Places that show as empty."""
         return tuple(path for path, kind in self.mounts.items() if kind.startswith("empty"))
 
 
@@ -72,11 +74,11 @@ def plan_holds(
     """Plan the mounts for one command.
 
     Args:
-        entries: What the index of the roots knows.
+        entries: Entries of the index of the roots.
         roots: Absolute and resolved.
-        git: What the command may change of repositories.
+        git: Changes of repositories that the command may make.
         visible: Files of secrets that a person allowed to be read, real.
-        tracked: Files with names of secrets that git holds as they are: they hide nothing.
+        tracked: Files with names of secrets that git holds with the same content: they are not hidden.
         settings: The user's own files of git's settings.
     """
     mounts: dict[Path, MountKind] = {}
@@ -160,7 +162,7 @@ def _mounts(
 
 
 def _vacant(path: Path, entry: Entry, roots: Sequence[Path]) -> frozenset[Path]:
-    """Return where a protected link leads when nothing is there: what is made there has its name."""
+    """Return the target of a protected link if nothing exists there: a file created there has the link's name."""
     if entry.target is None or not entry.kind.startswith("protected"):
         return frozenset()
     real = Path(os.path.realpath(path))

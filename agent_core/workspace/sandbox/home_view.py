@@ -32,7 +32,7 @@ _ROWS: Final = tuple((name.partition("/")[0], name) for name in HOME_FOLDERS)
 
 
 class HomeView(Value, frozen=True, kw_only=True):
-    """What is closed and what of it is shown. Everything was there when it was looked at."""
+    """Closed homes, and the parts of them that are shown. All of it existed when it was examined."""
 
     closed: tuple[Path, ...]
     """The homes, real, none in another one; each is to show as empty."""
@@ -99,7 +99,7 @@ def home_view(
 
 
 class _Looking:
-    """What was found so far."""
+    """Paths found so far."""
 
     def __init__(
         self, *, closed: Sequence[str], secret: Sequence[str], roots: Sequence[str]

@@ -1,4 +1,4 @@
-"""What a started process is told through a descriptor: its arguments have a limit, and everybody may read them."""
+"""Files in memory for data to a started process: its arguments are limited in size, and every process can read them."""
 
 import os
 from collections.abc import Callable

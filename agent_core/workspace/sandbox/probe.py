@@ -18,7 +18,7 @@ WHERE: Final = (
     *("/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin", "/run/wrappers/bin"),
     *("/usr/sbin", "/sbin"),
 )
-"""Where the system keeps programs: what a PATH names may have been put there by anyone."""
+"""Folders where the system keeps programs: programs elsewhere on a PATH may come from any user."""
 TRY_S: Final = 10.0
 HAS_DISABLE_USERNS: Final = (0, 8)
 SEATBELT: Final = Path("/usr/bin/sandbox-exec")

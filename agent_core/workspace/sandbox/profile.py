@@ -15,12 +15,12 @@ DEVICES: Final = Path("/dev")
 
 
 class Profile(Value, frozen=True, kw_only=True):
-    """What one command sees, changes and reaches. All paths are real and there, unless they say otherwise."""
+    """Resources that one command sees, changes and reaches. All paths are real and exist, unless they say otherwise."""
 
     roots: tuple[Path, ...]
     """May be changed."""
     held: Mapping[Path, MountKind]
-    """What lies over the roots, by place."""
+    """Mounts over the roots, by place."""
     closed: tuple[Path, ...] = ()
     """Homes: they show as empty, but for what is shown of them and laid over them."""
     shown: tuple[Path, ...] = ()

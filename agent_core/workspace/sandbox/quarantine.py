@@ -54,7 +54,7 @@ class Quarantine:
         return False
 
     def restore_link(self, path: Path, target: str, new: Entry | None) -> bool:
-        """Restore a link that is gone or was replaced; what stands in its place is moved away first."""
+        """Restore a link that is gone or was replaced, after moving the replacement away; return whether it worked."""
         if new is not None and not self.take(path, new):
             return False
         with suppress(OSError), self._parent(path) as parent:

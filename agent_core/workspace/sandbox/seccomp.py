@@ -40,7 +40,7 @@ TIOCSETD: Final = 0x5423
 
 
 class Machine(Value, frozen=True, kw_only=True):
-    """What differs between processors."""
+    """Properties that differ between processors."""
 
     audit: int
     """AUDIT_ARCH_…"""

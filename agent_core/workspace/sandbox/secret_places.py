@@ -79,11 +79,11 @@ MOVED: Final[Mapping[str, str]] = {
     "COMPOSER_HOME": ".composer",
     "PUB_CACHE": ".pub-cache",
 }
-"""Variables that say where a folder of a home lies instead: what is secret of it is so there, too."""
+"""Variables that name another place for a folder of a home: its secret parts are secret there too."""
 
 
 class SecretPlaces(Value, frozen=True, kw_only=True):
-    """What is there of it on this machine, as real paths."""
+    """Secret places that exist on this machine, as real paths."""
 
     folders: tuple[Path, ...]
     files: tuple[Path, ...]
@@ -137,7 +137,7 @@ def _candidates(
 
 
 def _names(folder: Path) -> set[str] | None:
-    """Return what is in a folder, without letter case, as some disks are; None: nobody may know."""
+    """Return the case-folded names in a folder, as some disks ignore case; None: the folder cannot be listed."""
     try:
         return {name.casefold() for name in os.listdir(folder)}  # noqa: PTH208 - strings are enough
     except OSError:

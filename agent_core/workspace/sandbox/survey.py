@@ -35,18 +35,18 @@ VIRTUAL_ENVIRONMENT: Final = "pyvenv.cfg"
 RESOLVER: Final = "/etc/resolv.conf"
 UNSEEN: Final = "what an earlier command left in it could not be looked at; check its changes, then open it again"
 MOST_PASSES: Final = 32
-"""What is taken away may uncover something else; so often is looked again."""
+"""Most passes of the clean-up: a removal may uncover another entry."""
 
 
 class Ground(Value, frozen=True, kw_only=True):
-    """What was found just before a command."""
+    """State found just before a command."""
 
     entries: Mapping[str, Entry]
     """All that is held in the roots, by absolute path."""
     holds: Holds
     git: GitAccess
     pointers: frozenset[Path] = msgspec.field(default_factory=frozenset[Path])
-    """What there was in the git folders whose data may be written that leads git elsewhere."""
+    """Entries in the git folders with writable data that lead git elsewhere."""
     modes: Mapping[Path, int] = msgspec.field(default_factory=dict[Path, int])
     """Permissions of the roots."""
     unfinished: frozenset[tuple[Path, str]] = msgspec.field(
@@ -55,7 +55,7 @@ class Ground(Value, frozen=True, kw_only=True):
     """The programs that git was in the middle of running there."""
     secrets: SecretPlaces
     view: HomeView
-    """What is closed and shown of the user's homes."""
+    """Closed homes of the user, and the parts of them that are shown."""
     home: Path
 
 
@@ -72,11 +72,11 @@ class Survey:
         self._turn = threading.Lock()
         self._index = TreeIndex(tuple(str(root) for root in boundaries.roots))
         self._left: dict[str, Entry] = {}
-        """What had to be taken away and could not be."""
+        """Entries that had to be removed and could not be."""
         self._tracked = TrackedSecrets()
         self._failure: str | None = None
         self._made: set[Path] = set()
-        """What was made where git is led to, and could not be taken away."""
+        """Paths that were created where git or a protected link leads to, and that could not be removed."""
 
     def before(self, *, env: Mapping[str, str], git: GitAccess) -> Ground:
         """Look at everything that the containment of one command depends on."""

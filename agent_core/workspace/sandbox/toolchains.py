@@ -288,6 +288,6 @@ VARIABLES: Final = frozenset(chain.from_iterable(row.variables.split() for row i
 VARIABLE_PREFIXES: Final = ("LC_",)
 """Beginnings of variables that reach commands."""
 HOME_FOLDERS: Final = tuple(chain.from_iterable(row.home.split() for row in TOOLCHAINS))
-"""What of a home commands may read, relative to it."""
+"""Parts of a home that commands may read, relative to it."""
 LOCATED: Final = tuple((name, parts) for row in TOOLCHAINS for name, parts in row.located.items())
 """Variables that name a folder, with its parts that commands may read."""

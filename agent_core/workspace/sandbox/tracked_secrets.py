@@ -1,4 +1,4 @@
-"""Finds files with names of secrets that git holds just as they are: what a commit shows is hidden from no command. Blocking."""
+"""Finds files with names of secrets that git holds unchanged: committed content is hidden from no command. Blocking."""
 
 import hashlib
 import os

@@ -61,7 +61,7 @@ class Entry(NamedTuple):
 
 
 Scope = Literal["all", "dependencies", "protected"]
-"""What is looked for in a folder: everything; only repositories; only repositories and secrets, as the folder is held."""
+"""Search in a folder: for everything; for repositories; for repositories and secrets, as the folder itself is held."""
 
 
 class _Folder(Struct):
@@ -75,7 +75,7 @@ class _Folder(Struct):
 
 
 class TreeIndex:
-    """What containment holds below some roots."""
+    """Index of the entries that containment holds below some roots."""
 
     def __init__(
         self, roots: Sequence[str], *, watch: Callable[[], FolderWatch] = FolderWatch
@@ -236,7 +236,7 @@ class TreeIndex:
         return known.folders
 
     def _is_free(self, name: str) -> bool:
-        """Return whether a folder is not held by its name: what the folder around it says of it must not be overwritten."""
+        """Return whether a folder is not held by its name: the entry of the folder around it must be kept."""
         known = self._entries.get(name)
         return known is None or known.kind == "marker"
 

@@ -1,4 +1,4 @@
-"""What containment is told and tells, as values, and the port through which processes are contained."""
+"""Values that containment takes and returns, and the port through which processes are contained."""
 
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -24,12 +24,12 @@ class Containing(Value, frozen=True, kw_only=True):
 
 
 class Aftermath(Value, frozen=True, kw_only=True):
-    """What is known once a contained command is over."""
+    """Result of containment after a command is over."""
 
     quarantined: tuple[Path, ...] = ()
     """Protected files that it made; they were taken away."""
     denied: tuple[str, ...] = ()
-    """What containment kept it from, a sentence each, with what to do."""
+    """Operations that containment denied, a sentence each, with what to do."""
 
 
 def _nothing() -> None:
@@ -51,7 +51,7 @@ class Launch(Value, frozen=True, kw_only=True):
     report_key: str = ""
     """Begins a report of the keeper; the command does not know it, and so cannot report in its place."""
     starting: Callable[[], None] = _nothing
-    """To be called just before, on the thread that starts it: what that thread starts is limited from then on."""
+    """Called just before the start, on the thread that starts it: processes of that thread are limited from then on."""
     started: Callable[[], None] = _nothing
     """To be called once it was started, or could not be. Idempotent."""
     after: Callable[[str, int | None], Aftermath] | None = None
@@ -68,7 +68,7 @@ class Ahead(Value, frozen=True, kw_only=True):
     conditions: tuple[object, ...]
     """All that it is built from: one built from equal conditions serves a command, while its mounts are as they were."""
     planned: str
-    """What must be mounted in it, as of `planned_mounts`."""
+    """Mounts that the namespace must have, as of `planned_mounts`."""
     slot: Slot
     """Holds the process that waits."""
     launch: Callable[[], Launch]
@@ -76,7 +76,7 @@ class Ahead(Value, frozen=True, kw_only=True):
 
 
 class Boundaries(Value, frozen=True, kw_only=True):
-    """What the processes of a workspace are contained to."""
+    """Limits of the processes of a workspace."""
 
     roots: tuple[Path, ...]
     """Absolute and resolved."""
@@ -85,9 +85,9 @@ class Boundaries(Value, frozen=True, kw_only=True):
     hidden: tuple[Path, ...] = ()
     """Our own folders: settings, keys, sessions, sockets."""
     readable: tuple[Path, ...] = ()
-    """What may be read of them all the same."""
+    """Parts of the hidden folders that may be read all the same."""
     visible: Callable[[], Collection[Path]] = tuple
-    """Gives the files of secrets in the roots that a person allowed to be read, real; asked before each command."""
+    """Returns the real paths of secret files in the roots that a person allowed to be read; called before each command."""
     passed_variables: tuple[str, ...] = ()
     """Variables that commands get besides those of tool chains, as `scrubbed` takes them."""
     readable_extra: tuple[Path, ...] = ()
@@ -101,7 +101,7 @@ class Sandbox(Protocol):
 
     @property
     def containing(self) -> Containing:
-        """What holds here, the workspace taken into account."""
+        """Containment of this workspace."""
         ...
 
     def wrap(
@@ -117,11 +117,11 @@ class Sandbox(Protocol):
         Args:
             argv: The program with its arguments.
             cwd: Inside of a root.
-            env: The environment as the user has it; what a command must not see is taken out.
-            needs: What was agreed to beyond containment.
+            env: The user's environment; variables that a command must not see are removed from it.
+            needs: Access beyond containment that was agreed to.
 
         Raises:
-            OSError: There is no such program, or containment cannot be built; then nothing must be started.
+            OSError: The program does not exist, or containment cannot be built; then nothing must be started.
         """
         ...
 

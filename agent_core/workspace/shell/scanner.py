@@ -33,7 +33,7 @@ PRINTERS: Final = frozenset({"echo", "printf"})
 
 
 class Found(Struct):
-    """What a text holds."""
+    """Commands and further texts found in a text."""
 
     commands: list[Argv] = msgspec.field(default_factory=list)
     fed: list[str] = msgspec.field(default_factory=list)
@@ -80,7 +80,7 @@ class _Scanner:
         self._is_torn = False
 
     def run(self) -> None:
-        """Read to the end; what is still open there is closed."""
+        """Read to the end of the text, and close the groups that are still open."""
         while self._at < len(self._text):
             if self._frames[-1].closer == '"':
                 self._in_quotes()
@@ -265,7 +265,7 @@ class _Scanner:
         self._end_command()
 
     def _close(self) -> None:
-        """End a quote or bracket: what it gives goes on in the word around it."""
+        """End a quote or bracket; its value continues the word around it."""
         frame = self._frames[-1]
         if frame.closer == '"':
             self._frames.pop()

@@ -1,4 +1,4 @@
-"""What can be said of a command line after reading it."""
+"""Results of reading a command line."""
 
 from agent_core.kernel.values import Value
 

@@ -69,14 +69,14 @@ BEYOND: Final[Mapping[str, str]] = {
 
 
 class _Line(Struct):
-    """What was read of a line so far."""
+    """State of a line that is being read."""
 
     commands: list[Argv] = msgspec.field(default_factory=list)
     words: list[str] = msgspec.field(default_factory=list)
     word: str | None = None
     join: str = "\n"
     groups: list[str] = msgspec.field(default_factory=list)
-    """What closes each group that is open."""
+    """Closing sign of each open group."""
     is_closed: bool = False
     """Whether a group has just ended: only a join may follow."""
 

@@ -38,7 +38,7 @@ KEYS: Final[Mapping[str, str]] = {
     "rejectOnce": "n",
     "rejectAlways": "never",
 }
-"""What can be typed for each way to answer."""
+"""Key for each kind of option."""
 YES: Final = frozenset({"y", "yes"})
 """The first way to allow it."""
 NO: Final = frozenset({"n", "no"})
@@ -144,7 +144,7 @@ def _wanted(line: QuestionLine) -> str:
 
 
 class Reply(Value, frozen=True):
-    """What was answered."""
+    """Answer to a permission request."""
 
     option: str
     note: str | None = None
@@ -187,7 +187,7 @@ def _hears_words(request: PermissionRequest) -> bool:
 
 
 async def read_terminal_line() -> str:
-    """Read what is typed from now on; what was typed before the question was not meant for it."""
+    """Read the next line of the terminal. Input typed before the question is discarded, except on Windows."""
     number = sys.stdin.fileno()
     if sys.platform == "win32":
         # The thread cannot be stopped; a line that comes after the end of the question is lost with it.

@@ -1,4 +1,4 @@
-"""`tiller chat`: a conversation in the terminal; what is typed while the model works steers it."""
+"""`tiller chat`: a conversation in the terminal. A message typed while the model works steers the run."""
 
 import argparse
 import sys

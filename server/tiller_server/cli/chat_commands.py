@@ -1,4 +1,4 @@
-"""What can be typed after a slash in a conversation: the commands that belong to the conversation itself."""
+"""Slash commands of the conversation itself, as opposed to skills, templates and commands of extensions."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

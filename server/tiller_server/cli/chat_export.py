@@ -43,7 +43,7 @@ async def export(chat: Chat, named: str) -> None:
 
 
 async def _unused(root: Path, session: str) -> anyio.Path:
-    """Return a name that nothing has yet; who takes it meanwhile is not overwritten either."""
+    """Return an unused file name. `export_to` fails, and overwrites nothing, when the file appears in the meantime."""
     stem = f"tiller-{session[-SHORT_ID:]}"
     path = anyio.Path(root / f"{stem}.md")
     for number in range(2, MOST_TRIED):

@@ -31,7 +31,7 @@ RESTORE_TITLE: Final = "\x1b[23;0t"
 MOST_TITLE: Final = 200
 
 Complete = Callable[[str], Iterable[str]]
-"""Gives the ways in which a line may go on: whole lines."""
+"""Returns the completions of a line, as whole lines."""
 
 
 class PromptSurface:
@@ -92,14 +92,14 @@ class ChatInput:
         below: Callable[[], str],
         on_escape: Callable[[], None],
     ) -> None:
-        """Prepare the line.
+        """Create the prompt session.
 
         Args:
-            surface: What stands above it.
-            history: The file of what was typed before; made when it is not there.
-            complete: Ways to go on with a line.
-            below: The line under it.
-            on_escape: What the key Escape does.
+            surface: Surface above the input line.
+            history: File with the lines typed before; created when it is missing.
+            complete: Returns the completions of a line.
+            below: Returns the line below the input line.
+            on_escape: Called on the key Escape.
         """
         self._surface = surface
         self._session = _session(

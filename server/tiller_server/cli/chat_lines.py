@@ -1,4 +1,4 @@
-"""What a line of a conversation means: words, a command of the conversation, a command for the shell. Pure."""
+"""Parser for a line of a conversation: a prompt, a command of the conversation, or a shell command. Pure."""
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches

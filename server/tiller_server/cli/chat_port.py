@@ -1,4 +1,4 @@
-"""What a conversation and its commands know of each other."""
+"""Interface between a conversation and its commands."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
@@ -28,7 +28,7 @@ class Refill(Value, frozen=True):
 
 
 Next = Switch | Refill | None
-"""What follows a line; None: the next one."""
+"""Effect of a line on the conversation; None: the next line is read."""
 
 
 class Chat(Protocol):
@@ -65,7 +65,7 @@ class ChatCommand(Value, frozen=True, kw_only=True):
     about: str
     run: Callable[[Chat, str], Awaitable[Next]]
     values: tuple[str, ...] = ()
-    """What its argument can be, where that is always the same."""
+    """Possible values of the argument, when they are the same in every session."""
     takes_file: bool = False
     """Its argument is a path of the workspace."""
     at_rest: bool = False

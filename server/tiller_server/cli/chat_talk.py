@@ -158,7 +158,7 @@ class Talk:
                     pass
 
     async def _fenced(self, line: str) -> Next:
-        """Do what a line means; what cannot be done is told, and the words come back by the key Up."""
+        """Run a line. An error is shown to the user; the key Up brings the line back."""
         ours = COMMANDS
         theirs = (one.name for one in self.session.resources.commands())
         meant = meaning(line, ours=ours, theirs=theirs)
@@ -247,7 +247,7 @@ class Talk:
         await ask_on_terminal(self.session, read_line=self._answer, write=self._view.interject)
 
     async def _answer(self) -> str:
-        """Read the answer to a question. What was being typed is no answer: it comes back afterwards."""
+        """Read the answer to a question. A line that is being typed is set aside first and restored afterwards."""
         self._questions += 1
         aside = "" if self._lines is None else self._lines.set_aside()
         try:

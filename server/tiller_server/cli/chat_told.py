@@ -1,4 +1,4 @@
-"""What a conversation says of itself."""
+"""Descriptions of a session for its user: the line below the input, and its numbers."""
 
 from agent_core.session import AgentSession
 from agent_core.session.snapshot import SessionSnapshot
@@ -6,7 +6,7 @@ from tiller_server.cli.sessions_text import one_line
 
 
 def below(snapshot: SessionSnapshot) -> str:
-    """Return the line under the one that is typed: who answers, under which permission, how full, at which cost."""
+    """Return the line below the input: model, permission mode, context use, cost, unreviewed changes, queue, title."""
     config = snapshot.config
     parts = [config.model or "no model", f"thinking {config.thinking}", f"permission {config.mode}"]
     usage = snapshot.usage

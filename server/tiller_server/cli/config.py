@@ -142,7 +142,7 @@ def _json(settings: Settings, problems: Sequence[str]) -> int:
 
 
 def _shown(values: JsonValue, key: str) -> JsonValue:
-    """Return a value; what looks like a secret is hidden."""
+    """Return the value of a setting; a text is hidden when its key looks like that of a secret."""
     value = _at(values, key)
     return HIDDEN if isinstance(value, str) and SECRET.search(key) else value
 

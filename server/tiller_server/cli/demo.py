@@ -37,7 +37,7 @@ STOP_S: Final = 20.0
 
 
 class Stage(Value, frozen=True, kw_only=True):
-    """What a demo plays on."""
+    """Project, configuration folder, model and environment variables of a demo."""
 
     project: Path
     config: Path

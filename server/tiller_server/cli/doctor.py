@@ -1,4 +1,4 @@
-"""`tiller doctor`: what works on this machine, and what to do about what does not."""
+"""`tiller doctor`: a report of what works on this machine and how to repair the rest."""
 
 import argparse
 import sys

@@ -15,4 +15,4 @@ class Check(Value, frozen=True, kw_only=True):
     """`note`: works, and something should be known; `missing`: something does not work."""
     found: str
     advice: str | None = None
-    """What to do; None when nothing is to be done."""
+    """Next step for the user; None when there is none."""

@@ -1,4 +1,4 @@
-"""What `tiller doctor` looks at. Blocking; starts programs of the system."""
+"""Checks of this machine for `tiller doctor`. Blocking; starts programs of the system."""
 
 import os
 import re
@@ -48,7 +48,7 @@ SWITCHES: Final[Mapping[str, str]] = {
     "/proc/sys/kernel/unprivileged_userns_clone": "0",
     "/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1",
 }
-"""What the system says of user namespaces: file, and the value that means no."""
+"""Files in which the kernel reports on user namespaces, each with the value that forbids them."""
 
 
 def checks(
@@ -59,14 +59,14 @@ def checks(
     settings: Settings,
     containing: Containing,
 ) -> Iterator[Check]:
-    """Look at everything, one thing after the other.
+    """Run the checks, one after the other.
 
     Args:
-        workspace: The folder for which containment is told.
-        env: The environment as it would be that of a session.
-        paths: Our own folders.
-        settings: The user's.
-        containing: What this machine can do.
+        workspace: Folder for which containment is reported.
+        env: Environment that a session would have.
+        paths: Tiller's own folders.
+        settings: Settings of the user.
+        containing: Containment that this machine supports.
     """
     yield Check(name="tiller", status="ok", found=f"{VERSION}, Python {sys.version.split()[0]}")
     yield _settings(settings, paths)
@@ -159,7 +159,7 @@ def _count_entries(workspace: Path) -> int:
 
 
 def _uncontained(sandbox: Sandbox) -> Status:
-    """Return how less than full containment counts: what the user switched off works as it should."""
+    """Return the status of less than full containment: `note` when the user switched it off, else `missing`."""
     return "note" if sandbox.containing == SWITCHED_OFF else "missing"
 
 

@@ -1,4 +1,4 @@
-"""What `tiller doctor` says of this terminal, the extras that are installed and the way to the network."""
+"""Checks of the terminal, the installed extras and the access to the network, for `tiller doctor`."""
 
 import locale
 import sys

@@ -1,4 +1,4 @@
-"""What `tiller doctor` says of servers of tools. Blocking; starts none of them."""
+"""Check of the MCP servers for `tiller doctor`. Blocking; starts none of them."""
 
 import shutil
 from collections.abc import Mapping
@@ -19,9 +19,9 @@ INSTALL: Final = "pip install 'tillerd[mcp]'"
 def mcp_check(
     paths: AppPaths, *, workspace: Path, env: Mapping[str, str], sandbox: Sandbox
 ) -> Check:
-    """Return which servers the user's own file names, and what stands in their way.
+    """Return which servers the user's own file names, and the problems with them.
 
-    What a project names is not looked at: whether it is trusted is another question.
+    Servers that a project names are not checked: whether the project is trusted is another question.
     """
     files = ServerFiles(config=paths.config, root=workspace, env=env, is_trusted=lambda: False)
     defined = files.read_now()

@@ -1,4 +1,4 @@
-"""What `tiller doctor` says of models: whether one can be asked, which servers run here, and, when wanted, how one answers."""
+"""Checks of models for `tiller doctor`: keys, the default model, local servers, and with `--ask` a test question."""
 
 import argparse
 from collections.abc import AsyncGenerator, Sequence

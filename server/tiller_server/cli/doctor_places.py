@@ -1,4 +1,4 @@
-"""What `tiller doctor` says of folders, disk, sessions, the daemon and this workspace. Blocking."""
+"""Checks of folders, disk, sessions, the daemon and this workspace, for `tiller doctor`. Blocking."""
 
 import os
 import shutil

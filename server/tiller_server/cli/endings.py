@@ -10,18 +10,19 @@ from tiller_server.cli.standard import OutputLost, abandon, speak_json
 
 
 def code_of(command: str, work: Callable[[], int], *, debug: bool, as_json: bool = False) -> int:
-    """Do the work of a command; gives the exit code.
+    """Run the work of a command; return the exit code.
 
-    What goes wrong is one sentence on standard error, and for programs that read JSON a line on standard output too.
+    An error is written as one sentence to standard error, and for programs that read JSON as a line to standard output
+    too. Output that cannot be written is reported on standard error only.
 
     Args:
-        command: Its name.
-        work: What it does; gives the exit code when nothing goes wrong.
-        debug: Let the error through, with where it happened.
-        as_json: Its output is read as JSON.
+        command: Name of the command.
+        work: Function to run; returns the exit code when no error is raised.
+        debug: Raise an error of the work, with its traceback, instead of reporting it.
+        as_json: Whether the output is read as JSON.
 
     Raises:
-        TillerError: Something went wrong, and that is to be seen.
+        TillerError: The work failed, and `debug` is set. Never `OutputLost`.
     """
     try:
         return work()

@@ -1,4 +1,4 @@
-"""What the command line takes from the process it runs in: read here, once."""
+"""Environment variables of the command line's process: read here, once."""
 
 import argparse
 import os

@@ -39,10 +39,10 @@ class FinalAnswer(Struct):
         return earlier
 
     def close(self, result: RunResult | None) -> tuple[str, str]:
-        """Return the final answer and the words that are none; a run that did not complete has no answer.
+        """Return the final answer and the text that is not part of it; a run that did not complete has no answer.
 
         Args:
-            result: What the run came to; None: a command ran, which may have had runs of its own.
+            result: Result of the run; None: a command ran, which may have had runs of its own.
         """
         if self._status != "completed":
             return "", self._text

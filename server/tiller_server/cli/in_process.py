@@ -44,11 +44,11 @@ def log_to(log_file: str | None, *, level: str) -> None:
 
 
 def serve(*, first_bytes: bytes = b"", tell: str | None = None) -> int:
-    """Serve until the editor leaves; gives the exit code.
+    """Serve the editor until it disconnects; return the exit code.
 
     Args:
-        first_bytes: What was read from it already.
-        tell: A sentence that its user should see.
+        first_bytes: Bytes already read from the editor.
+        tell: Warning to show to the editor's user; None: no warning.
     """
     sys.setswitchinterval(SWITCH_S)
     return asyncio.run(_serve(first_bytes, tell))

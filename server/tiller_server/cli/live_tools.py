@@ -1,4 +1,4 @@
-"""What tools and the user's own commands do, as lines of a terminal."""
+"""Lines of a terminal that show the activity of tools and of the user's own commands."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -37,7 +37,7 @@ from tiller_server.cli.status_line import Status
 
 
 class Shape(Value, frozen=True, kw_only=True):
-    """What is shown where."""
+    """Where each part of the output goes, and in which form."""
 
     colour: bool
     answer: Output | None = None
@@ -61,14 +61,14 @@ class LiveView(Struct, kw_only=True):
     _tools: LiveTools = msgspec.field(default_factory=LiveTools)
     _asked: set[str] = msgspec.field(default_factory=set)
     _wrote: Literal["nothing", "words", "side"] = "nothing"
-    """What was written last."""
+    """Kind of the last output."""
 
     def begin(self, header: JsonObject) -> None:
         """Show which model answers where."""
         self.tell(f"{header.get('model') or 'no model'} in {header.get('cwd')}")
 
     def see(self, stamped: Stamped) -> None:
-        """Show an event; what only changes the bottom is drawn at the next tick."""
+        """Show an event; changes of the bottom lines alone are drawn at the next tick."""
         event = stamped.event
         self.status.see(event)
         match event:

@@ -1,4 +1,4 @@
-"""What a model says, as Markdown on a terminal: whole blocks stay, the one that is being written is drawn again."""
+"""A model's text as Markdown on a terminal: finished blocks stay, the block that is being written is redrawn."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from tiller_server.cli.markdown_text import rendered
 from tiller_server.cli.screen import Surface
 
 BOTTOM_LINES = 3
-"""What the words that are being written leave free of the window."""
+"""Lines of the window that stay free below the block that is being written."""
 FLOOD_CHARS = 32_768
 """So many at once come faster than they can be set as Markdown, and than anybody reads: they are shown as they are."""
 

@@ -1,4 +1,4 @@
-"""`tiller lsp`: what an editor spawns. Serves one client over standard input and output."""
+"""`tiller lsp`: the process that an editor starts. Serves one client over standard input and output."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ USAGE_ERROR = 2
 
 
 class Options:
-    """What the command line says."""
+    """Options of the command line."""
 
     __slots__ = ("in_process", "level", "log_file")
 

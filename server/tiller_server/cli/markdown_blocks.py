@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 MOST_LINES: Final = 200
-"""A block with more is cut: what is printed once need not be drawn again at each tick."""
+"""Longest block in lines. A longer block is cut: printed lines need not be redrawn at each tick."""
 MOST_CHARS: Final = 8_192
 """The same for a line without an end."""
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
@@ -60,7 +60,7 @@ class Blocks(Struct):
 
     @property
     def tail(self) -> str:
-        """What has come of the block that is being written."""
+        """Text so far of the block that is being written."""
         return "\n".join((*self._lines, "".join(self._rest))).rstrip("\n")
 
     def _take(self, line: str) -> list[str]:

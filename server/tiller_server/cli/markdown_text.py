@@ -29,7 +29,7 @@ def can_render() -> bool:
 def rendered(markdown: str, *, columns: int, colour: bool) -> list[str]:
     """Return the lines that show a piece of Markdown, none wider than the window.
 
-    What the text hides has to be written out before: nothing in it is taken for an order to the terminal.
+    The caller makes control characters visible before (`shown`), so that the text holds no terminal escape sequence.
     """
     from rich.console import Console  # noqa: PLC0415 - 100 ms that a pipe does not need
     from rich.theme import Theme  # noqa: PLC0415 - see above

@@ -1,4 +1,4 @@
-"""`tiller models`: what models there are, what is known of one, and which is used."""
+"""`tiller models`: list the available models, show the facts known of one, and choose the default."""
 
 import argparse
 import sys

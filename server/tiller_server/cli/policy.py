@@ -1,4 +1,4 @@
-"""`tiller policy`: what the permission rules say of a command, and which rules there are."""
+"""`tiller policy`: explain how the permission rules decide on a command, list the rules, and remove one."""
 
 import argparse
 import shlex

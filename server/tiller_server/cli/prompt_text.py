@@ -1,4 +1,4 @@
-"""What a command is told to say: words of the command line, files named with `@`, pictures, standard input. Blocking."""
+"""Prompt of a command, read from its arguments, files named with `@`, pictures and standard input. Blocking."""
 
 import os
 import re
@@ -68,7 +68,7 @@ def is_file_word(word: str) -> bool:
 
 
 def mentioned(texts: Sequence[str], *, root: Path) -> Iterator[Path]:
-    """Return the files of the workspace that a longer text mentions; what is no file was not meant as one."""
+    """Return the files of the workspace that a longer text mentions; names without a file are ignored."""
     for text in texts:
         if is_file_word(text):
             continue

@@ -16,12 +16,12 @@ from tiller_server.cli.environment import Environment
 async def open_registry(
     paths: AppPaths, environment: Environment, *, workspace: Path | None = None
 ) -> AsyncGenerator[ModelRegistry]:
-    """Read what models there are, those of extensions too; what is wrong with these is said on standard error.
+    """Read the available models, those of extensions included; problems of extensions go to standard error.
 
     Args:
-        paths: Where the user's files lie.
-        environment: Where keys are looked up.
-        workspace: Whose extensions count beside the user's, where it is trusted; None: that of the current folder.
+        paths: Folders of the user's files.
+        environment: Environment in which keys are looked up.
+        workspace: Workspace whose extensions count beside the user's, when it is trusted; None: the current folder.
 
     Raises:
         WorkspaceMissing: The workspace is no folder.

@@ -91,7 +91,7 @@ class View(Protocol):
 
 
 class Quiet(Struct):
-    """What a view does that changes nothing by itself and leaves nothing behind."""
+    """Base class of views that redraw nothing and leave nothing to restore."""
 
     def tick(self) -> None:
         """Change nothing."""

@@ -1,4 +1,7 @@
-"""What a signal does to `tiller review`: the model is stopped and what there is is shown; anything else is given up."""
+"""Signals during `tiller review`.
+
+The first one while the model works stops only the model, and the findings so far are shown; any other cancels all.
+"""
 
 from collections.abc import Generator
 from contextlib import contextmanager

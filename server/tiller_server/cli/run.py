@@ -244,7 +244,7 @@ async def _stop_at_end(session: AgentSession, reader: Reader) -> None:
 
 
 def header(session: AgentSession) -> JsonObject:
-    """Return the first line of a JSON stream: what session this is."""
+    """Return the first line of a JSON stream, which describes the session."""
     info = session.info
     snapshot = info.snapshot()
     return {

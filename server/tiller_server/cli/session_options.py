@@ -1,4 +1,4 @@
-"""What every command that opens a session is told about it: which one, where, with what, and how far it may go."""
+"""Options of every command that opens a session: which session, where, with which model and tools, and its limits."""
 
 import argparse
 import sys

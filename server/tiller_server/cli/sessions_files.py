@@ -18,7 +18,7 @@ from tiller_server.cli.exits import DONE, FAILED
 from tiller_server.cli.sessions_text import moment, one_line
 
 PRIVATE: Final = 0o600
-"""What was said is for the user's eyes, until the user says otherwise."""
+"""File mode of exports: only the user can read a conversation, until the user changes the mode."""
 ENDINGS: Final[Mapping[str, ExportFormat]] = {
     ".md": "md",
     ".html": "html",

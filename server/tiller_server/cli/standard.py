@@ -23,11 +23,11 @@ class Stream(Protocol):
 
 
 class OutputLost(TillerError):
-    """Nobody takes what is written: a pipe was closed, a disk is full."""
+    """A standard stream cannot be written: its pipe was closed, or the disk is full."""
 
 
 class OutputClosed(OutputLost):
-    """Whoever read it has seen enough."""
+    """The reader has closed the pipe."""
 
 
 class Output:

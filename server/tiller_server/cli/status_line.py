@@ -1,4 +1,4 @@
-"""What goes on in a session, as one line: what is done, how long already, how full the context is, what it cost."""
+"""State of a session as one line: current activity, its duration, use of the context window, cost."""
 
 from collections.abc import Callable
 from typing import Final

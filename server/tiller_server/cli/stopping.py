@@ -17,7 +17,7 @@ from agent_core.session import AgentSession
 from tiller_server.cli.exits import INTERRUPTED, TERMINATED
 
 HUNG_UP: Final = getattr(signal, "SIGHUP", None)
-"""What a closed terminal sends; Windows has none."""
+"""Signal that a closed terminal sends; None on Windows, which has no such signal."""
 CODES: Final[Mapping[signal.Signals, int]] = {
     signal.SIGINT: INTERRUPTED,
     signal.SIGTERM: TERMINATED,
@@ -30,7 +30,7 @@ class Ending(Struct):
 
     code: int | None = None
     tidy: Callable[[], None] = lambda: None
-    """Puts the terminal in order before a process leaves at once."""
+    """Restores the terminal before a process exits at once."""
 
 
 async def watch_signals(

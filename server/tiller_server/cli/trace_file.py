@@ -22,7 +22,7 @@ class Said(Value, frozen=True, kw_only=True):
     at_ms: float
     """Since the beginning of the recording."""
     side: Side
-    """Who said it."""
+    """Side that sent the message."""
     message: Mapping[str, JsonValue]
 
     @property

@@ -25,7 +25,7 @@ OF_PROGRESS: Final = frozenset(
 
 
 class Recording:
-    """The trace that is being written; what passes is put in from the event loop, and written on a thread."""
+    """Trace that is being written. The event loop queues the messages; `run` writes them on a thread."""
 
     def __init__(self, fd: int, *, redactor: Redactor) -> None:
         """Create a recording that owns the open file; `run` closes it."""

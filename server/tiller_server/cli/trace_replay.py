@@ -26,12 +26,12 @@ COSTLY: Final = frozenset(
         "agent/queue/update", "agent/session/delete", "workspace/executeCommand",
     }
 )  # fmt: skip
-"""What asks a model, runs commands or throws something away."""
+"""Methods that ask a model, run commands or discard data."""
 Key = str | int
 
 
 class Replayed(Struct, kw_only=True):
-    """What came of a replay."""
+    """Result of a replay."""
 
     compared: int = 0
     left_out: int = 0
@@ -142,7 +142,7 @@ class _Line:
 
 
 class _Replay:
-    """Goes through a trace in its order: what the client said is said, what it had heard by then is waited for."""
+    """Replay of a trace in its order: sends the client's messages, and waits for those that the client had received."""
 
     def __init__(
         self,
@@ -202,7 +202,7 @@ class _Replay:
         )
 
     async def _line_asks(self, method: str) -> None:
-        """Wait for a question that the client had heard: what it said next may come of it."""
+        """Wait for a request that the recorded client had received: its next message may depend on that request."""
         if self._pace == "fast" and not self._result.left_out:
             waiting = sum(one == method for one in self._asked.values())
             await self._line.asks(method, times=waiting)

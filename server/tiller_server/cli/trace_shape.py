@@ -11,9 +11,9 @@ _ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-
 
 
 def differences(recorded: JsonValue, now: JsonValue, *, place: str = "") -> Iterator[str]:
-    """Return where an answer has another shape: members that came or went, values of another kind.
+    """Return the differences in shape of an answer: members that are new or missing, values of another kind.
 
-    Of a list the first element stands for all; what the values are does not matter.
+    The first element of a list stands for all of them. Values of one kind are not compared.
     """
     if place.count(".") > MOST_DEPTH:
         return

@@ -42,7 +42,7 @@ class Node(Struct):
     text: str
     parent: EntryId | None
     is_yours: bool
-    """Whether the user said it: who goes there goes on from before it."""
+    """Whether it is a message of the user: the session then continues from before it."""
     last: EntryId
     """Its last entry: of an answer that called tools, their last result."""
     children: list["Node"] = msgspec.field(default_factory=list["Node"])
@@ -79,11 +79,11 @@ def draw(entries: Sequence[AnyEntry]) -> Drawing:
 
 
 def rows(drawing: Drawing, *, room: int) -> Iterator[Row]:
-    """Return the lines of it, each cut so that it fits.
+    """Return the lines of a tree, each cut to fit.
 
     Args:
-        drawing: What is drawn.
-        room: How many cells a line has for what stands in the fields of a row.
+        drawing: Tree to draw.
+        room: Width of a line in cells, for all fields of a row together.
     """
     for lead, node in _drawn(drawing.roots):
         mark = f" {HERE}" if node.entry == drawing.here else ""
@@ -96,7 +96,7 @@ def rows(drawing: Drawing, *, room: int) -> Iterator[Row]:
 def _shown(
     transcript: Transcript,
 ) -> tuple[Mapping[EntryId, Node], Sequence[Node], EntryId | None]:
-    """Leave out what nobody said: what follows it hangs from what came before it."""
+    """Omit entries without text; entries below them hang from the nearest shown one above."""
     nodes: dict[EntryId, Node] = {}
     stands_for: dict[EntryId, EntryId | None] = {}
     roots: list[Node] = []

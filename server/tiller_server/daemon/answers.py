@@ -1,4 +1,4 @@
-"""What the daemon answers to questions about itself. Pure, but for the look at what goes on."""
+"""Answers of the daemon to questions about itself. Pure, except for reading the current state."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from tiller_server.lsp.runtime import Runtime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """What a daemon does."""
+    """State of a daemon."""
 
     pid: int
     version: str

@@ -18,10 +18,10 @@ _OTHERS = 0o077
 
 
 class Unreachable(Exception):
-    """No daemon can be reached; the text says why.
+    """No daemon can be reached; the message is the reason.
 
     Attributes:
-        code: What the daemon said it was about; empty when there is none.
+        code: Code of the daemon's refusal; empty when no daemon has refused.
     """
 
     def __init__(self, why: str, *, code: str = "") -> None:
@@ -51,7 +51,7 @@ def call(env: Mapping[str, str]) -> tuple[socket, str] | None:
 
 
 def hello_line(env: Mapping[str, str], *, token: str, cwd: str, pid: int) -> bytes:
-    """Write the first line of a connection: who calls, and with what around it. Pure."""
+    """Return the first line of a connection, with the identity and the environment of the client. Pure."""
     variables = ",".join(f"{quoted(name)}:{quoted(value)}" for name, value in env.items())
     head = f'{{"v":{SPOKEN},"token":{quoted(token)},"cwd":{quoted(cwd)},"pid":{pid:d}'
     return f'{head},"version":{quoted(VERSION)},"env":{{{variables}}}}}\n'.encode()

@@ -1,4 +1,4 @@
-"""Asks the daemon about itself, starts it and waits for its end: what `tiller daemon` does. Blocking."""
+"""Functions of `tiller daemon`: query the daemon, start it, and wait for its end. Blocking."""
 
 import json
 import os

@@ -1,7 +1,8 @@
-"""Decides what passes between an editor and the daemon of the moment. Pure: bytes in, frames out, no waiting.
+"""Relay logic between an editor and its current daemon. Pure: bytes in, frames out, no waiting.
 
-What can be passed on as it is goes first and is looked at afterwards, so that nobody waits for the look. Only while a
-daemon is missing, or the editor still owes answers to a dead one, is a message looked at before it is passed on.
+A message that can be forwarded unchanged is forwarded first and parsed afterwards, so that its receiver does not wait
+for the parser. A message is parsed before it is forwarded only while no daemon is attached, or while the editor still
+owes answers to a daemon that has died.
 """
 
 from collections.abc import Callable
@@ -49,7 +50,7 @@ class Conversation:
         self.has_answered = False
         """Whether the editor was given anything from a daemon."""
         self.held = Held()
-        """What a daemon must still be given. Before `initialize` is answered, all that was said."""
+        """Messages for the next daemon. Before `initialize` is answered: all messages of the editor."""
         self._memory = Remembered()
         self._calls = Calls()
         self._asks = Asks()
@@ -57,7 +58,7 @@ class Conversation:
 
     @property
     def exit_code(self) -> int | None:
-        """What to end with, once the editor has said `exit`."""
+        """Exit code, once the editor has sent `exit`; None before."""
         return self._memory.exit_code
 
     @property

@@ -1,8 +1,8 @@
-"""What keeps the daemon from serving, or from serving somebody.
+"""Errors for which the daemon does not serve at all, or does not serve a client.
 
-CannotServe      the daemon cannot be: its folder is not ours, the system has no such sockets
-Refused          this client is not served; it is told the sentence
-NoHello          this is no client of ours; it is told nothing
+CannotServe      no daemon can run: its folder is not ours, or the system has no Unix sockets
+Refused          this client is not served; it receives the reason
+NoHello          the peer is no client of ours; it receives nothing
 """
 
 from typing import Literal
@@ -20,8 +20,8 @@ class Refused(Exception):
     def __init__(self, code: Code, why: str) -> None:
         super().__init__(why)
         self.code: Code = code
-        """For programs: what to do about it."""
+        """Reason as a code, by which a program decides what to do next."""
 
 
 class NoHello(Exception):
-    """Who is at the door does not speak as clients do."""
+    """The peer sends no hello line; the message continues "a connection was closed: it"."""

@@ -10,9 +10,9 @@ def folded(text: str, changes: Iterable[Json], *, encoding: str) -> str:
     """Return the text after some content changes, each of which refers to the text after the one before. Pure.
 
     Args:
-        text: The text before.
-        changes: Sound ones: `text`, and `range` with whole numbers or none.
-        encoding: What characters of positions count; an unknown one is taken for LSP's own, utf-16.
+        text: Text before the changes.
+        changes: Valid changes: `text`, and `range` with integers or no range.
+        encoding: Position encoding; an unknown one counts as LSP's default, utf-16.
     """
     lines = Lines(_mended(text), _known(encoding))
     for change in changes:

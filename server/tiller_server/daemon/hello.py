@@ -1,7 +1,7 @@
-"""The first line of a client: who it is, and what it has around it.
+"""The first line of a client, with its identity and its environment.
 
 `{"v":1,"token":"…","cwd":"…","pid":123,"version":"0.1.0","env":{…}}` and a newline; LSP follows at once.
-With `"ask"` it is a question to the daemon itself, answered with one line.
+With `"ask"` it is a query to the daemon itself, answered with one line.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ ASKS: Final[Mapping[str, Ask]] = {"status": "status", "stop": "stop", "stopNow":
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
-    """What a client says first."""
+    """First line of a client."""
 
     v: int
     token: str = field(repr=False)
@@ -124,7 +124,7 @@ def check_token(hello: Hello, *, token: str) -> None:
 
 
 def is_newer(version: str, *, than: str) -> bool:
-    """Return whether one version comes after another; what is no version comes after none. Pure."""
+    """Return whether one version is later than another; a text without digits is later than none. Pure."""
     return _numbers(version) > _numbers(than)
 
 

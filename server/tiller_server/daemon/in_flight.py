@@ -47,7 +47,7 @@ class Call:
 
 
 class Calls:
-    """What the editor has asked and was not answered."""
+    """Requests of the editor without an answer yet."""
 
     def __init__(self) -> None:
         self._calls: dict[str, Call] = {}
@@ -70,7 +70,7 @@ class Calls:
 
 
 class Held:
-    """What waits for a daemon, in the order in which it came."""
+    """Messages that wait for a daemon, in the order of arrival."""
 
     def __init__(self) -> None:
         self.waiting_bytes = 0
@@ -102,12 +102,12 @@ class Held:
 
 
 class Asks:
-    """What the daemon has asked the editor, and what of it a dead daemon has left behind."""
+    """Open requests of the daemon to the editor, and those that dead daemons have left behind."""
 
     def __init__(self) -> None:
         self._open: dict[str, object] = {}
         self._orphans: set[str] = set()
-        """Nobody waits for the answers that will still come for these."""
+        """Keys of requests of dead daemons; the answers that still arrive are discarded."""
         self._renamed: dict[str, object] = {}
         """Ids that a new daemon has given again, by what the editor knows them as."""
         self._tokens: dict[str, object] = {}

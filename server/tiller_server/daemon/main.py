@@ -35,7 +35,7 @@ LOOK_AFTER_S: Final = 1.0
 """How long after the daemon can be reached Python's collector begins to look."""
 
 LEAVE_S: Final = 30.0
-"""How long settling may take. What was acknowledged is in the files by then, as it is when the process is killed."""
+"""Longest shutdown in seconds. All acknowledged data is in the files by then, as it is when the process is killed."""
 
 _log = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ class Message:
 
     @property
     def key(self) -> str | None:
-        """What tells its id from others, the number 1 from the text "1" too; None without a usable id."""
+        """Key of the id, in which the number 1 and the text "1" differ; None without a usable id."""
         return key_of(self.id)
 
     @property

@@ -7,7 +7,7 @@ PIECE_BYTES = 64 * 1024
 
 
 class Outgoing:
-    """A queue of frames. It has no bound of its own: who fills it looks at `waiting_bytes` first."""
+    """A queue of frames, without a bound of its own: its producer checks `waiting_bytes` before it adds a frame."""
 
     def __init__(self) -> None:
         self.waiting_bytes = 0

@@ -1,4 +1,4 @@
-"""Who may be the daemon: the one that holds the lock, for as long as it lives. Blocking."""
+"""Lock of the daemon: the process that holds it is the daemon, for as long as it lives. Blocking."""
 
 import json
 import os

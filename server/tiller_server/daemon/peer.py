@@ -1,4 +1,4 @@
-"""Who is at the other end of a socket, and whether a tool of ours has started them. Blocking."""
+"""Process at the other end of a socket, and whether a tool of ours has started it. Blocking."""
 
 import os
 import socket
@@ -120,10 +120,10 @@ def _mark_of(pid: int) -> bytes:
 
 
 def _read(pid: int, name: str) -> bytes:
-    """Read what the system knows of a process; empty when it has ended or is hidden from us.
+    """Read a file of a process in /proc; empty when the process has ended or is hidden from us.
 
     Raises:
-        OSError: Nothing can be read at the moment. Nobody may be let in for that.
+        OSError: The system has no descriptors or memory left. The client must not be admitted for that.
     """
     try:
         return (PROC / str(pid) / name).read_bytes()

@@ -20,7 +20,7 @@ VISIT: Final[tuple[dict[str, Any], ...]] = (
     {"method": "exit"},
 )
 TIMES: Final = 2
-"""What the first one makes when it leaves, the second one meets."""
+"""Number of rehearsals. The second one runs with the objects that the first one creates at its end."""
 
 
 class _Nowhere:

@@ -37,7 +37,7 @@ class Unserved(Exception):
 
 
 class Means:
-    """What a relay needs of the process that it runs in."""
+    """Functions that a relay gets from its process."""
 
     __slots__ = ("clock", "introduce", "note", "settle")
 

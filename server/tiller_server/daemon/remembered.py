@@ -1,4 +1,4 @@
-"""What a new daemon must be told so that the editor need not know that there is one."""
+"""State that a new daemon must receive so that the editor does not notice the change of daemon."""
 
 from tiller_server.daemon.message import (
     Json,
@@ -30,7 +30,7 @@ RETOLD = frozenset(
         "textDocument/didClose",
     }
 )
-"""What is told again, and so need not be held while there is no daemon."""
+"""Methods whose messages a new daemon receives again, and which are not held while there is no daemon."""
 
 
 class Remembered:
@@ -49,7 +49,7 @@ class Remembered:
         self._documents: dict[str, Retold] = {}
         self._last: dict[str, bytes] = {}
         self._folders: dict[str, Json | None] = {}
-        """What was added to the folders of `initialize`; None: it was removed."""
+        """Folders added after `initialize`, by URI; None: the folder was removed."""
         self._trust: dict[str, Json] = {}
         self._encoding: str | None = None
 

@@ -1,4 +1,4 @@
-"""An open document, kept so that a new daemon can be told of it: what was opened, and the changes since."""
+"""An open document, kept so that a new daemon can receive it: the `didOpen` and the changes since."""
 
 from collections import deque
 
@@ -23,11 +23,11 @@ class Retold:
         self._is_odd = not isinstance(document.get("text"), str)
 
     def change(self, change: Message, *, encoding: str) -> None:
-        """Record a change; changes that have outgrown the text are folded into it.
+        """Record a change. Changes that have outgrown the text are folded into it.
 
         Args:
             change: The whole `textDocument/didChange`.
-            encoding: What characters of positions count: `utf-8`, `utf-16` or `utf-32`.
+            encoding: Position encoding: `utf-8`, `utf-16` or `utf-32`.
         """
         told = _changes_of(change)
         if told is None:

@@ -1,7 +1,7 @@
-"""What an editor spawns: passes messages on to the daemon, and gives it back when it has died.
+"""Process that an editor starts: relays messages to the daemon, and finds or starts another one when it has died.
 
-Between the start of this process and the first byte that is passed on stand only modules that the interpreter has
-loaded anyway: `socket`, `signal`, `json` and `typing` would cost an editor 30 ms. See decision 0025.
+Of the standard library, only modules that the interpreter has loaded anyway are imported before the first byte is
+relayed: `socket`, `signal`, `json` and `typing` would cost an editor 30 ms. See decision 0025.
 """
 
 import os

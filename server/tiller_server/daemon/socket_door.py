@@ -1,4 +1,4 @@
-"""The daemon's socket: who comes is looked at, and let in with what they have around them, or sent away."""
+"""Socket of the daemon: a client is checked, and then served with its own environment, or refused."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class Guest(Protocol):
-    """What a connection is handed over to, once it is known who it is."""
+    """Function that serves a connection, once the client is checked."""
 
     def __call__(self, hello: Hello, reader: Reader, sink: Sink, /) -> Awaitable[None]:
         """Serve it to its end.
@@ -45,23 +45,23 @@ class Checks:
 
     token: str
     objection: Callable[[int], str | None]
-    """Says why a process is not let in, by its id; called on a thread."""
+    """Returns the reason for which a process is refused, by its id; called on a thread."""
     uid: int
     peer: Callable[[socket.socket], Peer] = peer_of
     within_s: float = HELLO_S
 
 
 class Door:
-    """Listens, and serves each connection in a task of its own: what goes wrong with one is its own affair."""
+    """Listener that serves each connection in a task of its own; a failure of one does not affect the others."""
 
     def __init__(self, sock: socket.socket, checks: Checks, *, guest: Guest, clock: Clock) -> None:
-        """Create it; nobody is let in yet.
+        """Create the listener; it accepts no connection yet.
 
         Args:
-            sock: It listens and does not block; owned from now on.
-            checks: How who comes is looked at.
-            guest: Serves who was let in.
-            clock: Time, for the pause when the system has no descriptors left.
+            sock: Listening, non-blocking socket; owned from now on.
+            checks: Checks that a client must pass.
+            guest: Serves a client that has passed the checks.
+            clock: Clock for the pause when the system has no descriptors left.
         """
         self._sock = sock
         self._checks = checks

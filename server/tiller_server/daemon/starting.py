@@ -40,7 +40,7 @@ class Started:
             return
 
     def close(self) -> None:
-        """Listen no more; what it says on standard error from now on goes nowhere."""
+        """Close the pipe; later output of the daemon on standard error is lost."""
         os.close(self.fd)
 
 

@@ -1,4 +1,4 @@
-"""What an editor can do with edits, from what it declared and what is known of it."""
+"""Abilities of an editor to edit, from its declared capabilities and its known quirks."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
@@ -48,7 +48,7 @@ class Abilities(Value, frozen=True, kw_only=True):
     barrier: Barrier = "auto"
     """Whether the user is asked to save before a program runs; `auto`: only where nothing else saves, and once."""
     shows: frozenset[str] = frozenset()
-    """What it shows in its own way: `agent/permission`, `agent/question`."""
+    """Requests that the editor shows in its own way: `agent/permission`, `agent/question`."""
     draws_changes: bool = False
     """It shows change sets in its own way, and its user wants that."""
     diagnoses: bool = False
@@ -56,12 +56,12 @@ class Abilities(Value, frozen=True, kw_only=True):
 
     @property
     def gathers(self) -> bool:
-        """Several documents may be changed by one edit: what is told of it holds for each of them."""
+        """Whether one edit may change several documents, with an outcome for each of them."""
         return self.edits_together or self.tells_of_each
 
 
 def abilities_of(params: Mapping[str, Any], quirks: Quirks) -> Abilities:
-    """Read the params of `initialize`; what is missing or misshapen counts as not offered."""
+    """Read the params of `initialize`; a missing or malformed member counts as not offered."""
     capabilities = _under(params, "capabilities")
     options = _under(params, "initializationOptions", "agent")
     agent = merge_capabilities(

@@ -14,7 +14,7 @@ from tiller_server.lsp.signing_in import Door, Show
 
 SHOWN_NAMES: Final = 12
 NEVER: Final = frozenset({"embedded"})
-"""What nobody signs in to."""
+"""APIs of providers that have no login."""
 Known = TypeVar("Known")
 
 
@@ -36,15 +36,15 @@ async def as_they_stand(front: Front) -> Mapping[str, ProviderState]:
 
 
 def named(known: Mapping[str, Known], name: str | None, *, asked: str) -> Known:
-    """Find what was asked for.
+    """Return a provider by its id.
 
     Args:
-        known: What there is, by the provider's id.
-        name: Such an id.
-        asked: The method or command, for the message.
+        known: Providers, by id.
+        name: Id of a provider; None fails.
+        asked: The method or command, for the error message.
 
     Raises:
-        RpcError: There is none of that name; the text says which there are.
+        RpcError: No provider has that id; the text lists some that exist.
     """
     found = None if name is None else known.get(name)
     if found is not None:

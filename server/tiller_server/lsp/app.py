@@ -1,4 +1,4 @@
-"""The language server of one connection: what is registered before anything heavy is loaded."""
+"""Language server of one connection; its handlers are registered before any heavy module is loaded."""
 
 import importlib
 import logging

@@ -63,11 +63,11 @@ class Dialogs:
 
         Args:
             connection: The client.
-            mirror: Its documents, to see whether somebody types.
-            name: Who answers, as others are told.
-            role: As what it attached; an observer is not asked.
-            shows: The methods of ours that it declared: `agent/permission`, `agent/question`.
-            blocking: Nothing else happens in the client while a dialog is open.
+            mirror: Its documents, to see whether the user types.
+            name: Name of the client that answers, as the other clients see it.
+            role: Role in which the client attached; an observer is not asked.
+            shows: Methods of ours that the client declared: `agent/permission`, `agent/question`.
+            blocking: Whether a dialog blocks everything else in the client.
         """
         self._connection = connection
         self._mirror = mirror
@@ -144,7 +144,7 @@ class Dialogs:
         check_role(self._role)
 
     def close(self) -> None:
-        """The client has left: nobody is asked here any more. What waits goes on waiting."""
+        """Stop asking, because the client has left. Pending requests remain pending."""
         for scope in self._following:
             scope.cancel()
 

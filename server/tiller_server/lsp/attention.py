@@ -1,4 +1,4 @@
-"""What a user looks at in one editor, as the editor told it last."""
+"""Focus of a user in one editor, as the editor last reported it."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ class Attention:
 
     @property
     def latest(self) -> EditorContext | None:
-        """What was told last; None: nothing."""
+        """Newest reported context; None before the first report."""
         return self._latest
 
     def take(self, context: EditorContext) -> str | None:
@@ -60,9 +60,9 @@ class Attention:
 
 
 def context_words(context: EditorContext, *, roots: Sequence[Path]) -> str | None:
-    """Describe in lines what the user looks at; None when it is nothing of the workspace. Pure.
+    """Describe in lines the documents that the user looks at; None when no file of the workspace is among them. Pure.
 
-    What lies outside of the roots is not named: its name alone may be nobody's business.
+    A file outside of the roots is not named: its name alone may be private.
     """
     lines = [*_focus(context.focus, roots)]
     for title, uris in (("unsaved", context.dirty or ()), ("open", context.open)):

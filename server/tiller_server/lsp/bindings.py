@@ -17,7 +17,7 @@ from tiller_server.lsp.codec import as_array
 
 FILE: Final = "windows.json"
 MOST: Final = 1_000
-"""How many are remembered; who was here last stays longest."""
+"""Most bindings to keep; the least recently used one is dropped first."""
 MOST_BYTES: Final = 1024 * 1024
 MOST_ID_CHARACTERS: Final = 256
 """A longer `clientId` is remembered for nobody."""
@@ -28,7 +28,7 @@ Key = tuple[str, str]
 
 
 class Bindings:
-    """Sessions by window and folder. What cannot be read or written costs a window its place, nothing else."""
+    """Sessions by window and folder. A failure to read or write loses a window's session, nothing else."""
 
     def __init__(self, path: Path) -> None:
         """Begin without reading anything.

@@ -1,4 +1,4 @@
-"""What a client sends as content, turned into words and images for the session."""
+"""Conversion of the content blocks of a client into text and images for the session."""
 
 import re
 from collections.abc import Sequence

@@ -27,7 +27,7 @@ from tiller_server.lsp.editor import Editor
 
 State: TypeAlias = Literal["clean", "ours", "outdated", "dirty"]
 """
-`clean`: buffer and disk are the same. `ours`: what differs are edits of ours that are not saved yet.
+`clean`: buffer and disk are the same. `ours`: they differ only by edits of ours that are not saved yet.
 `outdated`: nothing in the buffer is unsaved, but the disk has changed since. `dirty`: anything else.
 """
 
@@ -45,7 +45,7 @@ class Buffer(Value, frozen=True, kw_only=True):
     editor: Editor
     document: Document
     disk: FileText | FileBytes | None
-    """What lies below it; None when there is nothing that can be read."""
+    """File on the disk below the document; None when there is none that can be read."""
     state: State
     rivals: tuple[str, ...] = ()
     """Names of the editors that have unsaved text of the same file, when there are several."""
@@ -92,7 +92,7 @@ class Buffers:
 
     @contextmanager
     def checking(self, check: Callable[[Buffer | None], None]) -> Generator[None]:
-        """Have all that `find` finds looked at while the block lasts: what that raises, `find` raises."""
+        """Apply `check` to every result of `find` while the block lasts; `find` raises the errors of `check`."""
         self._check = check
         try:
             yield

@@ -60,7 +60,7 @@ class Calls:
         task.add_done_callback(partial(self._request_done, request_id, work))
 
     def start_notification(self, *, method: str, work: Work) -> None:
-        """Run the work; what it raises goes to the log."""
+        """Run the work in a task; its exceptions go to the log."""
         task = self._start(_run_notification(method, work), method=method)
         task.add_done_callback(lambda _: work.close())
 

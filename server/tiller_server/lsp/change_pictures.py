@@ -27,7 +27,7 @@ class _Room:
         self._left = SET_CHARS
 
     def cut(self, text: str) -> str:
-        """Return as much of a text as fits; what is left out is counted in its place."""
+        """Return as much of a text as fits, followed by the count of the characters that are left out."""
         fits = min(TEXT_CHARS, self._left)
         self._left -= min(len(text), fits)
         return text if len(text) <= fits else f"{text[:fits]}… ({len(text) - fits} more characters)"
@@ -40,12 +40,12 @@ async def change_set(
     redactor: Redactor | None = None,
     patch: str | None = None,
 ) -> dict[str, JsonValue]:
-    """Return a change set.
+    """Return a change set in its wire form.
 
     Args:
-        one: What is shown.
+        one: The change set.
         encoding: How the client counts characters.
-        redactor: Takes secrets out of the texts.
+        redactor: Removes secrets from the texts.
         patch: The whole as a patch, when the client asked for that; the hunks are left out then.
     """
     cleaner, room = redactor or Redactor(), _Room()

@@ -9,16 +9,16 @@ LATEST: Final = "latest"
 NEW: Final = "new"
 NONE: Final = "none"
 Opening = str | SessionById | None
-"""What a client said at the start under `session.open`; None: nothing."""
+"""Value of `session.open` in a client's options at the start; None: absent."""
 
 
 def candidates(asked: str | None, *, bound: str | None, opening: Opening) -> Sequence[str]:
-    """Return ids, `latest` or `new`; one that is not there any more gives way to the next.
+    """Return ids, `latest` or `new`, in order of preference; the next one applies when a session no longer exists.
 
     Args:
-        asked: What the request itself names; nothing else counts then.
+        asked: Session that the request itself names; no other counts then.
         bound: The session that this window had last in this folder.
-        opening: What the client wants when it asks for nothing.
+        opening: Choice of the client for requests that name no session.
     """
     if asked is not None:
         return (asked,)

@@ -1,4 +1,4 @@
-"""What a client said when it started, and what of it is settings."""
+"""Options of a client at its start, and the settings among them."""
 
 import logging
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from tiller_server.lsp.protocol import Connection
 from tiller_server.lsp.wire import AgentOptions, complaint
 
 EDITOR: Final = "editor"
-"""What a client is that does not say."""
+"""Role of a client that declares none."""
 CONNECTION: Final = "connection"
 PLACE: Final = "initializationOptions.agent"
 QUIRKS: Final = "quirks"
@@ -38,7 +38,7 @@ class ReadOptions(Value, frozen=True, kw_only=True):
 
 
 def read_options(connection: Connection) -> ReadOptions:
-    """Read `initializationOptions.agent`; what cannot be read is left out."""
+    """Read `initializationOptions.agent`; options that cannot be read are left out."""
     given = _agent_options(connection)
     try:
         options = AgentOptions.model_validate(given, by_alias=True, by_name=False)

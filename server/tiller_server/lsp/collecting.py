@@ -14,9 +14,9 @@ MOST_PUT_OFF: Final = 12
 
 
 class ShortLooks:
-    """What a full look of the collector leaves, the next one need not see: for the whole process, once it has begun.
+    """Limits full collections to new objects: those that survive one are frozen, in the whole process, after `begin`.
 
-    What was spared and becomes garbage later stays, if it is part of a cycle, until `tidy` has everything looked at.
+    A frozen object that becomes garbage later stays, if it is part of a cycle, until `tidy` collects everything.
     """
 
     def __init__(self) -> None:

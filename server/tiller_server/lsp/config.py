@@ -1,4 +1,4 @@
-"""What the server was started with: the one place of the front end that reads the environment."""
+"""Configuration at the start of the server: the one place of the front end that reads the environment."""
 
 import os
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What an editor's own settings say under `tiller`: asked for before a session is opened, and again when they change."""
+"""Settings of an editor under `tiller`, requested before a session is opened and again when they change."""
 
 import logging
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ PULL: Final = "workspace/configuration"
 CHANGED: Final = "workspace/didChangeConfiguration"
 REGISTER: Final = "client/registerCapability"
 ANSWER_S: Final = 2.0
-"""An editor that does not answer is not waited for longer: what it said at the start holds."""
+"""Longest wait for an editor's answer, in seconds; without an answer its settings at the start hold."""
 
 _log = logging.getLogger(__name__)
 
@@ -41,10 +41,10 @@ class EditorConfiguration:
         self._is_asked = False
 
     async def settings(self, at_start: Mapping[str, JsonValue]) -> JsonObject:
-        """Return what is said now; the client is asked the first time.
+        """Return the present settings; the first call requests them from the client.
 
         Args:
-            at_start: What was said when the client connected; it holds where nothing else is said.
+            at_start: Settings of the client when it connected; newer settings take precedence over them.
         """
         if not self._is_asked:
             self._is_asked = True

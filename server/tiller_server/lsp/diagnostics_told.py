@@ -1,4 +1,4 @@
-"""What this server tells an editor about documents: several parts have something to say, and each message replaces the last."""
+"""Diagnostics that this server publishes to an editor: each message replaces the last, so all parts are merged."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -15,12 +15,12 @@ class DiagnosticsTold:
         self._connection = connection
         self._known: dict[str, dict[str, Sequence[JsonValue]]] = {}
         self.takes: Final = _takes(connection.client_params)
-        """What the editor takes beside the plain diagnostics of old, `versionSupport` for one."""
+        """Optional features of diagnostics that the editor supports, such as `versionSupport`."""
 
     def tell(
         self, uri: str, diagnostics: Sequence[JsonValue], *, by: str, version: int | None
     ) -> None:
-        """Replace what one part has told about a document; what the others told stays."""
+        """Replace the diagnostics of one part for a document; those of the other parts stay."""
         parts = self._known.setdefault(uri, {})
         parts[by] = tuple(diagnostics)
         together = [one for part in parts.values() for one in part]

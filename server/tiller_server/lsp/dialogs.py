@@ -16,7 +16,7 @@ from tiller_server.lsp.codec import as_object
 ACTIONS: Final = 4
 TITLE_CHARS: Final = 60
 MOST_CHARS: Final = 8_192
-"""What is longer cannot be read in a dialog, so it can only be refused there."""
+"""Longest text of a request in a dialog, in characters; a longer one is unreadable there and can only be refused."""
 WARNING: Final = 2
 OFFERED: Final = (
     "allowOnce",
@@ -58,7 +58,7 @@ def chosen(request: PermissionRequest, answer: object) -> str:
 
 
 def answered(request: PermissionRequest, answer: object) -> tuple[str, str | None]:
-    """Read the answer to `agent/permission`: the option and the note; what is no answer is a no."""
+    """Read the answer to `agent/permission`: the option and the note; an invalid answer selects the default, a no."""
     given = as_object(answer) or {}
     option, note = given.get("option"), given.get("note")
     known = isinstance(option, str) and request.option(option) is not None
@@ -69,7 +69,7 @@ def answered(request: PermissionRequest, answer: object) -> tuple[str, str | Non
 
 
 def exactly(text: str) -> str:
-    """Show a text in one line so that nothing in it hides: what does not print is named."""
+    """Return a text on one line with nothing hidden in it: characters that do not print are named."""
     return "".join(_visible(char) for char in shown(text))
 
 

@@ -1,4 +1,4 @@
-"""What editors tell of documents, made fit for lsprotocol: a text is followed whatever stands beside it."""
+"""Params of document notifications, repaired for lsprotocol: null or odd members do not stop mirroring of a text."""
 
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias

@@ -88,7 +88,7 @@ def hash_of(text: str) -> str:
 
 
 class Mirror:
-    """Follows one editor's documents. Never raises on what an editor tells: what makes no sense is logged."""
+    """Mirrors one editor's documents. Never raises on a notification of an editor: an invalid one is logged."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         """Begin with nothing open.

@@ -1,4 +1,4 @@
-"""What became of an edit, read from the editor's text and its answer; pure."""
+"""Outcome of an edit, read from the editor's text and its answer; pure."""
 
 import re
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ _STALE: Final = re.compile(
 
 
 class Answer(Value, frozen=True, kw_only=True):
-    """What the editor said of an edit."""
+    """Answer of the editor to an edit."""
 
     applied: bool | None
     """None: it said nothing that counts."""
@@ -110,12 +110,12 @@ def _lower(hunks: Sequence[Hunk], lines: int) -> tuple[Hunk, ...]:
 
 
 def problem(found: Found | None, answer: Answer, *, path: Path) -> WorkspaceError | None:
-    """Return the error that tells the model the truth; None when the edit is there.
+    """Return the error that describes the true state to the model; None when the edit is there.
 
     Args:
-        found: None when the document was closed, so that nobody can look.
-        answer: What the editor said.
-        path: The file, for the text.
+        found: None when the document was closed, so that its text is unknown.
+        answer: Answer of the editor.
+        path: The file, for the message.
     """
     why = f" ({answer.reason})" if answer.reason else ""
     if found is None:

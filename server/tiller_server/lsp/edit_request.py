@@ -1,4 +1,4 @@
-"""`agent/edit/apply`, for editors that take edits with their preconditions: what is asked, and what is read of the answer; pure."""
+"""`agent/edit/apply`, for editors that accept edits with preconditions: the request, and its answer; pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -24,11 +24,11 @@ def edit_request(
     """Return the params for an edit.
 
     Args:
-        documents: Those that it changes, as they must be when it is applied.
+        documents: Documents that the edit changes, as they must be when it is applied.
         change: LSP's `WorkspaceEdit`.
-        label: What the user may read in the undo menu.
-        origin: Whose edit it is, where somebody said so.
-        abilities: What the editor declared.
+        label: Label that the editor may show in its undo menu.
+        origin: Session, run and call of the edit, if known.
+        abilities: Abilities of the editor.
     """
     return {
         "edit": {

@@ -1,4 +1,4 @@
-"""What is told of an edit that is in an open document; pure."""
+"""Report on an edit that is in an open document; pure."""
 
 from typing import Final
 
@@ -20,14 +20,14 @@ TYPED: Final = "The text was changed elsewhere meanwhile, by the user or on savi
 def written_as(
     text: str, *, base: FileText, landed: Landed, written: Written, now: Document
 ) -> Written:
-    """Describe in what a document differs from what was asked for, and from what it was when it was read.
+    """Describe how a document differs from the requested text, and from the text that had been read.
 
     Args:
-        text: What was asked for.
-        base: What had been read.
-        landed: What became of the edit.
-        written: What is told already.
-        now: The document.
+        text: Requested text.
+        base: File as it had been read.
+        landed: Outcome of the edit.
+        written: Report so far.
+        now: The document as it is now.
     """
     known = replace(
         written,

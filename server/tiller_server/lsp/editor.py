@@ -32,7 +32,7 @@ Send: TypeAlias = Callable[[DocumentEdit], Awaitable[Answer]]
 
 
 class Notes(Struct, kw_only=True):
-    """What is remembered of one open document, for as long as it is open."""
+    """Notes about one open document, kept for as long as it is open."""
 
     epoch: int
     on_disk: str | None = None
@@ -48,7 +48,7 @@ class Notes(Struct, kw_only=True):
 
 
 class Report(Value, frozen=True, kw_only=True):
-    """What came of an edit."""
+    """Outcome of an edit."""
 
     answer: Answer
     found: Found | None

@@ -1,4 +1,4 @@
-"""What is asked of one editor about its documents and files, and what it answered."""
+"""Requests to one editor about its documents and files, and its answers."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ class Client(Protocol):
 
 
 class DocumentEdit(Value, frozen=True, kw_only=True):
-    """What an edit does to one document."""
+    """Edit of one document."""
 
     document: Document
     """As it was when the edit was made."""
@@ -74,7 +74,7 @@ class _NoAnswerError(Exception):
 
 
 class EditorRequests:
-    """Asks one editor; each takes a bounded time. What it answers is not yet the truth."""
+    """Sends requests to one editor; each takes a bounded time. An answer alone does not prove the outcome."""
 
     def __init__(self, client: Client, abilities: Abilities, timing: Timing) -> None:
         self._client = client
@@ -86,7 +86,7 @@ class EditorRequests:
 
         Args:
             one: The edit.
-            label: What the user may read in the undo menu.
+            label: Label that the editor may show in its undo menu.
         """
         if not (self._abilities.takes_versions or self._abilities.takes_requests):
             return await self._ask_for({"changes": {one.document.uri: one.edits}}, label)
@@ -103,8 +103,8 @@ class EditorRequests:
         """Ask for one edit of several documents, of an editor whose abilities allow that.
 
         Returns:
-            What is said of each; None: the editor has done nothing, perhaps because of one of them. The others may be
-            asked for again.
+            The answer for each; None: the editor has done nothing, perhaps because of one of them. The others may be
+            requested again.
         """
         change = self._change(parts)
         if self._abilities.tells_of_each:
@@ -154,11 +154,11 @@ class EditorRequests:
             return [Answer(applied=None, reason=str(error))] * len(parts)
 
     async def operate(self, operation: Mapping[str, object], *, label: str) -> Answer:
-        """Ask for one operation on files, and give what the editor says of it; the disk tells whether it is true.
+        """Request one operation on files and return the editor's answer; only the disk shows whether it is true.
 
         Args:
-            operation: As LSP has it, such as `{"kind": "delete", "uri": …}`.
-            label: What the user may read in the undo menu.
+            operation: Operation in LSP's form, such as `{"kind": "delete", "uri": …}`.
+            label: Label that the editor may show in its undo menu.
         """
         return await self._ask_for({"documentChanges": [operation]}, label)
 

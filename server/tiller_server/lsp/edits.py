@@ -53,12 +53,12 @@ class EditorFiles:
         """Begin without editors.
 
         Args:
-            disk: What lies below; it also says which paths may be used.
+            disk: Files on the disk, below the editors; it also decides which paths may be used.
         """
         self._disk = disk
         self._buffers = Buffers(disk)
         self.opened: Final = self._buffers
-        """What is open, and in which editor."""
+        """Open documents, and the editor of each."""
         self._operations = FileOperations(disk, self._buffers)
         self.edits: Final = OpenEdits(disk, self._buffers)
         """Those of open documents."""

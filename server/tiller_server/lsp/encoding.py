@@ -1,4 +1,4 @@
-"""What is sent, as bytes: messages of plain JSON, with lsprotocol's objects anywhere in them."""
+"""Encoding of outgoing messages as bytes: plain JSON, with lsprotocol's objects anywhere in it."""
 
 import enum
 import logging

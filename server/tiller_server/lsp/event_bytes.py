@@ -21,7 +21,7 @@ from tiller_server.lsp import pictures
 SHARED_EVENTS: Final = 64
 """How many encoded events are kept for the other subscribers, who ask for them within milliseconds."""
 SHARED_BYTES: Final = 32 * 1024
-"""What is larger is encoded again."""
+"""Largest encoded event that is kept, in bytes; a larger one is encoded again for each subscriber."""
 
 _Item = tuple[type, str | None, str | None]
 

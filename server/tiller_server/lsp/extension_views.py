@@ -1,4 +1,4 @@
-"""What clients that do not follow the events see of extensions: a message, or a line in the chat file."""
+"""Output of extensions for clients that do not follow the events: a message, or a line in the chat file."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -16,7 +16,7 @@ EVERYWHERE: Final[frozenset[Shown]] = frozenset({"notify"})
 
 
 def shows(hosted: Any, what: Shown) -> bool:
-    """Return whether a client of a session shows such a thing; who follows the events is taken to show all of them."""
+    """Return whether a client of a session shows such a thing; one that follows the events counts as showing all."""
     if any(_hears(front, hosted) for front in hosted.fronts):
         return True
     if _chats(hosted):

@@ -19,7 +19,7 @@ NO_OVERWRITE: Final[Mapping[str, object]] = {"overwrite": False, "ignoreIfExists
 
 
 class FileOperations:
-    """What is done with whole files while editors are attached. Unsaved text of a user is never lost."""
+    """Operations on whole files while editors are attached. Unsaved text of a user is never lost."""
 
     def __init__(self, disk: Files, buffers: Buffers) -> None:
         self._disk = disk

@@ -1,4 +1,4 @@
-"""What a review found, as diagnostics with quick fixes: in every editor that knows these."""
+"""Findings of a review as diagnostics with quick fixes, in every editor that supports these."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ MOST_CHARS: Final = 1 << 20
 
 
 class _File(Struct, kw_only=True):
-    """What was found in one file."""
+    """Findings in one file."""
 
     findings: tuple[Finding, ...]
     lines: Sequence[str]
@@ -60,12 +60,12 @@ class FindingsShown:
     def show(
         self, root: Path, findings: Sequence[Finding], *, texts: Mapping[str, Sequence[str]]
     ) -> None:
-        """Show the findings of a review, in the place of those of the last one.
+        """Show the findings of a review in place of those of the last review.
 
         Args:
-            root: What the findings' names are relative to.
-            findings: What was found.
-            texts: By name the lines of the files that were looked at.
+            root: Folder that the findings' paths are relative to.
+            findings: The findings.
+            texts: Lines of the reviewed files, by name.
         """
         if not self._is_watching:
             self._is_watching = True

@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 class Folders:
-    """Follows `workspaceFolders`. Never raises on what a client tells: what makes no sense is left out."""
+    """Follows `workspaceFolders`. Never raises on a client's params: invalid entries are left out."""
 
     def __init__(self) -> None:
         self._open: dict[Path, None] = {}

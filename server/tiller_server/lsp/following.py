@@ -31,12 +31,12 @@ class Following:
         *,
         news: asyncio.Event | None = None,
     ) -> None:
-        """Call something after news, one call at a time, until the session is over or this is closed.
+        """Call `renew` after news, one call at a time, until the session is over or this is closed.
 
         Args:
             session: The session.
-            renew: What is called; nothing it raises is caught.
-            news: Set by whoever knows of news that the session does not tell; those that are set already count.
+            renew: Callback; its exceptions are not caught.
+            news: Event to set for news that the session does not publish; one that is set already counts.
         """
         news = news or asyncio.Event()
         reader = session.subscribe()

@@ -8,7 +8,7 @@ MAX_HEADER_LINES = 16
 # A field name as RFC 7230 has it: a request line of HTTP has a blank before its colon and fails.
 _FIELD_CHARS = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _FIRST_FIELDS = (b"content-length", b"content-type")
-"""With one of these a header begins. Anything else is another protocol: what a web page can send begins otherwise."""
+"""First fields of a header. Anything else is another protocol: a request that a web page can send begins otherwise."""
 # Ten digits are far above the limit, and far below where int() gets slow or refuses.
 _MAX_LENGTH_DIGITS = 10
 _SHOWN_BYTES = 40
@@ -27,9 +27,9 @@ class FrameReader:
     """Cuts a byte stream into message bodies, whatever the pieces it arrives in.
 
     Field names in any case, blanks around the colon, LF for CRLF, unknown fields and blank
-    lines between messages are accepted; the first field must be one of LSP's own. What leaves
-    the place of the next message unknown is a `FrameError`, after which the reader must not be
-    used. Memory grows with the bytes that came, never with the length that was claimed.
+    lines between messages are accepted; the first field must be one of LSP's own. Input that
+    leaves the place of the next message unknown is a `FrameError`, after which the reader must
+    not be used. Memory grows with the bytes received, never with the length that was claimed.
     """
 
     def __init__(self) -> None:

@@ -46,7 +46,7 @@ class Hosted(Protocol):
 
     @property
     def clients(self) -> Sequence[Attendant]:
-        """Who is attached."""
+        """The attached clients."""
         ...
 
     @property
@@ -56,7 +56,7 @@ class Hosted(Protocol):
 
     @property
     def epoch(self) -> str:
-        """What the numbers of its events belong to."""
+        """Epoch that the numbers of its events belong to."""
         ...
 
 
@@ -65,7 +65,7 @@ class Sessions(Protocol):
 
     started_ms: int
     redactor: Redactor
-    """Takes secrets out of what is sent."""
+    """Removes secrets from outgoing messages."""
     signing_in: SigningIn
 
     async def registry(self, env: Mapping[str, str]) -> ModelRegistry:
@@ -132,7 +132,7 @@ class _Has(Struct, kw_only=True):
 
 
 class Front:
-    """What the features of one connection share."""
+    """State that the features of one connection share."""
 
     def __init__(
         self,

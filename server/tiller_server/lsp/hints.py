@@ -1,4 +1,4 @@
-"""What the agent changed, as hints beside the text: for editors that know diagnostics and code actions and no more."""
+"""Changes of the agent as hints beside the text, for editors that know diagnostics and code actions and no more."""
 
 import asyncio
 import os
@@ -71,7 +71,7 @@ class Hint(Value, frozen=True, kw_only=True):
 
 
 class _Shown(Struct, kw_only=True):
-    """What an editor shows."""
+    """Hints that an editor shows."""
 
     hints: dict[tuple[str, SessionId], Sequence[Hint]] = msgspec.field(
         default_factory=dict[tuple[str, SessionId], Sequence[Hint]]

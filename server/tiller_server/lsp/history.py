@@ -1,6 +1,6 @@
-"""What was said in a session, read from its entries, as the items of the wire: pure.
+"""Conversation of a session as items of the wire protocol, read from its entries; pure.
 
-An item that is read has the id of its entry; a thought or a tool call inside an answer has that and its own place.
+An item has the id of its entry; a thought or a tool call inside an answer has that id and its own index.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,8 +49,8 @@ def items(
     """Return the items of entries that follow one another.
 
     Args:
-        entries: What is read.
-        branch: The branch of which that is a part; None: it is the whole branch.
+        entries: Entries to read.
+        branch: Branch that contains the entries; None: they are the whole branch.
     """
     results = _results(entries)
     newest = _newest_run(branch or entries)

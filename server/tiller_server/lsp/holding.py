@@ -69,7 +69,7 @@ class _Root(Struct, kw_only=True):
 
 
 class _Shared(Value, frozen=True, kw_only=True):
-    """What the sessions of a process have in common."""
+    """Services that the sessions of a process share."""
 
     pool: HttpPool
     redactor: Redactor
@@ -79,7 +79,7 @@ class _Shared(Value, frozen=True, kw_only=True):
 
 
 class _Overlay(Value, frozen=True, kw_only=True):
-    """What lies between a session and its workspace while editors are attached."""
+    """Layer between a session and its workspace while editors are attached."""
 
     files: EditorFiles
     barrier: SaveBarrier
@@ -141,12 +141,12 @@ class Holding:
     def start(
         self, work: Callable[[], Awaitable[None]], *, what: str, is_cut: bool = False
     ) -> None:
-        """Do something beside the sessions; when it fails that is logged, and nothing else.
+        """Start work beside the sessions; a failure is only logged, under the name `what`.
 
         Args:
-            work: What to do.
+            work: Work to run. (The caller never gets its exceptions.)
             what: Its name, for the log.
-            is_cut: Cancel it on closing; otherwise its end is waited for.
+            is_cut: Cancel the work on closing; otherwise closing waits for its end.
         """
         if self._root.group is not None and not self._root.over.is_set():
             self._root.group.start_soon(self._cut if is_cut else _fenced, work, what)

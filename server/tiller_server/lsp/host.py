@@ -77,7 +77,7 @@ class Host:
     def connect(
         self, connection: Connection, mirror: Mirror, folders: Folders, *, origin: Origin
     ) -> Front:
-        """Make the loaded half of a connection; what it sends holds no secret from now on."""
+        """Create the loaded half of a connection; messages to the client are redacted from now on."""
         self.redactor.hold_environment(origin.env)
         connection.outbox.hide(self.redactor)
         return Front(connection, mirror, folders, host=self, origin=origin)
@@ -136,8 +136,8 @@ class Host:
 
         Args:
             root: The folder.
-            asked: An id, `latest` or `new`; None: what the window had last in this folder, else as it said at the start.
-            settings: What the client's configuration says.
+            asked: An id, `latest` or `new`; None: the window's last one in this folder, else its choice at the start.
+            settings: Settings of the client's configuration.
             front: The client.
             chosen: Whether a reloaded window has this session in front again.
 

@@ -40,12 +40,12 @@ _log = logging.getLogger(__name__)
 
 
 class Kept(Struct, kw_only=True):
-    """What is remembered about a session while it is loaded."""
+    """Notes about a session, kept while it is loaded."""
 
     opened_ms: int
     """When it was opened, in Unix milliseconds."""
     said: Mapping[str, JsonValue] = msgspec.field(default_factory=dict[str, JsonValue])
-    """What an editor's configuration says, as it is in force."""
+    """Configuration of an editor that is in force."""
     used_s: float = -math.inf
     """When it was last seen in use, in seconds of the host's clock."""
     contended_s: dict[Path, float] = msgspec.field(default_factory=dict[Path, float])
@@ -71,7 +71,7 @@ class Hosted(Struct, kw_only=True):
 
     @property
     def epoch(self) -> str:
-        """What the numbers of its events belong to."""
+        """Epoch that the numbers of its events belong to."""
         return self.events.epoch
 
     @property
@@ -82,7 +82,7 @@ class Hosted(Struct, kw_only=True):
 
     @property
     def clients(self) -> Sequence[Attendant]:
-        """Who is attached."""
+        """The attached clients."""
         return tuple(attendant_of(front.options, editor=front.editor.name) for front in self.fronts)
 
     @property
@@ -156,7 +156,7 @@ class Hosted(Struct, kw_only=True):
             self.tell_roots()
 
     async def _folders(self) -> Sequence[Path]:
-        """Return what the clients have open beside the primary root; who looks in from elsewhere adds nothing."""
+        """Return the folders of the clients that have the primary root open; other clients add none."""
         found: list[Path] = []
         for front in tuple(self.fronts):
             folders = await anyio.to_thread.run_sync(reals, front.folders.paths)

@@ -31,7 +31,7 @@ Fate: TypeAlias = Literal["undone", "redone", "saved"]
 
 
 class EditNews(Value, frozen=True, kw_only=True):
-    """What a user made of an edit of ours."""
+    """Report that a user undid, redid or saved an edit of ours."""
 
     fate: Fate
     path: Path
@@ -70,7 +70,7 @@ async def _untold(news: EditNews) -> None:
 
 
 class LandedEdits:
-    """The edits of one session that are in open documents. What was closed is forgotten, and so is its undo history."""
+    """The edits of one session in open documents. A closed document is forgotten, and so is its undo history."""
 
     def __init__(self, is_on_disk: Callable[[Path, str], Awaitable[bool]]) -> None:
         """Begin with none.

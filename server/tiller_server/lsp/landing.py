@@ -1,4 +1,4 @@
-"""What a document goes through while an edit of it is on its way, and which of its changes was the edit."""
+"""States of a document while an edit of it is under way, and detection of the change that was the edit."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -14,7 +14,7 @@ from tiller_server.lsp.documents import Document, passed
 from tiller_server.lsp.positions import Lines
 
 MOST_STATES: Final = 256
-"""Somebody who types that much during one edit is not followed any further."""
+"""Most states of a document that are recorded during one edit; later ones are ignored."""
 
 
 class Step(Value, frozen=True, kw_only=True):
@@ -75,15 +75,15 @@ def find_step(
 ) -> Step | None:
     """Find the change that put the edit into newer text than it was made for. Pure.
 
-    Some editors tell of several changes at once: then what comes closest to the edit alone is taken, as a text that the
-    document had on its way. Some look at no version and put the edit at the lines and columns that it names, whatever stands there now;
-    others move it along with the text, and take out what was typed inside of it.
+    Some editors report several changes at once: then the text closest to the edit alone is used, as an intermediate
+    text of the document. Some editors ignore the version and apply the edit at its lines and columns, whatever text is
+    there now; others move it along with the text, and remove text that was typed inside of it.
 
     Args:
-        changes: Of texts that are newer than the first one.
+        changes: Changes of texts that are newer than the first one.
         edits: The edit, for the first text.
         first: The text that the edit was made for.
-        target: What it makes of that.
+        target: Result of the edit on the first text.
     """
     for before, after in changes:
         if after.text == before.text or after.epoch != before.epoch:

@@ -1,4 +1,4 @@
-"""What a prompt says of the editor that it comes from."""
+"""Editor context that is added to a prompt."""
 
 from collections.abc import Sequence
 from typing import Any, Final

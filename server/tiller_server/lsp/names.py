@@ -53,7 +53,7 @@ METHODS: Final[Mapping[str, str]] = {
 }
 
 TRUST: Final = "agent/trust"
-"""What clients tell without being answered."""
+"""First of the notifications that clients send; they have no answer."""
 ACK: Final = "agent/ack"
 EDITOR_CONTEXT: Final = "agent/editorContext"
 TOLD: Final[Mapping[str, str]] = {
@@ -70,7 +70,7 @@ SENT: Final[tuple[str, ...]] = (
     "agent/diagnostics",
     "agent/changes/show",
 )
-"""What this server asks of clients that declare it."""
+"""Requests that this server sends to clients that declare them."""
 COMMANDS: Final[tuple[str, ...]] = (
     "tiller.send",
     "tiller.stop",
@@ -163,7 +163,7 @@ EVENTS: Final[tuple[str, ...]] = (
     "ui.title",
     "ui.editorText",
 )
-"""What this server can send; a test holds it against the core's own table."""
+"""Types of the events that this server can send; a test compares them with the core's own table."""
 
 
 def server_capability() -> dict[str, object]:

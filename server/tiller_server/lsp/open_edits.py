@@ -28,7 +28,7 @@ NEWER_ON_DISK: Final = (
 
 
 class OpenEdits:
-    """What one session does to open documents."""
+    """Edits of open documents by one session."""
 
     def __init__(self, disk: Files, buffers: Buffers) -> None:
         self._disk = disk
@@ -39,18 +39,18 @@ class OpenEdits:
         self.landed: Final = LandedEdits(self._is_on_disk)
         """The edits that are in open documents, and what their users make of them."""
         self.proposals: Final = Proposals()
-        """What no editor could take."""
+        """Edits that no editor could apply."""
 
     async def write(
         self, path: Path, text: str, *, base: FileText | None, seat: Seat | None = None
     ) -> Written | None:
-        """Write a whole text to an open document; None: nobody has it open, and nothing was done.
+        """Write a whole text to an open document; None: no editor has it open, and nothing was done.
 
         Args:
             path: The file.
-            text: What shall be there.
-            base: What was read.
-            seat: Where it is written together with others; None: alone.
+            text: New text of the document.
+            base: File as it was read.
+            seat: Seat in an edit of several documents; None: the document is edited alone.
 
         Raises:
             WorkspaceError: As `Files.write` does.

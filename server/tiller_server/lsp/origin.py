@@ -1,4 +1,4 @@
-"""Where a connection comes from: what its editor had around it when it asked for a server."""
+"""Origin of a connection: the environment of its editor when it requested a server."""
 
 from collections.abc import Mapping
 from pathlib import Path

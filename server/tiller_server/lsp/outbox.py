@@ -33,14 +33,14 @@ _log = logging.getLogger(__name__)
 
 
 class Lane(enum.Enum):
-    """What a message is to a client that reads slowly."""
+    """Admission class of a message, for a client that reads slowly."""
 
     CONTROL = "control"
     """Responses, requests of ours, cancellations: never refused while the client reads."""
     STATE = "state"
-    """What has happened: refused only when nobody has read for a long while."""
+    """Events of state: refused only while `MAX_STATE_BYTES` or more wait."""
     DELTA = "delta"
-    """What can be merged and sent later: refused above the high-water mark."""
+    """Deltas that can be merged and sent later: refused above the high-water mark."""
 
 
 class Hiding(Protocol):
@@ -78,7 +78,7 @@ class Sink(Protocol):
 
 @dataclass(slots=True)
 class _Edge:
-    """What is done to every message before it is queued."""
+    """Transformations of every message before it is queued."""
 
     hiding: Hiding | None = None
     turn: Callable[[bytes], bytes] = lambda body: body
@@ -97,10 +97,10 @@ class _Stall:
 class Outbox:
     """Queues messages for one client and writes them from a task of its own.
 
-    Lanes decide who gets in, never who goes first: what got in leaves in the order of `put`.
-    That a response never overtakes the events it must follow, nor a run's first event the answer
-    that announced it, then needs no bookkeeping. The price is that an answer may stand
-    behind one high-water mark of deltas, which a client that reads at all takes in no time.
+    A lane decides admission, never order: admitted messages leave in the order of `put`. So a
+    response never overtakes the events that it must follow, nor a run's first event the answer
+    that announced it, without any bookkeeping. The price is that an answer may wait behind one
+    high-water mark of deltas, which any client that reads takes quickly.
 
     Owned by one event loop; no method may be called from another thread.
     """

@@ -39,11 +39,11 @@ class Lines:
         self._done = False
 
     def offset(self, line: int, character: int) -> int:
-        r"""Return the index in the text of a position that the editor told.
+        r"""Return the index in the text of a position that the editor sent.
 
-        What lies beyond the end of a line or of the text is moved back to it; what lies inside a character, to the
+        A position beyond the end of a line or of the text is moved back to that end; one inside a character, to the
         beginning of the character. One unit beyond a line that ends with `\r\n` is the place between the two: Vim
-        takes the `\r` for text in a file that has other line ends too.
+        treats the `\r` as text in a file that has other line ends too.
         """
         if line < 0:
             return 0
@@ -70,7 +70,7 @@ class Lines:
         return line, _units(self.text[start : min(offset, self._stop(line))], self.encoding)
 
     def spliced(self, start: int, end: int, new_text: str) -> "Lines":
-        """Return the text with a part replaced; what is known of the lines before it stays known."""
+        """Return the text with a part replaced; the index of the lines before that part is kept."""
         text = "".join((self.text[:start], new_text, self.text[end:]))
         # A line that begins right at the change may follow a "\r" that gets its "\n" now.
         kept = max(1, bisect_right(self._starts, start - 1))

@@ -65,7 +65,7 @@ def of_bash(event: Event) -> bool:
 
 
 class Detail:
-    """What of a session one client wants to see, or can still take."""
+    """Filter of session events for one client: by its wishes, and by its ability to keep up."""
 
     def __init__(self, level: str, *, only: Callable[[Event], bool] | None) -> None:
         self.is_reduced = False

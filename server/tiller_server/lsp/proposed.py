@@ -20,7 +20,7 @@ from tiller_server.lsp.reviewing import argument_of
 COMMAND: Final = "tiller.apply"
 TITLE: Final = "Tiller: Apply the proposed change"
 ANSWER_S: Final = 15.0
-"""How long the command waits; Helix gives up after 20 s. What takes longer goes on, and is told all the same."""
+"""Longest wait of the command, in seconds; Helix gives up after 20 s. Slower work continues; its result is shown."""
 WARNING: Final = 2
 INFO: Final = 3
 SHOWN: Final = 5
@@ -125,7 +125,7 @@ async def _taken_by_nobody(hosted: Any, path: Path) -> str | None:
 
 
 async def _where(hosted: Any, path: Path) -> str | None:
-    """Name the editor that has a file open; None: nobody has."""
+    """Return the name of the editor that has a file open; None: no editor has."""
     try:
         buffer = await hosted.files.opened.find(path)
     except TillerError:
@@ -148,7 +148,7 @@ def _sentence(applied: Applied, proposal: Proposal, where: str | None) -> str:
 
 
 def _told(front: Front, status: str, text: str) -> object:
-    """Show the user what came of it, in clients that follow nothing; what is shown is the answer too."""
+    """Show the user the outcome, in clients without a subscription; return the same text as the answer."""
     if not front.subscriptions:
         kind = INFO if status in {"applied", "nothing"} else WARNING
         _ = front.connection.notify("window/showMessage", {"type": kind, "message": text})

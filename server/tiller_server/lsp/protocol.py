@@ -1,4 +1,4 @@
-"""One hardened LSP connection: what the rest of the server talks to."""
+"""One hardened LSP connection, which the rest of the server uses."""
 
 import asyncio
 import logging
@@ -44,11 +44,11 @@ class Connection(LanguageServer):
     def __init__(
         self, name: str, version: str, *, converter: cattrs.Converter | None = None
     ) -> None:
-        """Make a connection that serves nobody yet.
+        """Create a connection that serves no client yet.
 
         Args:
-            name: What `initialize` says the server is called.
-            version: And which version it has.
+            name: Name of the server in the answer to `initialize`.
+            version: Version of the server in that answer.
             converter: One of `make_converter`, to share between connections: making one and
                 warming it up costs some 15 ms.
         """
@@ -70,9 +70,9 @@ class Connection(LanguageServer):
         """Answer requests of this name with what the handler returns or raises.
 
         The handler gets the params exactly as sent, {} when there were none. Each call is a task
-        of its own. `$/cancelRequest` cancels that task: what the handler returns then is the
-        answer, and without a return the answer is -32800. When `is_closing` is true the client
-        has left rather than changed its mind. A `Reply` is a result with something to follow.
+        of its own. `$/cancelRequest` cancels that task: a value that the handler still returns is
+        the answer, and without a return the answer is -32800. When `is_closing` is true, the
+        client has left and did not cancel. A `Reply` is a result with something to follow.
 
         Standard methods may be served this way as well; this handler then takes precedence.
         """

@@ -1,4 +1,4 @@
-"""What is known of editors by name, where what they declare does not tell it."""
+"""Known behaviour of editors, by name, where their capabilities do not declare it."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -35,7 +35,7 @@ class Quirks(Value, frozen=True, kw_only=True):
     opens_notebooks: bool = False
     """It shows notebooks as such, not as their JSON."""
     silent_answers: bool = True
-    """What a command answers is shown nowhere, not even an error."""
+    """The answer of a command is shown nowhere, not even an error."""
 
 
 _WORST: Final = Quirks()
@@ -90,12 +90,12 @@ QUIRKS: Final[Mapping[str, Quirks]] = {
 
 
 def quirks_of(name: str, overrides: object = None) -> Quirks:
-    """Return what is known of the editor of that name.
+    """Return the quirks of the editor of that name.
 
     Args:
         name: `clientInfo.name`.
-        overrides: What the user set, an object of `trustApplied: false` and the like. What is no
-            quirk or no boolean is passed over.
+        overrides: Object that the user has set, such as `{"trustApplied": false}`. Members that
+            are no quirk or no boolean are ignored.
     """
     low = name.strip().lower()
     found = next((known for start, known in QUIRKS.items() if low.startswith(start)), _WORST)

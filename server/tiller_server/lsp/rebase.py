@@ -25,7 +25,7 @@ from tiller_server.lsp.editor import Report, Send
 from tiller_server.lsp.landing import Step
 
 TRIES: Final = 3
-"""So often an edit is sent; somebody who types without a pause has the last word then."""
+"""Most attempts to send an edit; after that, the text of a user who types without a pause stands."""
 MENDS: Final = 10
 """So often what landed in the wrong place is mended: there the user's text is at stake."""
 
@@ -38,9 +38,9 @@ class Landed(Value, frozen=True, kw_only=True):
     buffer: Buffer
     """As it was when the edit was sent."""
     before: Document
-    """What the edit was applied to."""
+    """Document that the edit was applied to."""
     edited: str
-    """What it made of that."""
+    """Text that the edit made of `before`."""
     after: Document
     """The document with the edit; right after it, if that was seen."""
     is_alike: bool = False
@@ -50,7 +50,7 @@ class Landed(Value, frozen=True, kw_only=True):
 
 
 class _Aim(Value, frozen=True, kw_only=True):
-    """What shall come of a document: the change from one text to another, on top of whatever is there."""
+    """Goal of an edit: the change from one text to another, on top of the present text."""
 
     base: str
     text: str
@@ -70,14 +70,14 @@ class Rebase:
     """One write to an open document: so that it has what `text` changes in `base`, and all that its user typed since."""
 
     def __init__(self, path: Path, text: str, *, base: str, send: Send, look: Look) -> None:
-        """Prepare one.
+        """Prepare the write; nothing is sent before `land`.
 
         Args:
             path: The file, for messages.
-            text: What shall be there, as far as the model knows.
-            base: What the model saw.
+            text: Requested text, as far as the model knows.
+            base: Text that the model saw.
             send: Passes an edit on to the editor.
-            look: Waits for a pause in the typing, and gives the buffer as it is then.
+            look: Waits for a pause in the typing, and returns the buffer as it is then.
         """
         self._path = path
         self._text = text
@@ -90,16 +90,16 @@ class Rebase:
     async def land(self, buffer: Buffer) -> Landed | None:
         """Send the edit until it is there, a few times at most; takes a bounded time. The caller holds the editor's turn.
 
-        Cancelled, it finishes the try that is under way, and gives what came of it if that was the last.
+        Cancelled, it finishes the attempt that is under way, and returns the outcome if that was the last attempt.
 
         Returns:
-            What is there now; None when the document is no longer to be edited in this editor, and nothing was done.
+            The landed edit; None when the document is no longer to be edited in this editor, and nothing was done.
 
         Raises:
             EditConflicted: The user changed the same lines; the text is theirs.
             StaleText: The user's changes came first each time; the text is theirs.
             EditRefused: The editor refused.
-            EditUnverified: It is there in part, or nobody knows.
+            EditUnverified: The edit is there in part, or its outcome is unknown.
         """
         tries = 0
         while True:
@@ -161,7 +161,7 @@ class Rebase:
         return EditUnverified(f"{told} Now there is:\n{conflicts_words(merged.conflicts)}")
 
     def _judged(self, buffer: Buffer, target: str, report: Report) -> Landed | WorkspaceError:
-        """Judge by the text that is there: nobody saw the change that was the edit alone."""
+        """Derive the outcome from the present text: no change that was the edit alone was seen."""
         trouble = problem(report.found, report.answer, path=self._path)
         if trouble is None and report.answer.is_about_versions and report.step is None:
             # The user took away what the edit takes away; whether that is all, the merge tells.

@@ -25,7 +25,7 @@ class RedactedLog(logging.Formatter):
 
     @override
     def format(self, record: logging.LogRecord) -> str:
-        """Return a line, always: what cannot be put together would go to standard error with all that is in it."""
+        """Return a line in every case: a record that cannot be formatted would go to standard error in full."""
         try:
             line = self.inner.format(record)
         except Exception:  # noqa: BLE001 - a wrong log call must not stop what it tells of
@@ -37,9 +37,9 @@ class RedactedLog(logging.Formatter):
 
 
 class EarlyLog(logging.Formatter):
-    """Does that with the secrets of the environment, for as long as the agent, which knows of more, is not loaded.
+    """Redacts the secrets of the environment until the agent, which knows of more secrets, is loaded.
 
-    What takes them out is loaded with the first record: most starts have none, and an editor waits for its answer.
+    The redactor is loaded with the first record: most starts have none, and an editor waits for its answer.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class EarlyLog(logging.Formatter):
 
     @override
     def format(self, record: logging.LogRecord) -> str:
-        """Return a line, always: what cannot be looked through is withheld."""
+        """Return a line in every case: a record that cannot be searched for secrets is withheld."""
         try:
             if self._redacted is None:
                 self._redacted = RedactedLog(self.inner, self._loaded())

@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 class Piece(Value, frozen=True, kw_only=True):
-    """What one subscriber is to be sent for some numbers that follow one another."""
+    """Message for one subscriber, for a range of consecutive event numbers."""
 
     first: int
     seq: int
@@ -79,12 +79,12 @@ class EventLog:
         """Begin after the event `seq`.
 
         Args:
-            epoch: What these numbers belong to; it changes when the disk has to be given up.
-            seq: The newest event so far.
-            file: Where events are kept; None: nowhere, for a session in memory.
+            epoch: Epoch of the numbers; it changes when the disk has to be given up.
+            seq: Number of the newest event so far.
+            file: File that keeps the events; None for a session in memory.
             newest_entry: The newest entry of the session's own file.
             is_stored: Whether that file is there by now; asked on a thread.
-            new_epoch: Mints an epoch.
+            new_epoch: Creates an epoch.
         """
         self.epoch = epoch
         self.newest = seq

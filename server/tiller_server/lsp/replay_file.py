@@ -43,7 +43,7 @@ class Mark(Value, frozen=True, kw_only=True):
 
 
 class Found(Struct, kw_only=True):
-    """What a cache holds that was read whole."""
+    """Contents of a cache that was read completely."""
 
     epoch: str
     after: int

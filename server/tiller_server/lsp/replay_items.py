@@ -44,7 +44,7 @@ class _Open(Struct, kw_only=True):
         del self.seqs[:], self.ends[:], self.pieces[:]
 
     def after(self, seq: int) -> Iterator[Stamped]:
-        """Return what came after a number; what followed without anything between it comes as one."""
+        """Return the deltas after a number; consecutive ones are merged into one."""
         text = "".join(self.pieces)
         start = cut = first = last = 0
         for number, end in zip(self.seqs, self.ends, strict=True):

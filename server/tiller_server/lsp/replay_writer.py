@@ -169,7 +169,7 @@ class ReplayWriter:
             bell.set()
 
     def _give_up(self, why: str) -> None:
-        """Go on without the disk: who listens is told everything, and later who was away gets a snapshot."""
+        """Continue without the disk: subscribers still get every event, a client that reconnects gets a snapshot."""
         _log.warning("the replay cache of a session is given up: %s", why)
         self._file, self._bells.given_up = None, self._file
         self._queue = _Queue()

@@ -32,9 +32,9 @@ class ReviewShown:
         self._redactor = redactor
         told = DiagnosticsTold(connection)
         self.hints = Hints(connection, editor.mirror, options, told=told)
-        """What is shown beside the text."""
+        """Hints beside the text."""
         self.findings = FindingsShown(editor.mirror, told=told)
-        """What a review found."""
+        """Findings of a review."""
         self.diff = DiffDocument(connection, editor, redactor=redactor)
         """All of it in one document."""
         self._lenses = LensRefresh(connection, options)

@@ -1,4 +1,4 @@
-"""Follows a review for a client: what it costs, where findings stand, and a line of progress that can cancel it."""
+"""Follows a review for a client: its cost, the places of findings, and a line of progress that can cancel it."""
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager

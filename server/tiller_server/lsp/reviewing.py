@@ -15,7 +15,7 @@ from tiller_server.lsp.verdicts import wishes_of
 from tiller_server.lsp.wire import Resolution
 
 ANSWER_S: Final = 2.0
-"""How long a command waits; what takes longer goes on, and is seen in the text."""
+"""Longest wait of a command, in seconds; slower work continues, and its result is seen in the text."""
 
 
 async def decide(front: Front, action: Action, arguments: tuple[Any, ...]) -> object:

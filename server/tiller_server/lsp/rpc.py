@@ -15,12 +15,12 @@ REQUEST_FAILED = -32803
 
 
 class RpcError(Exception):
-    """An error answer: raised by a handler to give it, raised to a caller that got one.
+    """Error response: raised by a handler to send it, and raised in a caller that received it.
 
     Attributes:
         code: One of the constants of this module.
         message: One sentence for a person.
-        data: What a program may act on (`kind`, `retryable` and so on), or None.
+        data: Data that a program may act on (`kind`, `retryable` and so on), or None.
     """
 
     def __init__(self, code: int, message: str, data: Mapping[str, object] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What all connections of a process share, loaded when the first `initialize` has been answered.
+"""State that all connections of a process share, loaded when the first `initialize` has been answered.
 
 The agent behind the front end costs some 200 ms to import. An editor that has just started gets its answer first; the
 rest is loaded on a thread while the editor opens its documents.

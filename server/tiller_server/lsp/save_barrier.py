@@ -41,7 +41,7 @@ class Asks(Protocol):
 
 
 class SaveBarrier:
-    """What stands between the edits of a session and programs that read the disk."""
+    """Save barrier between the edits of a session and programs that read the disk."""
 
     def __init__(self, files: EditorFiles) -> None:
         self._files = files

@@ -68,15 +68,15 @@ def doors_of(providers: Iterable[ProviderState]) -> Mapping[str, Door]:
 
 
 class SigningIn:
-    """What opens the doors of one user."""
+    """Credentials of one user, and the logins that create them."""
 
     def __init__(self, path: Path, *, clock: Clock, redactor: Redactor) -> None:
         """Begin without reading anything.
 
         Args:
             path: The user's auth.json.
-            clock: Time, to say when tokens end.
-            redactor: Learns of what is stored.
+            clock: Clock for the expiry of tokens.
+            redactor: Learns the stored secrets.
         """
         self._store = AuthStore(path, clock=clock, redactor=redactor)
         self._clock = clock
@@ -89,15 +89,15 @@ class SigningIn:
         return self._pages.get(provider)
 
     async def log_in(self, door: Door, *, show: Show) -> None:
-        """Wait until the user has logged in, and store what opens the provider; nothing where one needs a key.
+        """Wait until the user has logged in, and store the credentials; does nothing for a provider that needs a key.
 
         Args:
             door: Whose login it is.
-            show: Takes the page that the user must open.
+            show: Receives the page that the user must open.
 
         Raises:
-            LoginFailed: The user or the provider refused, nobody came, or the port is taken.
-            ConfigError: What opens it could not be stored.
+            LoginFailed: The user or the provider refused, the user did not come in time, or the port is in use.
+            ConfigError: The credentials could not be stored.
         """
         if door.oauth is None:
             return

@@ -27,7 +27,7 @@ class SpeakersEnvironment(CurrentEnvironment):
     @property
     @override
     def variables(self) -> Mapping[str, str]:
-        """What it is now. On the event loop's thread."""
+        """Present variables. Read on the event loop's thread only."""
         if self._waiting:
             there = set(self._queue())
             for gone in [one for one in self._waiting if one not in there]:

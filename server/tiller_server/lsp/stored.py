@@ -1,4 +1,4 @@
-"""What was said in a session, whole: of a session that is loaded, memory holds the older part without its texts."""
+"""Complete conversation of a session: memory holds the older part of a loaded session without its texts."""
 
 from collections.abc import Sequence
 

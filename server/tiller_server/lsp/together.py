@@ -14,7 +14,7 @@ from tiller_server.lsp.editor_requests import DocumentEdit
 
 
 class _Part(Value, frozen=True, kw_only=True, eq=False):
-    """What one write has brought."""
+    """Part of one write in the common edit."""
 
     edit: DocumentEdit
     over: anyio.Event = msgspec.field(default_factory=anyio.Event)
@@ -28,10 +28,11 @@ class _Part(Value, frozen=True, kw_only=True, eq=False):
 
 
 class Together:
-    """What several writes have in common, of different documents of one editor.
+    """Common edit of several writes, to different documents of one editor.
 
     A document that changes while the others come stays out, and so does one whose change made the editor refuse all
-    of them; what is left of the edit is asked for again. Whoever was left out goes on alone, as if there were no others.
+    of them; the rest of the edit is requested again. A write that was left out continues alone, as if there were no
+    others.
     """
 
     def __init__(self, editor: Editor, *, members: int) -> None:
@@ -51,7 +52,7 @@ class Together:
         self._turn = anyio.Lock()
 
     async def run(self) -> None:
-        """Ask once for what all have brought; ends when the last seat is left. What was asked for is seen to its end."""
+        """Request all parts in one edit; ends when the last seat is left. A request that was sent is completed."""
         with self._scope:
             await self._complete.wait()
             try:
@@ -139,8 +140,8 @@ class Seat:
         """Ask for an edit: the first time together with the others, from then on alone.
 
         Args:
-            edit: Of one document.
-            label: What the user may read in the undo menu if it goes alone.
+            edit: Edit of one document.
+            label: Label for the undo menu if the edit is requested alone.
         """
         if not self.has_come:
             self.has_come = True

@@ -1,4 +1,4 @@
-"""What carries messages: frames in, a bounded outbox out, over standard input and output."""
+"""Transport of messages: frames in, a bounded outbox out, over standard input and output."""
 
 from tiller_server.lsp.frames import MAX_FRAME_BYTES, FrameError, FrameReader, frame
 from tiller_server.lsp.outbox import Lane, Outbox, Sink

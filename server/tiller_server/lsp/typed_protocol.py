@@ -1,4 +1,4 @@
-"""What pygls knows of LSP, with our own ways in and out around it."""
+"""LSP protocol of pygls, with our own input and output paths."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""What clients say of changes, as the session understands it."""
+"""Decisions of clients on changes, in the session's terms."""
 
 import os
 from collections.abc import Sequence

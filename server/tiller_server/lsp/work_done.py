@@ -1,4 +1,4 @@
-"""Work-done progress: what a client shows of long work without any extension."""
+"""Work-done progress: the display of long work in a client without an extension."""
 
 from collections.abc import Callable
 from typing import Final, TypeAlias

@@ -1,4 +1,4 @@
-"""A run as one line of work-done progress: what it does, how full its context is, what it has cost."""
+"""A run as one line of work-done progress: its activity, the use of its context, its cost."""
 
 import asyncio
 from pathlib import Path
@@ -186,14 +186,14 @@ async def show_run(
     reader: Reader,
     otherwise: Line | None = None,
 ) -> None:
-    """Open a line of our own and show a run on it, until it has ended.
+    """Create a line of progress and show a run on it, until the run has ended.
 
     Args:
         connection: The client.
         session: The session.
-        run: What is shown.
-        reader: Of the session; the caller closes it.
-        otherwise: Where it is shown in a client without progress; None: nowhere.
+        run: The run.
+        reader: Reader of the session's events; the caller closes it.
+        otherwise: Line for a client without progress; None: the run is not shown there.
     """
     async with asyncio.TaskGroup() as tasks:
 

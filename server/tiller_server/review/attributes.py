@@ -31,7 +31,7 @@ async def load_attributes(git: Git, commit: str) -> bool:
 
 
 async def read_attributes(git: Git, paths: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
-    """Return by path what the loaded rules say; what they do not mention is left out."""
+    """Return the attributes of each path by the loaded rules; unspecified attributes are left out."""
     if not paths:
         return {}
     asked = "\0".join(paths).encode("utf-8", "surrogateescape") + b"\0"

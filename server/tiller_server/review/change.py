@@ -16,7 +16,7 @@ from tiller_server.review.sorting_out import Scope, sort_out
 
 
 class Change(Value, frozen=True, kw_only=True):
-    """What is to be looked at."""
+    """Files to review, and files that are left out."""
 
     files: tuple[ChangedFile, ...]
     left_out: tuple[LeftOut, ...]
@@ -27,12 +27,12 @@ class Change(Value, frozen=True, kw_only=True):
 
 
 async def prepare_change(revisions: Revisions, *, scope: Scope, scratch: Path) -> Change:
-    """Compare the head with where it left the base.
+    """Compare the head with the merge base.
 
     Args:
-        revisions: What is compared.
+        revisions: Revisions to compare.
         scope: Which files are wanted.
-        scratch: A private folder; an index of Git is put there.
+        scratch: Private folder, in which an index of Git is created.
 
     Raises:
         GitFailed: Git cannot compare them.

@@ -29,7 +29,7 @@ class NewSide(Value, frozen=True, kw_only=True):
     path: str
     lines: tuple[str, ...]
     hunks: tuple[Hunk, ...] = ()
-    """What the diff shows of it."""
+    """Hunks of the file in the diff."""
     is_text: bool = True
     """Whether all of it is UTF-8."""
 

@@ -8,7 +8,7 @@ from tiller_server.review.diff import ChangedFile
 from tiller_server.review.findings import LeftOut
 
 MOST_LINES: Final = 200
-"""Of one file. What a file was for, and what it defines, mostly stands in its beginning."""
+"""Of one file. Its beginning mostly shows its purpose and its definitions."""
 MOST_BYTES: Final = 8_192
 """Of one file."""
 MOST_BYTES_IN_ALL: Final = 65_536

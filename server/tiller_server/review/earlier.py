@@ -1,4 +1,4 @@
-"""Goes on from an earlier review: what must be looked at again, and what of its findings still stands."""
+"""Continuation of an earlier review: the hunks to read again, and the findings that still hold."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,7 +17,7 @@ from tiller_server.review.revisions import Revisions
 
 
 class Since(Value, frozen=True, kw_only=True):
-    """What came after an earlier review."""
+    """Changes since an earlier review."""
 
     commit: str
     changed: Mapping[str, ChangedFile]
@@ -27,7 +27,7 @@ class Since(Value, frozen=True, kw_only=True):
     moved: Mapping[str, str]
     """Old name to new name."""
     read: frozenset[str]
-    """What the earlier review looked at, by the names of now."""
+    """Files that the earlier review has read, by their present names."""
 
 
 async def find_since(revisions: Revisions, earlier: Review) -> Since | None:

@@ -52,7 +52,7 @@ NOBODY: Final = "none"
 
 
 class Given(Value, frozen=True, kw_only=True):
-    """What a review is made of, before the model is asked."""
+    """Inputs of a review, complete before the model is asked."""
 
     order: ReviewOrder
     started_ms: int
@@ -84,18 +84,18 @@ async def review(
     watcher: Watcher | None = None,
     stop: Stop | None = None,
 ) -> Review:
-    """Look at a change. What ends the model's work early ends in a partial review, not in an error.
+    """Review a change. An early end of the model's work results in a partial review, not in an error.
 
     Args:
-        order: What is looked at.
+        order: Change to review, and which findings to keep.
         request: How sessions are opened; its workspace is somewhere in the repository. The model's session works in the
             files of the head, reads only, and trusts the project only when the request says so.
-        watcher: Follows what goes on.
-        stop: Ends it between two runs; None: nothing does.
+        watcher: Receives the progress; None: no watcher.
+        stop: Ends the review between two runs; None: no stop.
 
     Raises:
-        UsageError: It cannot begin: no repository, no such commit, no usable model, an unreadable baseline.
-        GitFailed: Git cannot do what was asked.
+        UsageError: The review cannot begin: no repository, no such commit, no usable model, an unreadable baseline.
+        GitFailed: A command of Git failed.
     """
     async with private_folder() as scratch:
         watching = watcher or Nobody()

@@ -1,7 +1,7 @@
-"""What can keep a review from being made.
+"""Errors that prevent a review.
 
-A `UsageError` means that what was given cannot be used: `NotARepository`, `RevisionUnknown`, `ReviewFileInvalid`.
-`GitFailed` means that Git could not do what was asked.
+A `UsageError` means that an input cannot be used: `NotARepository`, `RevisionUnknown`, `ReviewFileInvalid`.
+`GitFailed` means that a command of Git failed.
 """
 
 from agent_core.kernel.errors import TillerError, UsageError

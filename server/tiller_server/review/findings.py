@@ -1,4 +1,4 @@
-"""What a review gives: checked findings, and what a reader must know to judge them."""
+"""Result of a review: checked findings, and the facts that a reader needs to judge them."""
 
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
@@ -151,7 +151,7 @@ class Review(Value, frozen=True, kw_only=True):
     partial: str | None = None
     """Why not all was looked at, in one sentence; None when all was."""
     stopped: Literal["budget", "outage", "refused", "cancelled", "failed"] | None = None
-    """What ended a partial review early; None also when something was only left unread."""
+    """Cause of the early end of a partial review; None also when files were only left unread."""
     files: tuple[ReviewedFile, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
 

@@ -17,7 +17,7 @@ LEAST_SIGNS: Final = 3
 COMMENT: Final = re.compile(r"""#|//|/\*|\*|--|;|%|<!--|\"""|'''""")
 """Comments come and go while the code beside them stays."""
 OWN_NAME: Final = re.compile(r"\w+(?=\s*(?:[(\[<{:=]|$))")
-"""What a heading calls its block by: the word before its first bracket, or its last word."""
+"""Name that a heading gives its block: the word before its first bracket, or its last word."""
 MOST_PARENTS: Final = 4
 
 
@@ -31,7 +31,7 @@ def fingerprint(lines: Sequence[str], *, line: int, category: Category) -> str:
     Args:
         lines: The file.
         line: The first line of the finding, from 1.
-        category: What kind of finding it is.
+        category: Category of the finding.
     """
     return _digest(["2", category, _plain(lines[line - 1]), _beside(lines, line)])
 

@@ -31,13 +31,13 @@ class FixOrder(Value, frozen=True, kw_only=True):
 
     by: Literal["suggestions", "agent"] = "suggestions"
     test: str | None = None
-    """A command for the shell; what makes it fail is not kept."""
+    """Shell command; a repair that makes it fail is discarded."""
     budgets: Budgets = msgspec.field(default_factory=Budgets)
     """Of the agent."""
 
 
 class Fixed(Value, frozen=True, kw_only=True):
-    """What was repaired."""
+    """Result of a repair."""
 
     tree: str
     """The files of the head with the repairs, as a tree of Git."""
@@ -45,7 +45,7 @@ class Fixed(Value, frozen=True, kw_only=True):
     """For `git apply`; empty when nothing changed."""
     kept: tuple[Finding, ...]
     left: tuple[tuple[Finding, str], ...]
-    """What was not repaired, with the reason."""
+    """Findings that were not repaired, each with the reason."""
     judged: bool
     """Whether the tests passed with it."""
 
@@ -59,7 +59,7 @@ class Bench(Struct, kw_only=True):
     head: str
 
     async def reset(self) -> None:
-        """Make the copy the head again; what tests left behind goes."""
+        """Reset the copy to the head; files that tests left behind are removed, except ignored ones."""
         await self.become(self.head)
 
     async def become(self, tree: str) -> None:
@@ -68,7 +68,7 @@ class Bench(Struct, kw_only=True):
         _ = await self.git.output("clean", "-ffdq")
 
     async def tree(self) -> str:
-        """Return what lies there as a tree; what Git ignores is not in it."""
+        """Return the files of the copy as a Git tree; ignored files are not in it."""
         return await written_tree(self.git)
 
 

@@ -33,7 +33,7 @@ PARTIAL: Final = "; this is a partial clone, and what it lacks is not fetched du
 
 
 class GitAnswer(Value, frozen=True, kw_only=True):
-    """What Git said."""
+    """Exit code and output of a Git command."""
 
     code: int
     output: bytes

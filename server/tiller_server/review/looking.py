@@ -34,7 +34,7 @@ OUTAGES: Final = frozenset({"ModelError", "RateLimited"})
 
 
 class Look(Struct, kw_only=True):
-    """What came of looking."""
+    """Result of the model's runs over the parts."""
 
     read: list[ReviewedFile] = msgspec.field(default_factory=list[ReviewedFile])
     closing_words: list[str] = msgspec.field(default_factory=list[str])
@@ -42,7 +42,7 @@ class Look(Struct, kw_only=True):
     summary: str = ""
     stopped: Stopped | None = None
     why: str | None = None
-    """What ended it early, in one sentence."""
+    """Reason for an early end, in one sentence; None when the runs completed."""
 
 
 class Looking(Value, frozen=True, kw_only=True):

@@ -12,15 +12,15 @@ from tiller_server.review.fingerprints import numbered
 def merged(
     findings: Sequence[Finding], *, carried: Sequence[Finding] = ()
 ) -> tuple[tuple[Finding, ...], tuple[Dropped, ...]]:
-    """Keep of findings about the same lines the gravest, then the surest.
+    """Merge duplicate findings: the gravest is kept, and of equally grave ones the most confident.
 
-    Two are about the same when they are of one category and their lines overlap, or when they begin at one line and
-    have one title.
+    Two findings are duplicates when they have the same category and their lines overlap, or when they begin at the same
+    line and have the same title.
 
     Args:
-        findings: What was found now.
-        carried: What an earlier review had found and still stands. It keeps its name, also where it was found again and is
-            said better now.
+        findings: Findings of this review.
+        carried: Findings of an earlier review that still hold. Each keeps its fingerprint, also when this review has
+            found it again and the new one is kept.
     """
     both = [*((one, False) for one in findings), *((one, True) for one in carried)]
     kept: list[Finding] = []

@@ -10,7 +10,7 @@ from tiller_server.review.findings import Finding
 from tiller_server.review.places import Place, find_quote
 
 MARK: Final = re.compile(r"\[redacted:[^\]\n]*\]")
-"""What stands in the place of a secret."""
+"""Placeholder of a redacted secret."""
 
 
 def moved(finding: Finding, lines: Sequence[str]) -> Finding | None:
@@ -35,7 +35,7 @@ def moved(finding: Finding, lines: Sequence[str]) -> Finding | None:
 
 
 def _around_marks(finding: Finding, lines: Sequence[str]) -> Place | None:
-    """Find evidence that held a secret: what stands in the place of a mark may be anything."""
+    """Find evidence that held a secret; a placeholder in it matches any text."""
     wanted = [_pattern(quoted) for quoted in finding.evidence.split("\n")]
     nearest = sorted(
         range(len(lines) - len(wanted) + 1), key=lambda start: abs(start + 1 - finding.line)

@@ -1,4 +1,4 @@
-"""What is asked of a review."""
+"""Request for a review, and the interface by which its progress is followed."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -20,7 +20,7 @@ class ReviewOrder(Value, frozen=True, kw_only=True):
     """Which change to look at, and what to keep of what is found."""
 
     base: str | None = None
-    """A branch, tag or commit; None: what CI or the repository says."""
+    """A branch, tag or commit; None: the base by the variables of CI or by the repository."""
     head: str = "HEAD"
     """The same, or `WORKING_TREE`."""
     scope: Scope = msgspec.field(default_factory=Scope)
@@ -40,7 +40,7 @@ class ReviewOrder(Value, frozen=True, kw_only=True):
 
 
 class Stop(Struct):
-    """Has a review end with what there is. Whoever sets it aborts the run that is going on; no other is begun."""
+    """Request to end a review with its results so far. The caller also aborts the current run; no other is started."""
 
     asked: bool = False
 
@@ -66,7 +66,7 @@ class Watcher(Protocol):
 
 
 class Nobody:
-    """Nobody follows."""
+    """Watcher that ignores everything."""
 
     def opened(self, session: AgentSession) -> None:
         """Ignore it."""

@@ -14,9 +14,9 @@ from tiller_server.review.findings import ReviewedFile
 PART_CHARS: Final = 60_000
 """Some 15,000 tokens: room for the files around it, and short enough to be read with care."""
 NUMBER_CHARS: Final = 8
-"""What stands before each line."""
+"""Width of the number before each line, in characters."""
 LINE_CHARS: Final = 2_000
-"""A longer line is cut; what stands there is seldom written by people."""
+"""Longest line in characters; a longer line is cut, since people seldom write such lines."""
 
 
 class Piece(Value, frozen=True, kw_only=True):
@@ -28,12 +28,12 @@ class Piece(Value, frozen=True, kw_only=True):
 
     @property
     def hunks(self) -> tuple[Hunk, ...]:
-        """What is looked at; read anew at each use."""
+        """Hunks to review; read anew at each use."""
         return self.file.hunks() if self.some is None else self.some
 
 
 class Part(Value, frozen=True, kw_only=True):
-    """What one run of the model looks at."""
+    """Pieces of the change that one run of the model reviews."""
 
     pieces: tuple[Piece, ...]
 

@@ -20,12 +20,12 @@ class Place(Value, frozen=True, kw_only=True):
 
 
 def find_quote(lines: Sequence[str], quote: str, *, near: int) -> Place | None:
-    """Find where a text stands, blanks and line numbers aside; None when it does not, or nobody knows which is meant.
+    """Find a quoted text, blanks and line numbers aside; None when it is absent or its place is ambiguous.
 
     Args:
-        lines: The file.
-        quote: What should stand there: whole lines, or a part of one.
-        near: The line at which it was said to be.
+        lines: Lines of the file.
+        quote: Text to find: whole lines, or a part of one.
+        near: Line at which the text was reported, from 1.
     """
     wanted = quoted_lines(quote)
     if not wanted or sum(map(len, wanted)) < LEAST_CHARS:

@@ -1,4 +1,4 @@
-"""What the model is told: pure."""
+"""Prompts of a review: pure."""
 
 import hashlib
 import re
@@ -82,15 +82,15 @@ def part_prompt(
     wishes: str,
     others: Sequence[str],
 ) -> str:
-    """Write what the model is told for one part.
+    """Write the prompt for one part.
 
     Args:
-        part: What it looks at.
-        number: Of the part, from 1.
-        count: How many parts there are.
-        rules: What the project says.
-        wishes: What the caller adds.
-        others: Files of the change that are not shown here, each with a word about it.
+        part: Part to review.
+        number: Number of the part, from 1.
+        count: Number of all parts.
+        rules: Rules of the project.
+        wishes: Instructions that the caller adds; empty: none.
+        others: Files of the change that this part does not show, each with the reason.
     """
     sections = [instructions()]
     if rules.guide:

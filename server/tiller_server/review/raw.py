@@ -1,4 +1,4 @@
-"""What a model reports, before anybody has looked whether it is so."""
+"""Findings as a model reports them, before they are checked."""
 
 from agent_core.kernel.values import Value
 from tiller_server.review.findings import Category, Severity
@@ -16,5 +16,5 @@ class RawFinding(Value, frozen=True, kw_only=True):
     message: str
     evidence: str
     suggestion: str | None = None
-    """What should stand in the place of the lines, as the model wrote it."""
+    """Replacement for the lines, as the model wrote it; None: no suggestion."""
     confidence: float = 0.5

@@ -7,7 +7,7 @@ from tiller_server.review.findings import Dropped, Finding, Review
 
 
 def redacted(review: Review, cleaner: Cleaner) -> Review:
-    """Return a review without secrets. What names commits, models and findings stays. Pure."""
+    """Return a review without secrets. Identifiers of commits, models and findings stay. Pure."""
     text = cleaner.text
     header = review.header
     return replace(

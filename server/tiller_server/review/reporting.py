@@ -1,4 +1,4 @@
-"""The tool `report_finding`: what the model found, checked while it can still put it right."""
+"""Tool `report_finding`: checks a finding of the model at once, so that the model can still correct it."""
 
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -27,7 +27,7 @@ MOST_REPORTS: Final = 200
 
 
 class ReportArguments(ToolArguments):
-    """What `report_finding` takes."""
+    """Arguments of `report_finding`."""
 
     other_names: ClassVar[Mapping[str, str]] = {
         "file": "path",
@@ -62,11 +62,11 @@ class ReportArguments(ToolArguments):
 
 
 class Reports(Struct, kw_only=True):
-    """What was reported so far."""
+    """Findings reported so far."""
 
     files: HeadFiles
     cleaner: Cleaner
-    """Takes secrets out of what is reported."""
+    """Removes secrets from the report."""
     found: list[Finding] = msgspec.field(default_factory=list["Finding"])
     _refused: dict[tuple[str, str], Dropped] = msgspec.field(
         default_factory=dict["tuple[str, str]", "Dropped"]
@@ -74,7 +74,7 @@ class Reports(Struct, kw_only=True):
 
     @property
     def refused(self) -> tuple[Dropped, ...]:
-        """What did not stand, and was not put right later."""
+        """Findings that failed the check and were not corrected later."""
         right = {(finding.path, finding.title) for finding in self.found}
         return tuple(one for key, one in self._refused.items() if key not in right)
 

@@ -21,7 +21,7 @@ DEEPEN: Final = (
 
 
 class Revisions(Value, frozen=True, kw_only=True):
-    """What is compared with what. Commits are resolved once: what moves a branch meanwhile changes nothing."""
+    """Base and head of a comparison. Commits are resolved once: a branch that moves later changes nothing."""
 
     root: Path
     """The top folder of the repository."""

@@ -1,4 +1,4 @@
-"""Reads what a project says to its reviewers, as the base has it: what a change says of itself does not count."""
+"""Rules of a project for its reviews, read from the base: rules that a change brings for itself do not count."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ MOST_BYTES: Final = 32_768
 
 
 class ProjectRules(Value, frozen=True, kw_only=True):
-    """What holds in this project."""
+    """Rules of a project."""
 
     guide: str = ""
     review: str = ""
@@ -22,7 +22,7 @@ class ProjectRules(Value, frozen=True, kw_only=True):
 
 
 async def read_rules(git: Git, commit: str) -> ProjectRules:
-    """Read the rules of a commit; what is missing is empty, what is long is cut."""
+    """Read the rules of a commit. A missing text is empty, a long one is cut at `MOST_BYTES`."""
     guide = ""
     for name in GUIDES:
         if guide := _text(await read_blob(git, f"{commit}:{name}")):

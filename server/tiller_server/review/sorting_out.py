@@ -79,12 +79,12 @@ def sort_out(
     attributes: Mapping[str, Mapping[str, str]],
     scope: Scope,
 ) -> tuple[tuple[ChangedFile, ...], tuple[LeftOut, ...]]:
-    """Part the files into those to look at and those to leave out, each with its reason.
+    """Divide the files into those to review and those to leave out, each of the latter with its reason.
 
     Args:
         files: The whole change.
         attributes: By path what `.gitattributes` of the base says; `-linguist-generated` brings a file back in.
-        scope: What the caller wants.
+        scope: Paths and limits that the caller wants.
     """
     wanted: list[ChangedFile] = []
     left_out: list[LeftOut] = []
@@ -139,7 +139,7 @@ def _unwanted(file: ChangedFile, scope: Scope) -> str | None:
 
 
 def _secret(file: ChangedFile) -> str | None:
-    """Return why the model is not shown a file: what tools do not read unasked is no part of a diff either."""
+    """Return why a file is hidden from the model: a diff shows no file that tools read only after a question."""
     names = (name for name in (file.path, file.old_path) if name is not None)
     found = (is_secret(_TOP / name, roots=(_TOP,)) for name in names)
     return next((f"{why}, so the model is not shown it" for why in found if why is not None), None)

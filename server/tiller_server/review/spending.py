@@ -1,4 +1,4 @@
-"""What a review has used up, over all its runs, and what is left of its budgets: pure."""
+"""Resources that a review has used over all its runs, and the rest of its budgets: pure."""
 
 import msgspec
 from msgspec import Struct
@@ -23,7 +23,7 @@ class Spending(Struct, kw_only=True):
 
     @property
     def cost_usd(self) -> float | None:
-        """What it cost so far; None: nobody knows."""
+        """Cost so far in US dollars; None when it is unknown."""
         if any(one.total and one.cost is None for one in self.usage):
             return None
         return sum(0.0 if one.cost is None else one.cost.total for one in self.usage)

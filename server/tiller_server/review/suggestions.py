@@ -17,16 +17,16 @@ class Unusable(Exception):
 
 
 def checked_suggestion(text: str, lines: Sequence[str], place: Place, *, path: str) -> Suggestion:
-    """Make a suggestion of what a model wrote for the lines of a place.
+    """Create a suggestion from the text that a model wrote for the lines of a place.
 
     Args:
-        text: What should stand there.
-        lines: The file.
-        place: The lines that it replaces.
-        path: Tells how the file is written.
+        text: Replacement for the lines.
+        lines: Lines of the file.
+        place: Lines that the suggestion replaces.
+        path: Path of the file, whose suffix selects the syntax check.
 
     Raises:
-        Unusable: It changes nothing, is too long, or breaks a file that was sound.
+        Unusable: The suggestion changes nothing, is too long, or makes a valid file invalid.
     """
     replacement = _whole_lines(text)
     suggestion = Suggestion(line=place.line, end_line=place.end_line, replacement=replacement)

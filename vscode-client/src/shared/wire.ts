@@ -17,7 +17,7 @@ export interface Activity {
   bash?: BashActivity;
 }
 
-/** Capabilities of the client; what is left out is not supported. */
+/** Capabilities of the client; an absent capability is not supported. */
 export interface AgentClientCaps {
   /** Protocol level; 1. */
   v?: number;
@@ -216,7 +216,7 @@ export interface BudgetUse {
   limit: number;
 }
 
-/** Budgets of a run; what is left out has no limit. */
+/** Budgets of a run; an absent budget is no limit. */
 export interface Budgets {
   /** US dollars. */
   usd?: number;
@@ -548,7 +548,7 @@ export interface CompactionStarted {
   reason: CompactionReason;
 }
 
-/** Change of the configuration; what is left out stays. */
+/** Change of the configuration; an absent member keeps its value. */
 export interface ConfigChange {
   /** `provider/id`. */
   model?: string;
@@ -940,16 +940,16 @@ export interface ErrorData {
   retryAfterMs?: number;
   session?: string;
   run?: string;
-  /** What the request expected. */
+  /** Value that the request expected. */
   expected?: JsonValue;
-  /** What there is instead. */
+  /** Value that was found instead. */
   actual?: JsonValue;
   /** Documents concerned, as URIs. */
   documents?: string[];
   provider?: string;
   /** Status of the provider's answer. */
   httpStatus?: number;
-  /** What to do next. */
+  /** Recommended next step. */
   hint?: string;
   /** The message without its advice for the model. */
   happened?: string;
@@ -1985,16 +1985,16 @@ export interface RunError {
   retryAfterMs?: number;
   session?: string;
   run?: string;
-  /** What the request expected. */
+  /** Value that the request expected. */
   expected?: JsonValue;
-  /** What there is instead. */
+  /** Value that was found instead. */
   actual?: JsonValue;
   /** Documents concerned, as URIs. */
   documents?: string[];
   provider?: string;
   /** Status of the provider's answer. */
   httpStatus?: number;
-  /** What to do next. */
+  /** Recommended next step. */
   hint?: string;
   /** The message without its advice for the model. */
   happened?: string;

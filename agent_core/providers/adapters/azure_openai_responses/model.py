@@ -25,7 +25,7 @@ class AzureOpenAIResponses:
 
     @property
     def facts(self) -> ModelFacts:
-        """What is known of it."""
+        """Facts about the model."""
         return self._facts
 
     @asynccontextmanager

@@ -1,4 +1,4 @@
-"""What the makers of Bedrock's models differ in, told by a model's id: pure."""
+"""Differences between the model families of Bedrock, derived from a model's id. Pure."""
 
 import re
 from typing import Literal

@@ -46,7 +46,7 @@ class BedrockConverse:
 
     @property
     def facts(self) -> ModelFacts:
-        """What is known of it."""
+        """Facts about the model."""
         return self._facts
 
     @asynccontextmanager

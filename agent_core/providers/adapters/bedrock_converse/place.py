@@ -13,7 +13,7 @@ _USUAL = re.compile(r"bedrock-runtime\.[a-z0-9-]+\.amazonaws\.com(?:\.cn)?")
 
 
 def region_of(facts: ModelFacts) -> str | None:
-    """Describe in which region a model is asked: its ARN has it, or `compat`, or its address; None: nobody says."""
+    """Return the region of a model: from its ARN, else `compat`, else its address; None: none of them has it."""
     arn = _ARN.match(facts.id)
     if arn:
         return arn[1]

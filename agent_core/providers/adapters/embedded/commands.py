@@ -44,7 +44,7 @@ finally:
     print(*said, sep="\\n")
 """
 ASKING_MARK = "sys.__excepthook__"
-"""Tells such a command from others."""
+"""Matches such a command."""
 # Before 3.12 only the interpreter's own top level adds «Did you mean», not the traceback module that test
 # runners print with.
 

@@ -1,4 +1,4 @@
-"""What is known of the embedded model."""
+"""Facts about the embedded model."""
 
 from agent_core.providers.port import ModelFacts, Prices
 

@@ -37,8 +37,8 @@ ARGUMENT_PIECES = 4
 class EmbeddedModel:
     """A deterministic program that repairs failing Python tests with the tools it is given.
 
-    It keeps nothing between calls: what it has done so far it reads from the transcript. It uses no tokens
-    and costs nothing.
+    It has no state between calls: it reads its earlier steps from the transcript. It uses no tokens and costs
+    nothing.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -46,7 +46,7 @@ class EmbeddedModel:
 
     @property
     def facts(self) -> ModelFacts:
-        """What is known of it."""
+        """Facts about the model."""
         return EMBEDDED_FACTS
 
     @asynccontextmanager

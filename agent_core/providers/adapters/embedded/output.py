@@ -51,7 +51,7 @@ class Failure(Value, frozen=True, kw_only=True):
 
 
 class Report(Value, frozen=True, kw_only=True):
-    """What a run of the tests came to."""
+    """Result of a test run."""
 
     outcome: Literal["passed", "failed", "nothing"]
     count: int

@@ -48,7 +48,7 @@ RULES: Mapping[str, Callable[[Site, Evidence], Verdict]] = {
     "ModuleNotFoundError": repair_module,
     "TypeError": repair_call,
 }
-"""What to do about each kind of error."""
+"""Repair rule by type of error."""
 MOST_REPAIRS = 40
 MOST_STEPS = 300
 MOST_FAILURES = 25

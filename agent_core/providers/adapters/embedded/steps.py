@@ -52,7 +52,7 @@ class Step(Value, frozen=True, kw_only=True):
 
 
 class Task(Value, frozen=True, kw_only=True):
-    """What was asked, and the steps taken since."""
+    """The user's task and the steps since."""
 
     asked: Asked
     steps: tuple[Step, ...] = ()

@@ -1,4 +1,4 @@
-"""What can be said of a failure: learn more first, a repair, or that there is none."""
+"""Verdicts on a failure: more information is needed, a repair, or no repair."""
 
 from collections.abc import Sequence
 
@@ -54,7 +54,7 @@ Verdict = Run | Read | Repair | Declined
 
 
 class Evidence(Value, frozen=True, kw_only=True):
-    """What the steps since the last run of the tests have shown."""
+    """Evidence from the steps since the last test run."""
 
     root: str | None
     test_command: str

@@ -1,4 +1,4 @@
-"""What the embedded model says."""
+"""Answer texts of the embedded model."""
 
 from collections.abc import Sequence
 

@@ -27,7 +27,7 @@ class GoogleGenerativeAI:
 
     @property
     def facts(self) -> ModelFacts:
-        """What is known of it."""
+        """Facts about the model."""
         return self._facts
 
     @asynccontextmanager

@@ -44,7 +44,7 @@ class GoogleVertex:
 
     @property
     def facts(self) -> ModelFacts:
-        """What is known of it."""
+        """Facts about the model."""
         return self._facts
 
     @asynccontextmanager

@@ -20,7 +20,7 @@ def is_claude(facts: ModelFacts) -> bool:
 
 
 def project_of(facts: ModelFacts) -> str | None:
-    """Name the project that pays; None: nobody says."""
+    """Return the project that is billed, from `compat`; None: not set."""
     return _word(facts.compat.get("project"))
 
 

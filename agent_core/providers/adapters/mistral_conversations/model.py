@@ -15,7 +15,7 @@ from agent_core.providers.streaming import read_parts
 
 
 class MistralConversations:
-    """Asks a server at `<base URL>/v1/chat/completions`; what it streams are the chunks of Chat Completions."""
+    """Client of a server at `<base URL>/v1/chat/completions`, which streams the chunks of Chat Completions."""
 
     def __init__(self, facts: ModelFacts, *, access: Access, pool: HttpPool) -> None:
         self._facts = facts
@@ -24,7 +24,7 @@ class MistralConversations:
 
     @property
     def facts(self) -> ModelFacts:
-        """What is known of it."""
+        """Facts about the model."""
         return self._facts
 
     @asynccontextmanager

@@ -43,7 +43,7 @@ FORMATS = (
 
 
 class Compat(Value, frozen=True, kw_only=True):
-    """What a server takes; the names in models.json are the camelCase ones."""
+    """Capabilities of a server; the names in models.json are in camelCase."""
 
     store: bool
     developer_role: bool
@@ -58,7 +58,7 @@ class Compat(Value, frozen=True, kw_only=True):
     """Each earlier answer must carry a `reasoning_content`, also an empty one."""
     cache_key: bool
     cache_marks: bool
-    """What may be cached is marked in Anthropic's way."""
+    """Cacheable content is marked in Anthropic's format."""
     cache_retention: CacheRetention | None
     """None: as the request says."""
     long_retention: bool
@@ -70,7 +70,7 @@ class Compat(Value, frozen=True, kw_only=True):
 
 
 def compat_of(facts: ModelFacts) -> Compat:
-    """Return what a model's server takes; what models.json says wins, field by field."""
+    """Return the capabilities of a model's server; models.json has precedence, field by field."""
     host = _host(facts.base_url)
     own = host == OPENAI
     # What is neither OpenAI nor a known gateway may be any local server: the older and plainer form is sent.

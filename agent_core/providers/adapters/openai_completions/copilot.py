@@ -1,4 +1,4 @@
-"""What GitHub Copilot wants to know of a request beside its body: pure."""
+"""Request headers of GitHub Copilot. Pure."""
 
 from agent_core.messages import CustomMessage, Image, ToolResultMessage, UserMessage
 from agent_core.providers.port import ModelFacts, ModelRequest

@@ -24,7 +24,7 @@ class OpenAIResponses:
 
     @property
     def facts(self) -> ModelFacts:
-        """What is known of it."""
+        """Facts about the model."""
         return self._facts
 
     @asynccontextmanager

@@ -1,1 +1,1 @@
-"""What each method does: one file each, strangers to one another."""
+"""Handlers of the methods: one file each, independent of one another."""

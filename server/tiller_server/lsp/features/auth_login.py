@@ -14,9 +14,9 @@ from tiller_server.lsp.wire import AuthLoginParams, parse
 
 
 async def run(front: Front, params: dict[str, Any]) -> object:
-    """Return the page that the user must open, or that of a login that waits for them already.
+    """Return the page that the user must open, or the page of a login that is pending already.
 
-    What comes of it is shown as a message, and `agent/auth/status` says it.
+    The result of the login is shown as a message, and is part of `agent/auth/status`.
 
     Raises:
         RpcError: No such provider, it takes a key, or the login cannot begin.

@@ -1,4 +1,4 @@
-"""`agent/changes/list`: what a session, a run or everything since a checkpoint changed."""
+"""`agent/changes/list`: the changes of a session, of a run, or since a checkpoint."""
 
 from typing import Any
 

@@ -10,7 +10,7 @@ from tiller_server.lsp.wire import ChangesResolveParams, parse
 
 
 async def run(front: Front, params: dict[str, Any]) -> object:
-    """Decide; what the run going on has changed itself is rejected at its end, and answered then."""
+    """Apply the decisions; a rejection of changes by the active run is applied and answered when that run ends."""
     asked = parse(ChangesResolveParams, params, method="agent/changes/resolve")
     front.dialogs.check_may_decide()
     hosted = await front.hosted(asked.session)

@@ -1,4 +1,4 @@
-"""`agent/checkpoint/preview`: what going back to a checkpoint would do to each file."""
+"""`agent/checkpoint/preview`: the effect that a restore of a checkpoint would have on each file."""
 
 from pathlib import Path
 from typing import Any

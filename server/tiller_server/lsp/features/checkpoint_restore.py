@@ -16,7 +16,7 @@ CHOICES = ("skip", "merge", "overwrite")
 
 
 async def run(front: Front, params: dict[str, Any]) -> object:
-    """Go back; what stands against it is told file by file."""
+    """Restore a checkpoint; each file that is skipped is listed with the reason."""
     asked = parse(CheckpointRestoreParams, params, method="agent/checkpoint/restore")
     if asked.scope not in SCOPES or asked.on_conflict not in CHOICES:
         message = f"scope is one of {', '.join(SCOPES)}, onConflict of {', '.join(CHOICES)}; got {asked.scope!r} and {asked.on_conflict!r}"

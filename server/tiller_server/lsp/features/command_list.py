@@ -1,4 +1,4 @@
-"""`agent/command/list`: what can be written after a slash."""
+"""`agent/command/list`: the commands that can be written after a slash."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
 """`workspace/executeCommand`: the agent for clients that know no method of ours.
 
-A command answers at once (Helix gives up after 20 s); what it started is seen as work-done progress, as edits and in the
-chat file. All arguments may be left out.
+A command answers at once (Helix gives up after 20 s); work that it started appears as work-done progress, as edits and
+in the chat file. All arguments are optional.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -54,7 +54,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
 
 
 async def run(room: Room, name: str, arguments: Arguments) -> object:
-    """Run a command; what takes long goes on behind the answer."""
+    """Run a command; long work continues in the background after the answer."""
     return await at_once(
         name,
         lambda: COMMANDS[name](room, arguments),

@@ -1,4 +1,4 @@
-"""`agent/review`: look at a change; what is found is answered, and shown beside the text."""
+"""`agent/review`: review of a change; the findings are returned, and shown beside the text."""
 
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
@@ -95,7 +95,7 @@ async def _order(
 
 
 def _request(front: Front, hosted: Any) -> SessionRequest:
-    """Open the review's own session: what it says is no part of the conversation."""
+    """Return the request for the review's own session; its messages are no part of the conversation."""
     facts = hosted.session.models.current
     return SessionRequest(
         workspace=hosted.root,

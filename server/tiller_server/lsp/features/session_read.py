@@ -1,4 +1,4 @@
-"""`agent/session/read`: what was said in a session, page by page, without attaching to it."""
+"""`agent/session/read`: the items of a session, page by page, without attaching to it."""
 
 from collections.abc import Sequence
 from typing import Any

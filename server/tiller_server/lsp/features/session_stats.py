@@ -1,4 +1,4 @@
-"""`agent/session/stats`: what a session amounts to."""
+"""`agent/session/stats`: the statistics of a session."""
 
 from typing import Any
 

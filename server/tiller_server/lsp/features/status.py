@@ -1,4 +1,4 @@
-"""`agent/status`: what this server is, has open and can do."""
+"""`agent/status`: identity, open sessions, providers and versions of this server."""
 
 import os
 import platform

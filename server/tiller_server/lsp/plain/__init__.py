@@ -1,1 +1,1 @@
-"""What editors get that know plain LSP and nothing of ours; loaded when it is first used."""
+"""Features for editors that know plain LSP and none of our methods; loaded on first use."""

@@ -20,7 +20,7 @@ Action = dict[str, JsonValue]
 
 
 class Asked(Value, frozen=True, kw_only=True):
-    """What an editor wants actions for."""
+    """Place and diagnostics for which an editor requests code actions."""
 
     uri: str
     lines0: tuple[int, int]
@@ -30,7 +30,7 @@ class Asked(Value, frozen=True, kw_only=True):
 
 
 class Now(Value, frozen=True, kw_only=True):
-    """What matters for what is offered."""
+    """State of the session that decides which actions are offered."""
 
     is_running: bool = False
     has_changes: bool = False
@@ -91,12 +91,12 @@ def in_file(asked: Asked, now: Now) -> list[Action]:
 
 
 def in_chat(asked: Asked, now: Now, own: Sequence[Action]) -> list[Action]:
-    """Return what can be done from the chat file.
+    """Return the code actions of the chat file.
 
     Args:
-        asked: Where.
-        now: What matters.
-        own: What the chat file itself offers there, such as the answers to a question.
+        asked: The request.
+        now: State of the session.
+        own: Actions of the chat file itself at that place, such as the answers to a question.
     """
     found = [*own]
     if not _has(own, "tiller.send"):

@@ -1,4 +1,4 @@
-"""What people and editors write behind a command: words, a place, or one object with names; pure."""
+"""Arguments that people and editors pass to a command: words, a place, or one object with names; pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -70,16 +70,16 @@ def place_of(
     """Read a place: `PATH [FIRST [LAST]]` with lines from 1, or an object with `uri` or `path`, and `range` or `line`.
 
     Args:
-        name: Of the command, for its complaints.
-        arguments: What was behind it.
-        root: What paths are relative to.
-        make: Makes a place of a URI and lines from 0; None: it is no file.
+        name: Name of the command, for error messages.
+        arguments: Arguments of the command.
+        root: Folder that relative paths start from.
+        make: Creates a place from a URI and 0-based lines; returns None when it is no file.
 
     Returns:
-        None when nothing was said of a place.
+        None when the arguments name no place.
 
     Raises:
-        RpcError: It is no place; the text says what is.
+        RpcError: The arguments are no valid place; the text describes a valid one.
     """
     if not arguments:
         return None

@@ -20,7 +20,7 @@ class Start(Protocol):
 
 
 class _Outcome:
-    """What became of a command."""
+    """Outcome of a command."""
 
     def __init__(self, work: Callable[[], Awaitable[object]]) -> None:
         self._work = work
@@ -45,17 +45,17 @@ async def at_once(
     tell: Callable[[str], None],
     limit_s: float = ANSWER_S,
 ) -> object:
-    """Return what a command answers; when that takes too long it goes on, and `{"goesOn": true}` is the answer.
+    """Return the answer of a command; a command that takes too long continues, and `{"goesOn": true}` is the answer.
 
     Args:
-        name: Of the command, for the log.
-        work: What it does.
-        start: Starts what outlives the request.
-        tell: Shows the user an error that comes late.
-        limit_s: How long it is waited for.
+        name: Name of the command, for the log.
+        work: Work of the command.
+        start: Starts work that outlives the request.
+        tell: Shows the user an error that comes after the answer.
+        limit_s: Longest wait for the answer, in seconds.
 
     Raises:
-        Exception: As the command does in time.
+        Exception: The error of a command that fails within the limit.
     """
     outcome = _Outcome(work)
     start(outcome.run, what=name)

@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 
 class Chat:
-    """What one editor does with the chat file of its session."""
+    """Use of a session's chat file by one editor."""
 
     def __init__(self, front: Front) -> None:
         """Begin without a file: it is made when it is first used."""
@@ -116,10 +116,10 @@ class Chat:
             return True
 
     async def opened(self, document: Document) -> None:
-        """Record that the editor has opened the file: what was said meanwhile comes into it.
+        """Record that the editor has opened the file; newer parts of the conversation are then written to it.
 
         Args:
-            document: As it was opened.
+            document: The document as it was opened.
         """
         async with self._turn:
             _ = self._found.pop(document.uri, None)
@@ -228,7 +228,7 @@ class Chat:
         return file
 
     def _made(self, hosted: Hosted, entries: Any) -> ChatFile:
-        """Make the file of a session. Nothing waits in here: what is said next is told to it."""
+        """Create the file of a session. It has no await, so that the file follows the session without a gap."""
         stored = {entry.id for entry in entries}
         latest = [entry for entry in hosted.session.info.entries if entry.id not in stored]
         file = hosted.kept.chat = ChatFile(
@@ -258,7 +258,7 @@ def _draft(text: str) -> str:
 
 
 def _to_send(saved: str, now: str) -> str:
-    """Return what a save sends: what was saved and still stands there. What was typed since waits for its own save.
+    """Return the words that a save sends: those saved and still there. Newer words wait for their own save.
 
     Args:
         saved: The words when they were saved.

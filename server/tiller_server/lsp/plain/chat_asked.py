@@ -1,4 +1,4 @@
-"""What can be done in the chat file beside writing: answers to what is asked, and a stop. Pure."""
+"""Actions in the chat file beside writing: answers to pending requests, and a stop. Pure."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -19,7 +19,7 @@ Asked = PermissionRequest | Question
 
 
 def actions(session: AgentSession, text: str, lines0: tuple[int, int]) -> list[Action]:
-    """Return the code actions for some lines: what is asked there, else all that is asked, and a stop.
+    """Return the code actions for some lines: answers to the requests there, else to all pending ones; stop; send.
 
     Args:
         session: The session.

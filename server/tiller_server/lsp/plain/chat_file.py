@@ -44,23 +44,23 @@ _log = logging.getLogger(__name__)
 
 
 class _Bells(Struct, kw_only=True):
-    """What the writer waits for."""
+    """Events that the writer waits for."""
 
     news: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
     urgent: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
 
 class _Known(Struct, kw_only=True):
-    """What is known of the file since it was written last."""
+    """Knowledge about the file since the last write."""
 
     tail: str = ""
     """How our own words in it ended."""
     document: tuple[int, int] | None = None
     """Which document had it."""
     doubt: tuple[str, int] | None = None
-    """What the file would be known by, and how many pieces it were, if an edit landed of which nobody could say."""
+    """Mark of the file and number of pieces that hold if an edit of unknown outcome has landed; None: no such edit."""
     trouble: str = ""
-    """What its user was told of last."""
+    """Trouble that was last shown to the user."""
     wait_s: float = EVERY_S
     is_found: bool = False
     """It was compared with what was said."""
@@ -105,7 +105,7 @@ class ChatFile:
         self.ring()
 
     def leave(self, front: Front) -> None:
-        """Forget an editor; what it did not save is put in again when the next one comes."""
+        """Remove an editor; pieces that it did not save are written again when the next editor joins."""
         if front in self._fronts:
             self._fronts.remove(front)
             self.place.files.detach(front.editor)

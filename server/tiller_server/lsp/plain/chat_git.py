@@ -13,13 +13,13 @@ MOST_BYTES: Final = 1024 * 1024
 
 
 def keep_out_of_git(path: Path) -> None:
-    """Name a file in the `info/exclude` of the repository that it lies in; without one nothing happens. Blocking.
+    """Add a file to the `info/exclude` of the repository that contains it; without one nothing happens. Blocking.
 
-    A worktree has the list of its main repository, a submodule one of its own; both must name their folder back. What
-    cannot be written is left as it is: then git shows a file more.
+    A worktree has the list of its main repository, a submodule one of its own; both must name their folder back. A list
+    that cannot be written stays as it is: git then shows one more file.
 
     Args:
-        path: Absolute; it need not be there yet.
+        path: Absolute path; the file need not exist yet.
     """
     for top in path.parents:
         marker = top / ".git"

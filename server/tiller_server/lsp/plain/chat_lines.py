@@ -1,4 +1,4 @@
-"""What of a session is shown in the chat file, and in which words. Pure."""
+"""Parts of a session that the chat file shows, and their words. Pure."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ from tiller_server.lsp.plain.chat_text import Piece, escaped, plain
 LINE_CHARS: Final = 160
 """How long a line of what goes on may be."""
 WORD_CHARS: Final = 40
-"""What is longer without a blank is shown as it comes: not every language has them."""
+"""Longest run without a blank that is held back, in characters; not every language has blanks."""
 ARGUMENTS: Final = ("command", "path", "pattern", "query", "url", "name")
 """Which argument of a call says most of it, the first that there is."""
 SUMMED_UP: Final = "What was said before was summed up."
@@ -30,7 +30,7 @@ RUN: Final = "tiller.run"
 PICTURE: Final = "[picture]"
 OVER: Final = frozenset({"completed", "cancelled", "failed", "interrupted", "budget", "refused"})
 BESIDE: Final = "<editor-context>"
-"""What begins so was said by the editor beside the user's words."""
+"""Start of text that the editor added beside the user's words."""
 
 
 class Streamed:
@@ -63,10 +63,10 @@ class Streamed:
         return self._give(held[:cut])
 
     def rest(self, whole: str) -> str | None:
-        """Return what is left at the end; None: what was shown is not how the whole begins.
+        """Return the rest of the text at its end; None when the whole text does not begin with the part already shown.
 
         Args:
-            whole: The words as they are after all.
+            whole: The final text.
         """
         if not whole.startswith(self.text[: self._given]):
             return None

@@ -1,4 +1,4 @@
-"""What of a session belongs into the chat file, and how far the file has it. Pure."""
+"""Parts of a session that belong in the chat file, and how many of them the file has. Pure."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -19,10 +19,10 @@ EARLIER: Final = Piece(
 
 
 class Page:
-    """The pieces of one session in order. What an editor holds unsaved may be lost, so two places are kept."""
+    """Pieces of one session in order. Unsaved pieces in an editor may be lost, so two positions are kept."""
 
     def __init__(self, pieces: Sequence[Piece] = ()) -> None:
-        """Begin with what was said so far, nothing of which is in a file."""
+        """Begin with the pieces so far, none of which is in a file."""
         gone = _too_many(pieces, most=len(pieces) - 1)
         self._pieces = [EARLIER, *pieces[gone:]] if gone else list(pieces)
         self._given = 0
@@ -42,7 +42,7 @@ class Page:
 
     @property
     def mark(self) -> str:
-        """What the file is known by since it was written."""
+        """Mark of the file as it was last written; empty before the first write."""
         return self._marks[-1][0] if self._marks else ""
 
     def add(self, *pieces: Piece) -> None:
@@ -62,11 +62,11 @@ class Page:
         return tuple(self._pieces[self._given :])
 
     def put(self, count: int, mark: str) -> None:
-        """Record that so many of those that waited are in the file.
+        """Record that a number of waiting pieces are in the file.
 
         Args:
-            count: From the first one on.
-            mark: What the file is known by now (see `mark_of`).
+            count: Number of pieces, from the first waiting one on.
+            mark: Present mark of the file (see `mark_of`).
         """
         self._given += count
         self._marks.append((mark, self._given))
@@ -118,7 +118,7 @@ class Page:
 
 
 def _too_many(pieces: Sequence[Piece], *, most: int) -> int:
-    """Return how many of the oldest pieces are to go; what is left begins with somebody's words, if it can."""
+    """Return how many of the oldest pieces to drop; the rest begins with a turn of the user, if possible."""
     size = sum(len(one.text) for one in pieces)
     if size <= MOST_CHARS:
         return 0

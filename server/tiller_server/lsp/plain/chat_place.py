@@ -30,7 +30,7 @@ class Look(Value, frozen=True, kw_only=True):
     base: FileText | None
     """None: it is not there."""
     document: tuple[int, int] | None
-    """Which editor has it open and when it was opened; None: nobody has."""
+    """Editor that has the file open, and when it was opened; None: no editor has."""
 
 
 class Place:
@@ -75,12 +75,12 @@ class Place:
         """Write the file.
 
         Args:
-            text: What it shall hold.
-            seen: The file as the text was made from it.
+            text: New text of the file.
+            seen: State of the file from which the text was made.
 
         Raises:
-            Reopened: It was opened or closed since: what was unsaved is gone, and no merge must take that for a wish.
-            WorkspaceError: As `Files.write`.
+            Reopened: It was opened or closed since: unsaved text is gone, and no merge may treat that as an edit.
+            WorkspaceError: Under the conditions of `Files.write`.
         """
         if seen.base is None:
             await to_thread.run_sync(_prepare, self.root, self.path)

@@ -52,7 +52,7 @@ class Section(Value, frozen=True, kw_only=True):
 
 
 class Draft(Value, frozen=True, kw_only=True):
-    """What the user wrote last and nobody has answered."""
+    """Last text of the user, not answered yet."""
 
     start: int
     """Of its heading; where it has none, of the words."""
@@ -106,14 +106,14 @@ def draft_of(text: str) -> Draft | None:
 
 
 def grown(text: str, pieces: Sequence[Piece], *, tail: str) -> str:
-    """Return the file with pieces in it: each before the draft, and nothing that anybody wrote is taken out.
+    """Return the file with the pieces inserted, each before the draft; no written text is removed.
 
-    A turn that the user wrote in the file stays where it is; what comes after it comes below it.
+    A turn that the user wrote in the file stays where it is; later pieces go below it.
 
     Args:
         text: The file.
-        pieces: In order.
-        tail: How our own words ended when they were put in last (see `tail_of`): `more` goes on there, or begins anew.
+        pieces: Pieces to insert, in order.
+        tail: End of our own words at the last write (see `tail_of`): `more` continues there, or begins anew.
     """
     waiting: list[Piece] = []
     for piece in pieces:

@@ -1,4 +1,4 @@
-"""What a session tells, as pieces of the chat file."""
+"""Events of a session as pieces of the chat file."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
@@ -45,7 +45,7 @@ from tiller_server.lsp.plain.chat_views import Views
 from tiller_server.lsp.work_line import outcome
 
 URGENT: Final = (RunEnded, PermissionRequested, QuestionRequested, MessageEnded)
-"""What a reader should see at once."""
+"""Events that the reader should see at once."""
 KILO: Final = 1000
 
 
@@ -180,4 +180,4 @@ _NOTES: Final[Mapping[type, Callable[[Any], str | None]]] = {
     LeafMoved: lambda _: "The conversation goes on from an earlier place.",
     CheckpointRestored: lambda _: "Files were taken back.",
 }
-"""What seldom happens, and the line for it."""
+"""Line for each rare event."""

@@ -1,4 +1,4 @@
-"""What extensions show, as pieces of the chat file."""
+"""Output of extensions as pieces of the chat file."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from tiller_server.lsp.plain.chat_text import Piece, escaped
 
 
 class Views:
-    """Follows what extensions show; what has not changed does not stand there again."""
+    """Follows the output of extensions; unchanged output is not repeated."""
 
     def __init__(self) -> None:
         self._shown: dict[tuple[str, str, str], str] = {}

@@ -11,7 +11,7 @@ from agent_core.kernel.values import Value
 MOST_LINES: Final = 40
 """A comment that goes on for longer is cut there."""
 MOST_LINE_CHARS: Final = 2_000
-"""What is longer was not written by hand."""
+"""Longest part of a line that is read, in characters; longer lines are not written by hand."""
 _MARK: Final = re.compile(
     r"""(?:^|(?<=[^:\w"'`/]))          # not the `//` of an address, nor the beginning of a text
         (?P<open>//[/!]?|\#+|--+|;+|/\*+!?|\*|<!--+|<%--|\{-|\(\*|%+|"{1,3}|'{1,3}|!|REM\b|dnl\b|\.\.)
@@ -33,7 +33,7 @@ _CLOSERS: Final[Mapping[str, str]] = {
 
 
 class Request(Value, frozen=True, kw_only=True):
-    """What a comment asks for, and where it stands."""
+    """Request of a comment, and its place."""
 
     words: str
     first_line0: int

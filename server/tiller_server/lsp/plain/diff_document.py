@@ -1,4 +1,4 @@
-"""What waits for the user's word as one document: a file that is kept up to date, or one that is no file at all."""
+"""Pending changes as one document: a file that is kept up to date, or a virtual document."""
 
 import logging
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What waits for the user's word as the text of a unified diff; pure."""
+"""Pending changes as the text of a unified diff; pure."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -21,8 +21,8 @@ def diff_text(files: Iterable[FileNow], *, root: Path) -> str:
     """Return the document.
 
     Args:
-        files: As they are now; those in which nothing waits are left out.
-        root: What names are relative to.
+        files: Files as they are now; those without pending changes are left out.
+        root: Folder that the names are relative to.
     """
     parts = [HEAD]
     size = left_out = 0

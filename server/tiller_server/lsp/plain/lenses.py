@@ -15,8 +15,8 @@ def chat_lenses(now: Now, own: Sequence[Lens]) -> list[Lens]:
     """Return the lenses of the chat file.
 
     Args:
-        now: What matters.
-        own: What the chat file itself offers, such as the answers to a question; its places count.
+        now: State of the session.
+        own: Lenses of the chat file itself, such as the answers to a question; they keep their places.
     """
     there = {(as_object(one.get("command")) or {}).get("command") for one in own}
     found = [*own]

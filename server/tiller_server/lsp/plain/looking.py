@@ -1,4 +1,4 @@
-"""What a user looks at in an editor that does not tell: what can be seen of its documents."""
+"""Focus of a user in an editor that does not report it, inferred from its documents."""
 
 from tiller_server.lsp.front import Front
 from tiller_server.lsp.plain.touched import Touched

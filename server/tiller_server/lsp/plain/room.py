@@ -1,4 +1,4 @@
-"""What one client gets that has no extension: code actions, code lenses and commands."""
+"""Features for one client without an extension: code actions, code lenses and commands."""
 
 import importlib
 import re

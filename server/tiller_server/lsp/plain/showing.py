@@ -43,7 +43,7 @@ async def changes(room: Room, arguments: Arguments) -> object:
 
 
 def status_text(hosted: Any) -> str:
-    """Return how a session stands: what goes on, with which model, how full it is, what it has cost, and where the log is."""
+    """Return the status of a session: its activity, model, use of the context, cost, and the path of the log."""
     session = hosted.session
     seen = session.info.snapshot()
     model = session.models.current

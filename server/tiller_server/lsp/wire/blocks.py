@@ -1,4 +1,4 @@
-"""What can be said in one message: text, images, and pieces of the editor's world."""
+"""Content blocks of one message: text, images, and parts of the editor's state."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Literal
@@ -27,7 +27,7 @@ __all__ = [
 
 
 MAX_BLOCKS = 1000
-"""In one message; what is longer belongs into a file."""
+"""Most blocks in one message; longer content belongs in a file."""
 
 
 class Position(WireModel):
@@ -182,4 +182,4 @@ _Blocks = Annotated[Many[Block], Field(min_length=1, max_length=MAX_BLOCKS)]
 Content = Annotated[
     _Blocks, BeforeValidator(_as_blocks, json_schema_input_type=_Blocks), at_most(MAX_BLOCKS)
 ]
-"""What a user says. Senders write a list of blocks; a bare string is understood as well."""
+"""Content of a user message. Senders write a list of blocks; a bare string is accepted as well."""

@@ -1,4 +1,4 @@
-"""What client and server tell one another when they meet."""
+"""Capabilities and options that client and server exchange in `initialize`."""
 
 from typing import Literal
 
@@ -105,7 +105,7 @@ class VersionCaps(WireModel):
 
 
 class AgentClientCaps(WireModel):
-    """Capabilities of the client; what is left out is not supported."""
+    """Capabilities of the client; an absent capability is not supported."""
 
     v: Uint = 1
     """Protocol level; 1."""

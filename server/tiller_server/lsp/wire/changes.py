@@ -1,4 +1,4 @@
-"""What the agent changed: change sets and their hunks, edits on their way, checkpoints."""
+"""Changes of the agent: change sets and their hunks, edit requests, checkpoints."""
 
 from typing import Literal
 

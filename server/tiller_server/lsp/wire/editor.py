@@ -1,4 +1,4 @@
-"""What server and editor ask of one another: documents, diagnostics, other language servers, trust."""
+"""Messages between server and editor: documents, diagnostics, other language servers, trust."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""What an error tells a program: the closed list of kinds, and the data that goes with it."""
+"""Error data for programs: the closed list of kinds, and the data of each error."""
 
 from collections.abc import Mapping
 from typing import Literal, get_args
@@ -107,16 +107,16 @@ class ErrorData(WireModel):
     session: str | None = None
     run: str | None = None
     expected: Json = None
-    """What the request expected."""
+    """Value that the request expected."""
     actual: Json = None
-    """What there is instead."""
+    """Value that was found instead."""
     documents: Many[str] | None = None
     """Documents concerned, as URIs."""
     provider: str | None = None
     http_status: Uint | None = None
     """Status of the provider's answer."""
     hint: str | None = None
-    """What to do next."""
+    """Recommended next step."""
     happened: str | None = None
     """The message without its advice for the model."""
     survivors: Many[KilledProcess] | None = None

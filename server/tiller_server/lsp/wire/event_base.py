@@ -1,4 +1,4 @@
-"""What all events have: their number and time, and where in a session they belong."""
+"""Fields common to all events: number, time, and place in a session."""
 
 from tiller_server.lsp.wire.base import Moment, Seq, WireModel
 

@@ -26,7 +26,7 @@ VENDOR = "_"
 
 
 class Complaint(Value, frozen=True, kw_only=True):
-    """What is wrong with a value: where, what it should be, what it is."""
+    """Problem with a value: its field, the expected value, the actual value."""
 
     field: str
     expected: str
@@ -46,13 +46,13 @@ def parse(
 
     Args:
         model: The shape to read into.
-        params: What was sent; None is the same as an empty object.
-        method: The method whose params these are: none of its fields may be unknown but those that begin with `_`, for
-            what one asks for would not happen. None: another message, whose unknown fields are passed over.
+        params: Params as received; None is the same as an empty object.
+        method: The method whose params these are: an unknown field is an error unless it begins with `_`, because its
+            request would be ignored. None: another message, whose unknown fields are ignored.
 
     Raises:
-        RpcError: -32602 with one sentence of what is wrong first, and `data` with the field, what was
-            expected, and what came.
+        RpcError: -32602 with one sentence about the first problem, and `data` with the field, the expected value
+            and the actual value.
     """
     given: Mapping[str, object] = {} if params is None else params
     try:

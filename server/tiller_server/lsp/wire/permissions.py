@@ -1,4 +1,4 @@
-"""Dialogs with the user: what may be done, what is meant, and the rules that answer for them."""
+"""Dialogs with the user: permissions, questions, and the rules that answer instead of the user."""
 
 from typing import Annotated, ClassVar, Literal
 

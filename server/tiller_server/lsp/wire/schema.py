@@ -41,8 +41,8 @@ _CAPABILITIES: Mapping[str, type[WireModel]] = {
 def build() -> JsonObject:
     """Describe the whole vocabulary as one JSON Schema document.
 
-    What may be left out is described without null, because senders leave it out; receivers take null for the
-    same thing.
+    An optional member is described without null, because senders leave it out; receivers treat null as
+    absent.
     """
     shapes = {
         key: TypeAdapter[object](shape)  # pyright: ignore[reportArgumentType] - a shape or a union of shapes

@@ -92,7 +92,7 @@ ToolStatus = TypeAliasType(
 
 
 class Budgets(WireModel):
-    """Budgets of a run; what is left out has no limit."""
+    """Budgets of a run; an absent budget is no limit."""
 
     usd: Number | None = None
     """US dollars."""
@@ -124,7 +124,7 @@ class SessionConfig(WireModel):
 
 
 class ConfigChange(WireModel):
-    """Change of the configuration; what is left out stays."""
+    """Change of the configuration; an absent member keeps its value."""
 
     model: Annotated[str, Field(min_length=1)] | None = None
     """`provider/id`."""

@@ -1,4 +1,4 @@
-"""A review as workflow commands: what a job prints so that GitHub shows it beside the lines of a change."""
+"""A review as workflow commands, which a job prints so that GitHub shows findings beside the lines of a change."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final

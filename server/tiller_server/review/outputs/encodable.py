@@ -1,4 +1,4 @@
-"""Reports are UTF-8, and names of files need not be: what cannot be said is shown as U+FFFD. Pure."""
+"""Encoding of reports as UTF-8: bytes of file names that are not UTF-8 become U+FFFD. Pure."""
 
 
 def encodable(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What every written form of a review says about it: counts, the header, what was left out. Pure."""
+"""Text that every output format of a review shares: counts, the header, what was left out. Pure."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby

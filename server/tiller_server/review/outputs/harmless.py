@@ -45,7 +45,7 @@ def harmless_cell(text: str) -> str:
 
 
 def fenced(text: str, *, language: str = "") -> str:
-    """Return text as a block of code that nothing in it can end; what could be a command in it is escaped."""
+    """Return text as a fenced code block that its content cannot close; possible commands in it are escaped."""
     text = _inert_code(text)
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)

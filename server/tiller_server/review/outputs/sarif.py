@@ -19,10 +19,10 @@ RULES: Final = tuple(CATEGORIES)
 
 
 def render_sarif(review: Review) -> str:
-    """Write a review as a SARIF log with one run; partial reviews say so in it.
+    """Write a review as a SARIF log with one run; it is marked when the review is partial.
 
     Code scanning closes every alert that a later upload does not name, and a partial review names fewer than
-    there are: whoever uploads looks at `executionSuccessful` first.
+    there are: an uploader checks `executionSuccessful` first.
     """
     log: JsonObject = {"$schema": SCHEMA, "version": "2.1.0", "runs": [_run(review)]}
     return json.dumps(log, indent=2, ensure_ascii=False) + "\n"

@@ -29,7 +29,7 @@ GREEN: Final = "32"
 
 
 class Paper(Value, frozen=True, kw_only=True):
-    """What a review is written on."""
+    """Format of the output: width, colour, and the lines of the files."""
 
     width: int = 100
     """In cells of a terminal."""
@@ -42,7 +42,7 @@ class Paper(Value, frozen=True, kw_only=True):
         return f"\x1b[{style}m{text}\x1b[0m" if self.colour and text else text
 
     def wrapped(self, text: str, *, indent: str = "") -> Iterator[str]:
-        """Break a text into lines; what is indented or fenced stays as it is."""
+        """Wrap a text at the width; fenced code and lines that fit stay as they are."""
         is_code = False
         for line in plain(text).split("\n"):
             fence = line.lstrip().startswith("```")

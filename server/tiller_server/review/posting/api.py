@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 TRIES: Final = 4
 FIRST_WAIT_S: Final = 2.0
 LIMIT_WAIT_S: Final = 60.0
-"""What GitHub asks for when it names no time."""
+"""Wait that GitHub asks for when it names no time."""
 MOST_WAIT_S: Final = 600.0
 REQUEST_S: Final = 60.0
 ANSWER_BYTES: Final = 32 * 1024 * 1024
 
 
 class Answer(Value, frozen=True, kw_only=True):
-    """What a host answered."""
+    """Answer of a host."""
 
     status: int
     headers: Mapping[str, str]
@@ -41,7 +41,7 @@ class Answer(Value, frozen=True, kw_only=True):
 
     @property
     def message(self) -> str:
-        """What the host says of a failure, on one line."""
+        """Message of the host about a failure, on one line."""
         body = self.body
         if not isinstance(body, Mapping):
             return "" if body is None else str(body)[:300]
@@ -155,7 +155,7 @@ def refuse(host: str, answer: Answer, *, what: str, advice: Mapping[int, str]) -
 
 
 def unreadable(host: str, what: str) -> HostUnsure:
-    """Return the error for an answer in which something is missing: what is not seen there would be posted twice."""
+    """Return the error for an incomplete answer: a comment that is missing from it would be posted twice."""
     return HostUnsure(
         f"{host} did not tell all of {what}, so nothing was posted; run the job again later"
     )

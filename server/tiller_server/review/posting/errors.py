@@ -1,12 +1,12 @@
-"""What can keep a review from being posted.
+"""Errors that prevent the posting of a review.
 
 UsageError
-└── TargetMissing       nothing says where to post, or with which token
-PostingFailed           the host did not take it; one sentence says what to do
-├── HostRefused         the token, its rights or the address are wrong: trying again does not help
+└── TargetMissing       no target, or no token for it, is known
+PostingFailed           the host did not accept a request; the message advises what to do
+├── HostRefused         the token, its rights or the address are wrong: a retry does not help
 ├── PlaceRefused        the host does not know the line or the file as part of the change
-├── HostLimited         the host wants us to wait longer than a job should
-└── HostUnsure          the host failed, or was cut off: what was sent may have been done
+├── HostLimited         the host requires a longer wait than a job should have
+└── HostUnsure          the host failed, or the connection broke: the request may have been executed
 """
 
 from agent_core.kernel.errors import TillerError, UsageError

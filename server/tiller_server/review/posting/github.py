@@ -219,7 +219,7 @@ class _Comment(Value, frozen=True, kw_only=True):
 
 
 def _is_whole(pull: JsonObject) -> bool:
-    """Return whether all that decides what is posted was answered: what is taken for absent is posted again."""
+    """Return whether an answer is complete: a comment that seems to be absent would be posted again."""
     lists = (inside(pull, name).get("nodes") for name in ("reviewThreads", "comments"))
     return bool(text(pull.get("headRefOid"))) and all(
         isinstance(nodes, list | tuple) for nodes in lists

@@ -1,4 +1,4 @@
-"""What a host of code must do so that a review can be posted there."""
+"""Protocol of a code host to which reviews are posted."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -12,9 +12,9 @@ class Thread(Value, frozen=True, kw_only=True):
     """A comment of ours on a finding, and the conversation it began."""
 
     thread: str
-    """What resolves it."""
+    """Id by which the thread is resolved."""
     comment: str
-    """What edits it."""
+    """Id by which the comment is edited."""
     fingerprint: str
     is_fixed: bool
     """Whether an earlier run wrote that the finding is gone."""
@@ -33,7 +33,7 @@ class Summary(Value, frozen=True, kw_only=True):
 
 
 class There(Value, frozen=True, kw_only=True):
-    """What a host shows of a change, as far as it is ours."""
+    """State of a change on its host: its head, and our own threads and summary."""
 
     head: str
     """The newest commit of the change."""

@@ -15,14 +15,14 @@ REMEMBERED: Final = 500
 
 
 class FindingMark(Value, frozen=True, kw_only=True):
-    """What a comment is about."""
+    """Mark of a comment: the finding, and whether it is fixed."""
 
     fingerprint: str
     is_fixed: bool
 
 
 class SummaryMark(Value, frozen=True, kw_only=True):
-    """What the summary tells the next run."""
+    """Mark of the summary: state for the next run."""
 
     head: str = ""
     """The commit that was reviewed; empty when it cannot be read."""
@@ -61,7 +61,7 @@ def read_finding_mark(body: str) -> FindingMark | None:
 
 
 def read_summary_mark(body: str) -> SummaryMark | None:
-    """Read the first line of a summary; what is damaged in it is as good as not there."""
+    """Read the first line of a summary; None without a mark. Damaged values count as missing."""
     found = SUMMARY.match(body)
     if found is None:
         return None

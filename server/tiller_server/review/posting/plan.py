@@ -12,7 +12,7 @@ from tiller_server.review.posting.host import There, Thread
 
 
 class Plan(Value, frozen=True, kw_only=True):
-    """What is to be posted, changed and closed; the summary follows from what becomes of it."""
+    """Comments to post, change and close. The summary depends on the outcome."""
 
     new: tuple[Finding, ...]
     """Findings without a comment."""
@@ -49,10 +49,10 @@ def plan(review: Review, there: There) -> Plan:
 
 
 def digest(review: Review, *, unplaced: Sequence[Finding], fixed: int) -> str:
-    """Return a value that changes when a reader of the summary would want to read it again.
+    """Return a digest that changes when the summary has news for its readers.
 
-    What it cost, how long it took and the model's choice of words are not among that: the same job run again
-    changes nothing.
+    It does not cover the cost, the duration and the wording of the model, so that a second run of the same job changes
+    nothing.
     """
     facts = (
         review.header.head.sha,

@@ -30,7 +30,7 @@ CANNOT_CLOSE: Final = (
 
 
 class Posted(Value, frozen=True, kw_only=True):
-    """What became of a review on its host."""
+    """Result of posting a review."""
 
     new: int = 0
     """Comments posted."""
@@ -41,17 +41,17 @@ class Posted(Value, frozen=True, kw_only=True):
     is_outdated: bool = False
     """The change has a newer commit: nothing was posted, its own review will be."""
     lines: tuple[str, ...] = ()
-    """What happened, in sentences."""
+    """Report of the result, one sentence each."""
 
 
 async def post_review(review: Review, target: Target, *, clock: Clock) -> Posted:
     """Post a review as comments and one summary.
 
-    What is there is read first, and again after every failure, so neither a second run nor one that goes on after
-    a killed one posts anything twice.
+    The state on the host is read first, and again after every failure, so that neither a second run nor a run after a
+    killed one posts anything twice.
 
     Raises:
-        PostingFailed: The host refused, or failed too often; what was posted by then stays.
+        PostingFailed: The host refused, or failed too often; comments posted by then stay.
     """
     before: There | None = None
     async with _opened(target, clock) as host:

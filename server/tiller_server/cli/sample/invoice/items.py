@@ -1,4 +1,4 @@
-"""What stands on an invoice."""
+"""Items of an invoice."""
 
 from dataclasses import dataclass
 from decimal import Decimal
