@@ -44,7 +44,7 @@ finally:
     print(*said, sep="\\n")
 """
 ASKING_MARK = "sys.__excepthook__"
-"""Matches such a command."""
+"""Text that marks such a command."""
 # Before 3.12 only the interpreter's own top level adds «Did you mean», not the traceback module that test
 # runners print with.
 
