@@ -28,6 +28,8 @@ from tests.support.shared import ROOT
 
 DURATIONS: Final = ROOT / "tests" / "durations.toml"
 SLOW_S: Final = 1.0
+ALONE_S: Final = 1.5
+"""The limit of a test by itself: half a second above the first one, for what disturbs a single measurement."""
 UNSTEADY: Final = 2.0
 """So many times what the table says is no news: a test near the limit would be slow on some days."""
 ALONE_LIMIT_S: Final = 600.0
@@ -246,12 +248,14 @@ class Costs:
 
         In a run of everything a test may be disturbed, or be the first that uses what all tests use.
         """
-        suspects = self._suspects()
+        pace = self._pace()
+        suspects = self._suspects(pace)
         alone = self._measure(list(suspects.values())) if suspects else {}
         return [
             f"{name} takes {alone[name]:.1f} s and is not known as slow"
             for name in suspects
-            if alone.get(name, 0.0) > max(SLOW_S, UNSTEADY * self._known.seconds.get(name, 0.0))
+            if alone.get(name, 0.0) / pace
+            > max(ALONE_S, UNSTEADY * self._known.seconds.get(name, 0.0))
         ]
 
     def unknown_starts(self) -> list[str]:
@@ -265,24 +269,26 @@ class Costs:
             slowest[name] = max(took, slowest.get(name, 0.0))
         return slowest
 
-    def _suspects(self) -> dict[str, str]:
-        """Name what was too slow at the pace that the machine had when the table was made, each with its slowest case."""
+    def _pace(self) -> float:
+        """Return how many times slower the machine is than when the table was made; at least 1."""
+        slowest = self._slowest()
+        paces = [
+            slowest[name] / known
+            for name, known in self._known.seconds.items()
+            if known > SLOW_S and name in slowest
+        ]
+        return max(1.0, median(paces)) if paces else 1.0
+
+    def _suspects(self, pace: float) -> dict[str, str]:
+        """Return the tests that were too slow at a pace and are not known to be, each with its slowest case."""
         slowest: dict[str, str] = {}
         for node_id, took in sorted(self._taken.items(), key=lambda one: one[1]):
-            if took > SLOW_S:
+            if took / pace > SLOW_S:
                 slowest[function_of(node_id)] = node_id
-        paces = [
-            self._taken[node_id] / self._known.seconds[name]
-            for name, node_id in slowest.items()
-            if self._known.seconds.get(name, 0.0) > SLOW_S
-        ]
-        pace = max(1.0, median(paces)) if paces else 1.0
         return {
             name: node_id
             for name, node_id in sorted(slowest.items())
-            if self._taken[node_id] / pace > SLOW_S
-            and self._known.seconds.get(name, 0.0) <= SLOW_S
-            and name not in self._editors
+            if self._known.seconds.get(name, 0.0) <= SLOW_S and name not in self._editors
         }
 
 
