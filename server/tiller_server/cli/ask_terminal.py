@@ -186,16 +186,24 @@ def _hears_words(request: PermissionRequest) -> bool:
     return not isinstance(request.subject, TrustSubject | ServerSubject)
 
 
+def discard_typed_input() -> None:
+    """Discard the input of the terminal so far. Does nothing on Windows.
+
+    Call it just before a question is written: earlier input is no answer to it, and input that follows the question
+    is not lost, however soon it comes.
+    """
+    with suppress(ImportError, OSError):
+        import termios  # noqa: PLC0415 - not on Windows
+
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+
 async def read_terminal_line() -> str:
-    """Read the next line of the terminal. Input typed before the question is discarded, except on Windows."""
+    """Read the next line of the terminal."""
     number = sys.stdin.fileno()
     if sys.platform == "win32":
         # The thread cannot be stopped; a line that comes after the end of the question is lost with it.
         return await to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
-    with suppress(ImportError, OSError):
-        import termios  # noqa: PLC0415 - not on Windows
-
-        termios.tcflush(number, termios.TCIFLUSH)
     # Not in a thread: one that waits for a person who never types would hold up the end of the process.
     await anyio.wait_readable(number)
     return os.read(number, MOST_BYTES).decode("utf-8", "replace")

@@ -18,7 +18,11 @@ from agent_core.kernel.errors import StorageUnavailable, TillerError, UsageError
 from agent_core.messages import UserContent
 from agent_core.session import AgentSession, Receipt
 from agent_core.session.commands import EVENT as BY_COMMAND
-from tiller_server.cli.ask_terminal import ask_on_terminal, read_terminal_line
+from tiller_server.cli.ask_terminal import (
+    ask_on_terminal,
+    discard_typed_input,
+    read_terminal_line,
+)
 from tiller_server.cli.endings import code_of
 from tiller_server.cli.environment import Commands, Environment
 from tiller_server.cli.exits import DONE, FAILED, code_of_run
@@ -169,7 +173,11 @@ async def _turn(view: View) -> None:
 
 
 async def _ask(session: AgentSession, view: View) -> None:
-    await ask_on_terminal(session, read_line=read_terminal_line, write=view.interject)
+    def write(text: str) -> None:
+        discard_typed_input()
+        view.interject(text)
+
+    await ask_on_terminal(session, read_line=read_terminal_line, write=write)
 
 
 async def _converse(
