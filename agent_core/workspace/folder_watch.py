@@ -5,13 +5,12 @@ import os
 import struct
 import sys
 from collections.abc import Callable
-from itertools import count
 from typing import Final, NamedTuple
 
 EVENT: Final = struct.Struct("iIII")
 READ_BYTES: Final = 1_048_576
 MOST_READS: Final = 8
-"""In one question. The kernel's queue is shorter: after so many, events come as fast as they are read."""
+"""Reads per question. The kernel's queue is shorter: events that need more arrive as fast as they are read."""
 CHANGES: Final = 0x2 | 0x4 | 0x8 | 0x40 | 0x80 | 0x100 | 0x200 | 0x01000000 | 0x02000000
 """Written, attributes, closed after writing, moved away, moved here, made, deleted; of folders alone, and of no links."""
 OVERFLOW: Final = 0x4000
@@ -32,7 +31,7 @@ class FolderWatch:
         """Begin with no folder.
 
         Args:
-            read_bytes: Of events, at once.
+            read_bytes: Size of one read of events.
 
         Raises:
             OSError: The system has no such thing, or no room for another.
@@ -74,12 +73,10 @@ class FolderWatch:
         """Return the folders in which something was changed since this was last asked; None: perhaps in all of them."""
         changed: set[str] = set()
         lost = False
-        for reads in count(1):
+        for _ in range(MOST_READS):
             data = self._read()
             if not data:
-                break
-            if reads > MOST_READS:
-                return None
+                return None if lost else changed
             at = 0
             while at < len(data):
                 event = _Event(*EVENT.unpack_from(data, at))
@@ -90,7 +87,8 @@ class FolderWatch:
                     changed.add(folder)
                 if event.mask & GONE and folder is not None:
                     self._forget(event.watch, folder)
-        return None if lost else changed
+        # The rest stays in the queue: an event that was read and not looked at could be the end of a watch.
+        return None
 
     def close(self) -> None:
         """Close the inotify descriptor, which ends all watches; idempotent."""

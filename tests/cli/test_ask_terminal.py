@@ -145,7 +145,45 @@ async def _asked(lines: Sequence[str]) -> tuple[list[str], list[ToolEnded], str]
 
 
 async def _ask(session, typed, written) -> None:
-    await ask_on_terminal(session, read_line=typed, write=written.append)
+    write = written.append
+    await ask_on_terminal(session, read_line=typed, write_question=write, write_note=write)
+
+
+async def test_an_answer_of_another_client_is_a_note_and_disturbs_no_line_being_typed() -> None:
+    questions: list[str] = []
+    notes: list[str] = []
+
+    async def typed() -> str:
+        await anyio.sleep_forever()
+        return ""
+
+    model = ScriptedModel([call("bash", {"command": "make"}), say("ok")])
+    tool = FunctionTool("bash", work, kind="execute")
+    async with (
+        bench(model, tools=[tool], mode="ask", clock=HeldClock()) as it,
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(
+            lambda: ask_on_terminal(
+                it.session,
+                read_line=typed,
+                write_question=questions.append,
+                write_note=notes.append,
+            )
+        )
+        await anyio.lowlevel.checkpoint()
+        await it.session.prompt("go")
+        with anyio.fail_after(5):
+            while not questions:
+                await anyio.lowlevel.checkpoint()
+            (request,) = it.session.permissions.pending
+            it.session.permissions.answer(request.request, "allowOnce", by="panel")
+            while not notes:
+                await anyio.lowlevel.checkpoint()
+        await it.idle()
+        group.cancel_scope.cancel()
+    assert notes == ["(answered by panel)\n"]
+    assert len(questions) == 1
 
 
 FORM = (

@@ -176,6 +176,19 @@ def test_a_question_is_asked_above_nothing_that_moves(ground: Ground) -> None:
         assert (ground.root / "made").exists() is made
 
 
+def test_what_is_typed_before_a_question_is_no_answer_to_it(ground: Ground) -> None:
+    ground.configure(permission={"mode": "ask"}, sandbox="off", defaultProjectTrust="always")
+    touch = calls(("bash", {"command": "touch made"}))
+    ground.provider.script([{**touch, "delay_s": 1.0}, says("did not")])
+    with terminal(ground, ["run", "touch it"]) as window:
+        _ = window.until("lab/m in")
+        window.line("y")
+        _ = window.until("[y] Allow once")
+        window.line("n")
+        assert window.end() == 0
+    assert not (ground.root / "made").exists()
+
+
 def test_y_at_the_question_of_trust_trusts_and_what_is_unclear_is_asked_again(
     ground: Ground,
 ) -> None:

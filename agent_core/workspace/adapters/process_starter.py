@@ -59,6 +59,6 @@ def _serve(wanted: "queue.SimpleQueue[Callable[[], object] | None]") -> None:
         try:
             function()
         except Exception:
-            log.exception("what was to be done ahead failed")
+            log.exception("a function posted to the starter thread failed")
         # It is not to be kept until somebody asks again.
         del function

@@ -49,8 +49,21 @@ ReadLine = Callable[[], Awaitable[str]]
 Write = Callable[[str], object]
 
 
-async def ask_on_terminal(session: AgentSession, *, read_line: ReadLine, write: Write) -> None:
-    """Ask what the session asks, one after the other, until it is closed."""
+async def ask_on_terminal(
+    session: AgentSession,
+    *,
+    read_line: ReadLine,
+    write_question: Write,
+    write_note: Write,
+) -> None:
+    """Ask the questions of a session, one after the other, until it is closed.
+
+    Args:
+        session: The session.
+        read_line: Reads the answer.
+        write_question: Writes a question, or why an answer is not understood: a line is read next.
+        write_note: Writes the name of another client that answered first.
+    """
     reader = session.subscribe()
     waiting: dict[str, anyio.CancelScope] = {}
     turn = anyio.Lock()
@@ -58,9 +71,9 @@ async def ask_on_terminal(session: AgentSession, *, read_line: ReadLine, write: 
     async def ask(request: PermissionRequest, scope: anyio.CancelScope) -> None:
         with scope:
             async with turn:
-                write(_shown(request))
+                write_question(_shown(request))
                 while (reply := read_reply(request, line := await read_line())) is None:
-                    write(_not_understood(request, line))
+                    write_question(_not_understood(request, line))
                 with suppress(TillerError):
                     _ = session.permissions.answer(
                         request.request, reply.option, note=reply.note, by=BY
@@ -69,7 +82,7 @@ async def ask_on_terminal(session: AgentSession, *, read_line: ReadLine, write: 
     async def fill(question: Question, scope: anyio.CancelScope) -> None:
         with scope:
             async with turn:
-                answers = await _filled(question, read_line=read_line, write=write)
+                answers = await _filled(question, read_line=read_line, write=write_question)
                 with suppress(TillerError):
                     _ = session.questions.answer(question.request, answers, by=BY)
 
@@ -88,7 +101,7 @@ async def ask_on_terminal(session: AgentSession, *, read_line: ReadLine, write: 
                     case PermissionResolved(request=request, by=by):
                         waiting.pop(request, anyio.CancelScope()).cancel()
                         if by != BY:
-                            write(f"(answered by {by})\n")
+                            write_note(f"(answered by {by})\n")
                     case _:
                         pass
             group.cancel_scope.cancel()

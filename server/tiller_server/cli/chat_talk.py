@@ -244,7 +244,10 @@ class Talk:
             await anyio.sleep(TICK_S)
 
     async def _ask(self) -> None:
-        await ask_on_terminal(self.session, read_line=self._answer, write=self._view.interject)
+        write = self._view.interject
+        await ask_on_terminal(
+            self.session, read_line=self._answer, write_question=write, write_note=write
+        )
 
     async def _answer(self) -> str:
         """Read the answer to a question. A line that is being typed is set aside first and restored afterwards."""

@@ -173,11 +173,16 @@ async def _turn(view: View) -> None:
 
 
 async def _ask(session: AgentSession, view: View) -> None:
-    def write(text: str) -> None:
+    def write_question(text: str) -> None:
         discard_typed_input()
         view.interject(text)
 
-    await ask_on_terminal(session, read_line=read_terminal_line, write=write)
+    await ask_on_terminal(
+        session,
+        read_line=read_terminal_line,
+        write_question=write_question,
+        write_note=view.interject,
+    )
 
 
 async def _converse(
