@@ -33,17 +33,10 @@ from agent_core.providers.http import HttpPool
 from agent_core.resources.loaded import Reloads
 from agent_core.resources.watching import FolderWatches
 from agent_core.session import AgentSession
-from agent_core.session.aside import Aside
-from agent_core.session.change_record import ChangeRecord
-from agent_core.session.checkpoints import Checkpoints, checkpoints_of
-from agent_core.session.commands import Commands, NoWords, WordSource
-from agent_core.session.desk import Desk
-from agent_core.session.gate import Gate, Surroundings
-from agent_core.session.inbox import Inbox
-from agent_core.session.known import KnownMessages
-from agent_core.session.model_choice import Choosable, ModelChoice, ModelSource, sees
-from agent_core.session.offspring import Offspring
-from agent_core.session.parts import (
+from agent_core.session.changes.checkpoints.store import Checkpoints, checkpoints_of
+from agent_core.session.changes.record import ChangeRecord
+from agent_core.session.changes.review import Review
+from agent_core.session.context import (
     Parts,
     Place,
     SessionOptions,
@@ -51,19 +44,26 @@ from agent_core.session.parts import (
     Voice,
     tool_options,
 )
-from agent_core.session.prompt_hooks import PromptTeller
-from agent_core.session.prompting import Prompting, Sections
-from agent_core.session.questions import Questions
-from agent_core.session.recorder import Recorder
-from agent_core.session.redacted_processes import RedactedProcesses
-from agent_core.session.redacting import EventRedaction
-from agent_core.session.repair import repair, settle
-from agent_core.session.restore import Restored, restore
-from agent_core.session.review import Review
-from agent_core.session.runs import Runs
-from agent_core.session.tally import Tally
-from agent_core.session.toolbox import Toolbox
-from agent_core.session.trusting import Trust, Trusting
+from agent_core.session.history.fork import Offspring
+from agent_core.session.history.recorder import Recorder
+from agent_core.session.input.commands import Commands, NoWords, WordSource
+from agent_core.session.input.deferred_messages import Aside
+from agent_core.session.input.message_index import KnownMessages
+from agent_core.session.input.queue import Inbox
+from agent_core.session.input.system_prompt import Prompting, Sections
+from agent_core.session.model_selection import Choosable, ModelChoice, ModelSource, sees
+from agent_core.session.permissions.broker import Gate, Surroundings
+from agent_core.session.permissions.permission_prompts import Desk
+from agent_core.session.permissions.prompt_hooks import PromptTeller
+from agent_core.session.permissions.question_prompts import Questions
+from agent_core.session.permissions.trust import Trust, Trusting
+from agent_core.session.redaction import EventRedaction
+from agent_core.session.runs.recovered_state import Restored, restore
+from agent_core.session.runs.recovery import repair, settle
+from agent_core.session.runs.slot import Runs
+from agent_core.session.runs.usage import Tally
+from agent_core.session.tools.redacted_processes import RedactedProcesses
+from agent_core.session.tools.registry import Toolbox
 from agent_core.storage import Opened, SessionStore
 from agent_core.tools import Tool
 from agent_core.transcript import AnyEntry, Header, Transcript

@@ -33,8 +33,8 @@ from agent_core.resources.settings import load_settings
 from agent_core.resources.settings_values import SettingsValues
 from agent_core.resources.watching import FolderWatches
 from agent_core.session import AgentSession
-from agent_core.session.model_choice import ModelSource
-from agent_core.session.parts import Parts
+from agent_core.session.context import Parts
+from agent_core.session.model_selection import ModelSource
 from agent_core.tools import Tool
 
 FOLDER = "extensions"

@@ -19,7 +19,7 @@ from agent_core.resources.paths import AppPaths, app_paths
 from agent_core.resources.settings import Layer, Settings, load_settings
 from agent_core.resources.settings_values import PermissionSettings
 from agent_core.resources.trust import WorkspaceTrust
-from agent_core.session.standing import Standing
+from agent_core.session.permissions.state import Standing
 from agent_core.workspace.secret_access import SecretAccess
 
 

@@ -32,8 +32,8 @@ from agent_core.kernel.environment import EnvironmentWithout
 from agent_core.kernel.redaction import Redactor
 from agent_core.resources.settings_values import SettingsValues
 from agent_core.resources.system_prompt import Section, written
-from agent_core.session.parts import Place, SystemPrompt
-from agent_core.session.prompting import Sections
+from agent_core.session.context import Place, SystemPrompt
+from agent_core.session.input.system_prompt import Sections
 from agent_core.storage import Opened, SessionStore
 from agent_core.tools import Tool, ToolSpec
 from agent_core.tools.builtin import builtin_tools

@@ -315,7 +315,7 @@ async def open_library(
 
 
 def _branch_of(stored: Stored) -> tuple[AnyEntry, ...]:
-    from agent_core.session.offspring import labels_of, offspring_entries  # noqa: PLC0415 - as above
+    from agent_core.session.history.fork import labels_of, offspring_entries  # noqa: PLC0415 - as above
 
     whole = {entry.id: entry for entry in stored.entries}
     path = [whole[entry.id] for entry in Transcript(stored.entries).path()]
@@ -324,7 +324,7 @@ def _branch_of(stored: Stored) -> tuple[AnyEntry, ...]:
 
 def _document(stored: Stored, how: ExportFormat, redactor: Redactor) -> bytes:
     # Both formats bring libraries along that nothing else needs.
-    from agent_core.session.redacting import redacted  # noqa: PLC0415 - brings all of a session along
+    from agent_core.session.redaction import redacted  # noqa: PLC0415 - brings all of a session along
     from agent_core.transcript.export_html import html  # noqa: PLC0415 - see above
     from agent_core.transcript.export_markdown import markdown  # noqa: PLC0415 - see above
 

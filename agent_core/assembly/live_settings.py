@@ -18,7 +18,7 @@ from agent_core.resources.settings import Layer, LayerName, Settings, load_setti
 from agent_core.resources.settings_values import SettingsValues
 from agent_core.resources.trust import WorkspaceTrust
 from agent_core.resources.watching import FolderNews, FolderWatches
-from agent_core.session.parts import Parts, Place, SessionOptions, refresh_models
+from agent_core.session.context import Parts, Place, SessionOptions, refresh_models
 
 log = logging.getLogger(__name__)
 

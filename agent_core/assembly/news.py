@@ -7,7 +7,7 @@ from agent_core.events import ErrorRaised, ExtensionError, Notice
 from agent_core.hooks import HookFailure
 from agent_core.kernel.errors import StorageError
 from agent_core.kernel.values import Value
-from agent_core.session.parts import Voice, failure_of
+from agent_core.session.context import Voice, failure_of
 
 log = logging.getLogger(__name__)
 

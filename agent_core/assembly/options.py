@@ -11,9 +11,9 @@ from agent_core.resources.settings_values import (
     ImageSettings,
     SettingsValues,
 )
-from agent_core.session.aftercare import RetrySettings
-from agent_core.session.budgets import Allowance
-from agent_core.session.parts import SessionOptions
+from agent_core.session.context import SessionOptions
+from agent_core.session.runs.budgets import Allowance
+from agent_core.session.runs.continuation import RetrySettings
 
 
 def session_options(values: SettingsValues, *, scratch: Path) -> SessionOptions:

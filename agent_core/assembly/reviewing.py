@@ -7,15 +7,15 @@ from agent_core.changes.following import FileNow
 from agent_core.events import Event
 from agent_core.kernel import Clock, uuid7
 from agent_core.messages import CustomMessage, Text
-from agent_core.session.aside import Aside
-from agent_core.session.change_record import ChangeRecord
-from agent_core.session.changes import Author, RecordedFiles
-from agent_core.session.parts import Place
-from agent_core.session.queued_rejections import QueuedRejections
-from agent_core.session.recorder import Recorder
-from agent_core.session.review import Rejected, Review
-from agent_core.session.review_told import CUSTOM_TYPE, review_words
-from agent_core.session.taking_back import TakingBack
+from agent_core.session.changes.record import ChangeRecord
+from agent_core.session.changes.recorded_files import Author, RecordedFiles
+from agent_core.session.changes.revert import TakingBack
+from agent_core.session.changes.review import Rejected, Review
+from agent_core.session.changes.review_messages import CUSTOM_TYPE, review_words
+from agent_core.session.changes.review_queue import QueuedRejections
+from agent_core.session.context import Place
+from agent_core.session.history.recorder import Recorder
+from agent_core.session.input.deferred_messages import Aside
 
 
 def build_review(

@@ -28,9 +28,9 @@ from agent_core.mcp.server import Limits
 from agent_core.mcp.servers import Around
 from agent_core.messages import Text, UserContent
 from agent_core.resources.settings_values import McpSettings
-from agent_core.session.parts import Parts, SessionOptions
-from agent_core.session.server_asking import ServerAsking
-from agent_core.session.toolbox import Toolbox
+from agent_core.session.context import Parts, SessionOptions
+from agent_core.session.permissions.mcp_approval import ServerAsking
+from agent_core.session.tools.registry import Toolbox
 from agent_core.tools import Tool
 from agent_core.tools.builtin.read_image import image_result, image_rules
 from agent_core.tools.builtin.read_image_head import image_kind

@@ -4,8 +4,8 @@ from typing import Literal
 
 from agent_core.hooks import ResourcesGiven, ResourcesSought
 from agent_core.resources.loaded import Loaded
-from agent_core.session.commands import WordSource
-from agent_core.session.parts import Parts
+from agent_core.session.context import Parts
+from agent_core.session.input.commands import WordSource
 
 
 class SoughtResources:

@@ -9,7 +9,7 @@ from agent_core.providers import Model
 from agent_core.providers.registry import Choice, ModelRegistry
 from agent_core.providers.thinking import LEVELS
 from agent_core.resources.settings_values import SettingsValues
-from agent_core.session.model_choice import Choosable
+from agent_core.session.model_selection import Choosable
 from agent_core.transcript import Context
 
 

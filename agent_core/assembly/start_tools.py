@@ -5,7 +5,7 @@ from functools import partial
 
 from agent_core.kernel.values import Value
 from agent_core.mcp.declared import is_of_server
-from agent_core.session.restore import tools_of
+from agent_core.session.runs.recovered_state import tools_of
 from agent_core.tools import Tool
 from agent_core.transcript import AnyEntry
 

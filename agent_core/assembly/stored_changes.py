@@ -8,7 +8,7 @@ from agent_core.assembly.outputs import outputs_of
 from agent_core.changes.adapters.folder import FolderContents
 from agent_core.changes.patch import FilePatch, LeftOut, file_patch, git_patch
 from agent_core.changes.stories import Stories
-from agent_core.session.change_record import changes_told
+from agent_core.session.changes.record import changes_told
 from agent_core.storage.port import Stored
 
 HELD_CHARS = 4_194_304

@@ -1,15 +1,15 @@
 """A session: its one public face, and the parts behind it."""
 
-from agent_core.session.branches import Forked, Navigated
-from agent_core.session.cancel import CancelResult
-from agent_core.session.compact_request import CompactReceipt
-from agent_core.session.face import AgentSession
-from agent_core.session.intake import Receipt
+from agent_core.session.history.branches import Forked, Navigated
+from agent_core.session.history.compaction_request import CompactReceipt
+from agent_core.session.history.tree_nodes import TreeNode
+from agent_core.session.history.tree_view import TreeView
+from agent_core.session.input.submission import Receipt
+from agent_core.session.runs.cancel import CancelResult
+from agent_core.session.session import AgentSession
 from agent_core.session.snapshot import Activities, ItemView, RunView, SessionSnapshot
 from agent_core.session.stats import ContextUsage, SessionStats
-from agent_core.session.tree_nodes import TreeNode
-from agent_core.session.tree_view import TreeView
-from agent_core.session.user_bash import BashResult
+from agent_core.session.tools.user_bash import BashResult
 from agent_core.session.views import ModelView, SessionView, ToolView
 
 __all__ = [

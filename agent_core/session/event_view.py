@@ -3,7 +3,7 @@
 from agent_core.events import Event
 from agent_core.events.feed import Tap
 from agent_core.kernel import EntryId
-from agent_core.session.parts import Parts
+from agent_core.session.context import Parts
 
 
 class EventsView:

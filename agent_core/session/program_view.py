@@ -3,9 +3,9 @@
 from agent_core.kernel import EntryId, JsonValue
 from agent_core.kernel.errors import UsageError
 from agent_core.kernel.json import decode, encode
-from agent_core.session.drafts import data_entry
-from agent_core.session.parts import Parts
-from agent_core.session.runs import Runs
+from agent_core.session.context import Parts
+from agent_core.session.history.entries import data_entry
+from agent_core.session.runs.slot import Runs
 from agent_core.transcript.entries import WholeEntry
 
 OURS = "tiller."

@@ -40,7 +40,7 @@ from agent_core.events import (
 from agent_core.events.values import SessionState
 from agent_core.kernel import ItemId, RunId, SessionId, ToolCallId
 from agent_core.kernel.values import Value
-from agent_core.session.standing_views import Standing, StandingViews
+from agent_core.session.extension_view_state import Standing, StandingViews
 from agent_core.workspace.permission import Containment
 
 ITEMS_KEPT = 200

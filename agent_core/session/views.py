@@ -17,17 +17,17 @@ from agent_core.messages import AssistantMessage, Message
 from agent_core.providers import Model, ModelFacts
 from agent_core.providers.model_refs import Named
 from agent_core.providers.provider_state import ProviderState
-from agent_core.session.budgets import check_tighter
-from agent_core.session.choice_hooks import Chosen, tell_choice
-from agent_core.session.drafts import model_entry, thinking_entry, tools_entry
+from agent_core.session.changes.user_edits import UserEdits
+from agent_core.session.context import Parts, refresh_models
 from agent_core.session.event_view import EventsView
-from agent_core.session.model_choice import Direction, Servers
-from agent_core.session.parts import Parts, refresh_models
-from agent_core.session.queue_told import hold_images
-from agent_core.session.runs import Runs
+from agent_core.session.history.entries import model_entry, thinking_entry, tools_entry
+from agent_core.session.input.queue_events import hold_images
+from agent_core.session.model_hooks import Chosen, tell_choice
+from agent_core.session.model_selection import Direction, Servers
+from agent_core.session.runs.budgets import check_tighter
+from agent_core.session.runs.slot import Runs
 from agent_core.session.snapshot import SessionSnapshot
 from agent_core.session.stats import ContextUsage, SessionStats, session_stats
-from agent_core.session.user_edits import UserEdits
 from agent_core.storage.held import begins_session
 from agent_core.tools import Tool
 from agent_core.transcript.entries import AnyEntry, MessageEntry

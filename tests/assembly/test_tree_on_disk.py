@@ -12,7 +12,7 @@ from agent_core.compaction import CompactionSettings
 from agent_core.events import ErrorRaised
 from agent_core.kernel import SessionId
 from agent_core.kernel.errors import StorageUnavailable
-from agent_core.session.parts import SessionOptions
+from agent_core.session.context import SessionOptions
 from agent_core.storage import Opened, Recovery, SessionLog
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.storage.adapters.memory import MemoryStore

@@ -17,7 +17,7 @@ from agent_core.hooks import GoOn, InputReplaced, InputTyped, ToolBlocked, ToolC
 from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import UsageError
 from agent_core.messages import Text
-from agent_core.session.standing import Standing
+from agent_core.session.permissions.state import Standing
 from agent_core.tools import ToolResult, text_result
 from agent_core.tools.arguments import ToolArguments
 from agent_core.transcript.entries import CustomEntry, CustomMessageEntry

@@ -10,7 +10,7 @@ from agent_core.extensions.api import ExtensionApi
 from agent_core.hooks import GoOn, InputTyped, ToolCalled
 from agent_core.kernel.errors import ContextStale, UsageError
 from agent_core.messages import Usage
-from agent_core.session.standing import Standing
+from agent_core.session.permissions.state import Standing
 from tests.support.extensions import Home, extended
 from tests.support.scripted_model import ScriptedModel, call, say
 

@@ -1,7 +1,7 @@
 """Extensions of a project run only when the user trusts it as it is, and have seen what runs."""
 
 from agent_core.events import PermissionRequested, TrustSubject
-from agent_core.session.standing import Standing
+from agent_core.session.permissions.state import Standing
 from tests.support.extensions import Extended, Home, extended
 from tests.support.scripted_model import ScriptedModel, say
 

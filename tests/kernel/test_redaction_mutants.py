@@ -23,7 +23,7 @@ CHANGED = {
         "kernel/test_secret_kinds.py",
         "kernel/test_secret_patterns.py",
     ),
-    "agent_core/session/redacting.py": ("session/test_redacting.py",),
+    "agent_core/session/redaction.py": ("session/test_redacting.py",),
 }
 LEFT_OUT = [
     f"--deselect=tests/kernel/test_redaction.py::{name}"

@@ -40,8 +40,8 @@ from agent_core.providers import (
     ToolCallStart,
     UsageUpdate,
 )
-from agent_core.session.aftercare import RetrySettings
-from agent_core.session.parts import SessionOptions
+from agent_core.session.context import SessionOptions
+from agent_core.session.runs.continuation import RetrySettings
 from tests.support.scripted_model import Gate, ScriptedModel, Step, answer, both, call, say
 from tests.support.sessions import Bench, bench
 from tests.support.tools import echo

@@ -29,8 +29,8 @@ COMMAND_PARTS = (
     "agent_core.workspace.policy.decide:known",
     "agent_core.workspace.policy.decide:strict_rule",
     "agent_core.workspace.policy.decide:column_of",
-    "agent_core.session.gate:decide",
-    "agent_core.session.standing:Situation",
+    "agent_core.session.permissions.broker:decide",
+    "agent_core.session.permissions.state:Situation",
     "agent_core.workspace.sandbox.survey:plan_holds",
     "agent_core.workspace.sandbox.survey:home_view",
     "agent_core.workspace.sandbox.bubblewrap:git_access",
@@ -44,16 +44,16 @@ UNCONTAINED_PARTS = (
     "agent_core.assembly.rule_files:load_rules",
     "agent_core.workspace.policy.decide:offers",
     "agent_core.workspace.policy.decide:risk_of",
-    "agent_core.session.desk:Desk.count_denial",
-    "agent_core.session.desk:Desk.ask",
-    "agent_core.session.gate:question",
+    "agent_core.session.permissions.permission_prompts:Desk.count_denial",
+    "agent_core.session.permissions.permission_prompts:Desk.ask",
+    "agent_core.session.permissions.broker:question",
 )
 FILE_PARTS = (
-    "agent_core.session.gate:is_protected",
-    "agent_core.session.guarded_files:is_protected",
+    "agent_core.session.permissions.broker:is_protected",
+    "agent_core.session.permissions.guarded_files:is_protected",
     "agent_core.workspace.policy.decide:column_of",
-    "agent_core.session.gate:FileAsked",
-    "agent_core.session.desk:Desk.ask",
+    "agent_core.session.permissions.broker:FileAsked",
+    "agent_core.session.permissions.permission_prompts:Desk.ask",
 )
 
 

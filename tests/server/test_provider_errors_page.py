@@ -8,7 +8,8 @@ from agent_core.events import ChangeCounts, RunResult, UsageReport
 from agent_core.kernel import RunId
 from agent_core.kernel.errors import ProviderError, ProviderErrorKind
 from agent_core.messages import Usage
-from agent_core.session.aftercare import (
+from agent_core.session.context import failure_of, status_of
+from agent_core.session.runs.continuation import (
     CompactThenGoOn,
     Failed,
     Next,
@@ -18,7 +19,6 @@ from agent_core.session.aftercare import (
     Stop,
     decide,
 )
-from agent_core.session.parts import failure_of, status_of
 from tiller_server.cli.exits import code_of_run
 from tiller_server.lsp.wire.schema import PROTOCOL_PAGE
 

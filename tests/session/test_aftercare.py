@@ -6,7 +6,7 @@ import pytest
 
 from agent_core.kernel.errors import ProviderError, ProviderErrorKind
 from agent_core.messages import StopReason
-from agent_core.session.aftercare import (
+from agent_core.session.runs.continuation import (
     JITTER,
     CompactThenGoOn,
     CompactThenStop,

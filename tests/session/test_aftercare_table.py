@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from agent_core.kernel.errors import ProviderError, ProviderErrorKind
 from agent_core.messages import StopReason, Usage
-from agent_core.session.aftercare import (
+from agent_core.session.runs.continuation import (
     Aborted,
     CompactThenGoOn,
     CompactThenStop,

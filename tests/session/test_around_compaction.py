@@ -12,7 +12,7 @@ from agent_core.compaction import CompactionSettings
 from agent_core.events import CompactionEnded, CompactionStarted, RunEnded
 from agent_core.kernel.errors import ProviderError, SessionBusy
 from agent_core.messages import CompactionSummaryMessage, Usage
-from agent_core.session.parts import SessionOptions
+from agent_core.session.context import SessionOptions
 from agent_core.storage.adapters.jsonl import JsonlStore
 from tests.support.clock import FakeClock
 from tests.support.scripted_model import SCRIPTED_FACTS, Gate, ScriptedModel, Turn, say

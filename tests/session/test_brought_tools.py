@@ -1,6 +1,6 @@
 """Tools of extensions come and go, and stand in the place of others for as long as they are there."""
 
-from agent_core.session.toolbox import Toolbox
+from agent_core.session.tools.registry import Toolbox
 from tests.support.tools import echo
 
 OURS = (echo("read"), echo("bash"))

@@ -11,7 +11,7 @@ from agent_core.kernel.errors import BudgetRefused, PriceUnknown, ProviderError
 from agent_core.messages import Cost, Usage
 from agent_core.providers import UsageUpdate
 from agent_core.providers.port import Prices
-from agent_core.session.budgets import Used, loosened, reached, tightened, unpriced
+from agent_core.session.runs.budgets import Used, loosened, reached, tightened, unpriced
 from agent_core.tools import text_result
 from tests.support.clock import FakeClock
 from tests.support.scripted_model import SCRIPTED_FACTS, ScriptedModel, call, say
@@ -137,7 +137,7 @@ async def test_minutes_are_looked_at_between_two_turns():
 
 
 async def test_a_turn_that_hangs_is_cut_when_the_minutes_are_over(monkeypatch):
-    monkeypatch.setattr("agent_core.session.conduct.LAST_TURN_S", 0.05)
+    monkeypatch.setattr("agent_core.session.runs.executor.LAST_TURN_S", 0.05)
 
     async def hang(arguments, context):
         await anyio.sleep_forever()

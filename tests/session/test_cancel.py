@@ -14,8 +14,8 @@ from agent_core.kernel.errors import (
     ProviderError,
 )
 from agent_core.messages import AssistantMessage, Text, UserMessage
-from agent_core.session.cancel import QueueFate
-from agent_core.session.drafts import INTERRUPTED_BY_USER
+from agent_core.session.history.entries import INTERRUPTED_BY_USER
+from agent_core.session.runs.cancel import QueueFate
 from tests.support.scripted_model import Gate, ScriptedModel, call, say
 from tests.support.sessions import bench, words
 from tests.support.tools import Hold

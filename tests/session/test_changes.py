@@ -31,9 +31,9 @@ from agent_core.kernel.errors import (
     StorageUnavailable,
     WorkspaceError,
 )
-from agent_core.session.change_record import ChangeRecord
-from agent_core.session.changes import Author, RecordedFiles
-from agent_core.session.recorder import Recorder
+from agent_core.session.changes.record import ChangeRecord
+from agent_core.session.changes.recorded_files import Author, RecordedFiles
+from agent_core.session.history.recorder import Recorder
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.transcript import Header, Transcript
 from agent_core.workspace import FileBytes, FileText, Write, Written

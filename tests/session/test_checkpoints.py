@@ -10,7 +10,7 @@ from agent_core.kernel.errors import (
     SessionBusy,
 )
 from agent_core.messages import UserMessage
-from agent_core.session.restoring import Skipped
+from agent_core.session.changes.checkpoints.restore import Skipped
 from agent_core.transcript.entries import CustomEntry
 from tests.support.file_tools import ROOT, Desk, desk
 from tests.support.sessions import words

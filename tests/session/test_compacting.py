@@ -7,7 +7,7 @@ from agent_core.events import CompactionEnded, CompactionStarted, RunEnded, Sess
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import Usage
 from agent_core.providers import ModelFacts
-from agent_core.session.parts import SessionOptions
+from agent_core.session.context import SessionOptions
 from tests.support.scripted_model import Gate, ScriptedModel, Turn, say
 from tests.support.sessions import Bench, bench
 

@@ -19,7 +19,7 @@ from agent_core.hooks import (
 from agent_core.kernel import SessionId
 from agent_core.kernel.errors import ModelUnknown, SessionClosed, StorageUnavailable, UsageError
 from agent_core.messages import CustomMessage, Message, Text, ToolResultMessage
-from agent_core.session.intake import AddDelivery
+from agent_core.session.input.submission import AddDelivery
 from agent_core.storage import Opened, Recovery
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.transcript.entries import AnyEntry, CustomMessageEntry, Header

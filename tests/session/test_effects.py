@@ -15,9 +15,9 @@ from agent_core.changes.effects import Effects, Lookout
 from agent_core.events import Notice, RunEnded, ToolEnded
 from agent_core.kernel.errors import CheckpointConflict
 from agent_core.messages import Text
-from agent_core.session.effects import NOT_SEEN
-from agent_core.session.parts import Place
-from agent_core.session.standing import Standing
+from agent_core.session.changes.detection import NOT_SEEN
+from agent_core.session.context import Place
+from agent_core.session.permissions.state import Standing
 from agent_core.tools.builtin import builtin_tools
 from agent_core.workspace import Workspace
 from agent_core.workspace.adapters.disk import DiskFiles

@@ -25,9 +25,9 @@ from agent_core.kernel.errors import (
 )
 from agent_core.messages import Image, Text, UserMessage
 from agent_core.providers import ModelFacts
-from agent_core.session.inbox import QUEUE_LIMIT
-from agent_core.session.queue_edit import Replace, SendNow
-from agent_core.session.restore import restore
+from agent_core.session.input.queue import QUEUE_LIMIT
+from agent_core.session.input.queue_edit import Replace, SendNow
+from agent_core.session.runs.recovered_state import restore
 from agent_core.transcript.entries import ModelChange, ThinkingChange
 from tests.support.scripted_model import SCRIPTED_FACTS, Gate, ScriptedModel, call, say
 from tests.support.sessions import Bench, OneModel, bench, words

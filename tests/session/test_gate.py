@@ -15,8 +15,8 @@ from agent_core.kernel import RunId
 from agent_core.kernel.errors import UsageError
 from agent_core.kernel.json import as_object
 from agent_core.messages import ToolResultMessage
-from agent_core.session.desk import AnswerReceipt
-from agent_core.session.standing import Standing
+from agent_core.session.permissions.permission_prompts import AnswerReceipt
+from agent_core.session.permissions.state import Standing
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.transcript.entries import CustomEntry
 from tests.support.asking import (

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from agent_core.events import PermissionRequest, PermissionRequested, RunEnded, ToolEnded
-from agent_core.session.standing import Standing
+from agent_core.session.permissions.state import Standing
 from agent_core.tools import text_result
 from agent_core.workspace.permission import Containment, Mode
 from tests.support.asking import MemoryRules

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import pytest
 from typing_extensions import override
 
-from agent_core.session import gate as gate_module
-from agent_core.session.standing import KeptRules, Standing
+from agent_core.session.permissions import broker as gate_module
+from agent_core.session.permissions.state import KeptRules, Standing
 from agent_core.tools import text_result
 from tests.support.asking import MemoryRules, command_tool, ended, model_of, run
 from tests.support.clock import HeldClock

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from agent_core.events import Budgets
-from agent_core.session.budgets import Allowance
-from agent_core.session.parts import Place
-from agent_core.session.standing import Standing
+from agent_core.session.context import Place
+from agent_core.session.permissions.state import Standing
+from agent_core.session.runs.budgets import Allowance
 from agent_core.tools import text_result
 from agent_core.workspace import Workspace, Write
 from agent_core.workspace.adapters.disk import DiskFiles

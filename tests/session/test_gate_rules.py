@@ -13,8 +13,8 @@ from agent_core.events import (
     RuleShown,
 )
 from agent_core.kernel.errors import UsageError
-from agent_core.session.parts import SessionOptions
-from agent_core.session.standing import Standing
+from agent_core.session.context import SessionOptions
+from agent_core.session.permissions.state import Standing
 from agent_core.tools import text_result
 from agent_core.workspace.permission import Containment
 from agent_core.workspace.policy import Rule

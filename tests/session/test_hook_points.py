@@ -52,8 +52,8 @@ from agent_core.hooks import (
 from agent_core.kernel import EntryId, JsonObject, SessionId
 from agent_core.kernel.errors import ForkRefused, SwitchRefused
 from agent_core.messages import AssistantMessage, Text, UserMessage
-from agent_core.session.parts import SessionOptions
-from agent_core.session.standing import Standing
+from agent_core.session.context import SessionOptions
+from agent_core.session.permissions.state import Standing
 from agent_core.tools import ToolContext, ToolResult, text_result
 from tests.support.clock import FakeClock
 from tests.support.hook_listener import Listener

@@ -37,7 +37,7 @@ from agent_core.hooks import (
 from agent_core.kernel import ToolCallId
 from agent_core.messages import CustomMessage, UserMessage, text_of
 from agent_core.providers import ModelFacts
-from agent_core.session.parts import SessionOptions
+from agent_core.session.context import SessionOptions
 from tests.support.hook_functions import bash, gives, hangs, put, raises, runner, text
 from tests.support.scripted_model import ScriptedModel, call, say
 from tests.support.sessions import Bench, bench, words

@@ -8,7 +8,7 @@ from agent_core.kernel import MessageId, QueueId
 from agent_core.kernel.errors import QueueFull
 from agent_core.loop import Words
 from agent_core.messages import Text
-from agent_core.session.inbox import QUEUE_LIMIT, Inbox, contents
+from agent_core.session.input.queue import QUEUE_LIMIT, Inbox, contents
 
 
 def item(name: str, delivery: Delivery = "steer") -> QueueItem:

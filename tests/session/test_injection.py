@@ -14,8 +14,8 @@ from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import FileMissing
 from agent_core.kernel.visible import for_model
 from agent_core.messages import AssistantMessage, ToolResultMessage, text_of
-from agent_core.session.parts import Place
-from agent_core.session.standing import Standing
+from agent_core.session.context import Place
+from agent_core.session.permissions.state import Standing
 from agent_core.tools import Tool, ToolContext, ToolResult, text_result
 from agent_core.tools.builtin import builtin_tools
 from agent_core.workspace import Process, Workspace

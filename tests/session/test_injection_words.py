@@ -10,7 +10,7 @@ from agent_core.kernel import EntryId
 from agent_core.kernel.redaction import Redactor
 from agent_core.messages import AssistantMessage, Message, Text
 from agent_core.resources.reading import Instructions
-from agent_core.session.parts import Place
+from agent_core.session.context import Place
 from agent_core.storage import Opened, Recovery
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.tools import ToolSpec

@@ -24,7 +24,7 @@ from agent_core.messages import (
     text_of,
 )
 from agent_core.providers import ModelFacts, UsageUpdate
-from agent_core.session.parts import SessionOptions
+from agent_core.session.context import SessionOptions
 from agent_core.storage.adapters.memory import MemoryStore
 from tests.support.scripted_model import Gate, ScriptedModel, Turn, answer, call, say
 from tests.support.sessions import Bench, bench, words

@@ -18,9 +18,9 @@ from agent_core.messages import (
     text_of,
 )
 from agent_core.providers import ModelFacts
-from agent_core.session.drafts import QUEUE, RUN
-from agent_core.session.parts import SessionOptions
-from agent_core.session.restore import restore
+from agent_core.session.context import SessionOptions
+from agent_core.session.history.entries import QUEUE, RUN
+from agent_core.session.runs.recovered_state import restore
 from agent_core.storage import Opened, Recovery, SessionLog
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.transcript.entries import (

@@ -6,8 +6,8 @@ import pytest
 
 from agent_core.events import Notice
 from agent_core.kernel import JsonObject
-from agent_core.session.parts import Place
-from agent_core.session.standing import Standing
+from agent_core.session.context import Place
+from agent_core.session.permissions.state import Standing
 from agent_core.tools.builtin import edit_tool, write_tool
 from agent_core.workspace import Workspace
 from agent_core.workspace.adapters.disk import DiskFiles

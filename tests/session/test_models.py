@@ -9,7 +9,7 @@ from typing_extensions import override
 from agent_core.events import Event, ModelChanged, SessionConfigured, ThinkingLevel
 from agent_core.kernel.errors import ModelUnknown
 from agent_core.providers import ModelFacts
-from agent_core.session.model_choice import Direction
+from agent_core.session.model_selection import Direction
 from agent_core.transcript.entries import ModelChange, ThinkingChange
 from tests.support.scripted_model import SCRIPTED_FACTS, Gate, ScriptedModel, call, say
 from tests.support.sessions import Bench, OneModel, bench

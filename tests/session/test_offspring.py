@@ -3,7 +3,7 @@
 import pytest
 
 from agent_core.kernel import EntryId, JsonValue
-from agent_core.session.offspring import labels_of, offspring_entries
+from agent_core.session.history.fork import labels_of, offspring_entries
 from agent_core.transcript import AnyEntry, CompactionEntry, CustomEntry, LabelEntry
 from tests.support.entries import AT_MS, assistant, chain, compaction, user
 

@@ -7,7 +7,7 @@ import pytest
 
 from agent_core.messages import CustomMessage, Message, text_of
 from agent_core.resources.system_prompt import Section
-from agent_core.session.prompting import (
+from agent_core.session.input.system_prompt import (
     CHANGED,
     Circumstances,
     Prompted,

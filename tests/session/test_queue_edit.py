@@ -6,7 +6,7 @@ from agent_core.events import CustomMark, Delivery, QueueItem
 from agent_core.kernel import QueueId
 from agent_core.kernel.errors import QueueStale, UsageError
 from agent_core.messages import Text
-from agent_core.session.queue_edit import (
+from agent_core.session.input.queue_edit import (
     Move,
     QueueOp,
     Remove,

@@ -12,9 +12,9 @@ from agent_core.events import QueueChanged, RunStarted
 from agent_core.kernel import MessageId, QueueId
 from agent_core.kernel.errors import QueueFull, QueueStale
 from agent_core.messages import Text, UserMessage
-from agent_core.session.inbox import QUEUE_LIMIT
-from agent_core.session.queue_edit import Move, QueueOp, Remove, Replace, SendNow, Steer
-from agent_core.session.restore import restore
+from agent_core.session.input.queue import QUEUE_LIMIT
+from agent_core.session.input.queue_edit import Move, QueueOp, Remove, Replace, SendNow, Steer
+from agent_core.session.runs.recovered_state import restore
 from tests.support.scripted_model import Gate, ScriptedModel, say
 from tests.support.sessions import Bench, bench, words
 from tests.support.sizes import at_size

@@ -9,9 +9,9 @@ import pytest
 from agent_core.events import ErrorRaised, Notice
 from agent_core.kernel import EntryId, SessionId
 from agent_core.kernel.errors import StorageError, StorageUnavailable
-from agent_core.session.drafts import Draft
-from agent_core.session.parts import SessionOptions
-from agent_core.session.recorder import TRY_AGAIN_S, Durability, Recorder
+from agent_core.session.context import SessionOptions
+from agent_core.session.history.entries import Draft
+from agent_core.session.history.recorder import TRY_AGAIN_S, Durability, Recorder
 from agent_core.storage import Opened, Recovery, SessionLog, SessionStore
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.storage.adapters.memory import MemoryStore

@@ -11,7 +11,7 @@ from agent_core.kernel import ToolCallId, json
 from agent_core.kernel.held_values import HeldValues
 from agent_core.kernel.redaction import WITHHELD, Redactor
 from agent_core.messages import AssistantMessage, Image, Text, Thinking, ToolResultMessage, text_of
-from agent_core.session.redacting import long_texts, redacted
+from agent_core.session.redaction import long_texts, redacted
 from tests.support.scripted_model import ScriptedModel, both, call, say, think
 from tests.support.sessions import Bench, bench
 from tests.support.tools import echo

@@ -9,7 +9,7 @@ from agent_core.events import Delivery, QueueItem
 from agent_core.kernel import EntryId, JsonValue, MessageId, QueueId, RunId
 from agent_core.loop import Words
 from agent_core.messages import StopReason, Text, Usage
-from agent_core.session.drafts import (
+from agent_core.session.history.entries import (
     Draft,
     message_entry,
     prompt_entries,
@@ -19,7 +19,7 @@ from agent_core.session.drafts import (
     said_entries,
     unqueued_entries,
 )
-from agent_core.session.restore import Restored, Waiting, restore
+from agent_core.session.runs.recovered_state import Restored, Waiting, restore
 from agent_core.transcript.entries import AnyEntry, CompactionEntry, CustomEntry
 from tests.support.entries import AT_MS, assistant, call, compaction, result, user
 

@@ -18,9 +18,9 @@ from agent_core.changes.adapters.lookout import DiskLookout
 from agent_core.changes.adapters.memory import MemoryContents
 from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import CheckpointConflict
-from agent_core.session.parts import Place
-from agent_core.session.restoring import OnConflict
-from agent_core.session.standing import Standing
+from agent_core.session.changes.checkpoints.restore import OnConflict
+from agent_core.session.context import Place
+from agent_core.session.permissions.state import Standing
 from agent_core.tools import ToolContext, ToolResult, text_result
 from agent_core.workspace import NO_NEEDS, FileText, Killed, ProcessEnd, Workspace
 from agent_core.workspace.adapters.disk import DiskFiles

@@ -10,8 +10,8 @@ from agent_core.kernel.errors import (
     ProviderError,
 )
 from agent_core.messages import UserMessage
-from agent_core.session.aftercare import RetrySettings
-from agent_core.session.parts import SessionOptions
+from agent_core.session.context import SessionOptions
+from agent_core.session.runs.continuation import RetrySettings
 from tests.support.scripted_model import ScriptedModel, say
 from tests.support.sessions import bench
 

@@ -18,8 +18,8 @@ from agent_core.kernel import SessionId
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import AssistantMessage, Usage
 from agent_core.providers import ModelFacts, TextDelta
-from agent_core.session.aftercare import Failed, RetryAfter, RetrySettings, decide
-from agent_core.session.parts import SessionOptions
+from agent_core.session.context import SessionOptions
+from agent_core.session.runs.continuation import Failed, RetryAfter, RetrySettings, decide
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.transcript import (
     AnyEntry,

@@ -10,7 +10,7 @@ from agent_core.kernel import MessageId, RunId
 from agent_core.kernel.errors import ProviderError, RunMismatch, RunNotActive, SessionBusy
 from agent_core.messages import ToolResultMessage, UserMessage, text_of
 from agent_core.session import Receipt
-from agent_core.session.repair import INTERRUPTED
+from agent_core.session.runs.recovery import INTERRUPTED
 from agent_core.transcript.entries import AnyEntry, CustomEntry
 from tests.support.held_log import held
 from tests.support.scripted_model import Gate, ScriptedModel, Turn, both, call, say

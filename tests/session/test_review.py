@@ -9,7 +9,7 @@ from agent_core.changes.hunks import Hunk
 from agent_core.events import ChangeCounts, ChangesUpdated, EditApplied, EditRejected, RunEnded
 from agent_core.kernel import SessionId
 from agent_core.kernel.errors import UsageError
-from agent_core.session.review import MOST_NOTE_BYTES, Wish
+from agent_core.session.changes.review import MOST_NOTE_BYTES, Wish
 from agent_core.storage import Opened, Recovery
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.transcript.entries import CustomEntry, Header

@@ -11,7 +11,7 @@ from agent_core.changes.adapters.folder import FolderContents
 from agent_core.changes.verdicts import Queued, encode_queued, encode_settled, queued_in
 from agent_core.events import ChangeCounts, EditRejected, Notice
 from agent_core.kernel import SessionId
-from agent_core.session.review import Wish
+from agent_core.session.changes.review import Wish
 from agent_core.storage import Opened, Recovery
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.transcript.entries import CustomEntry, Header

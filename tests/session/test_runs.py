@@ -24,7 +24,7 @@ from agent_core.kernel.errors import (
     UsageError,
 )
 from agent_core.messages import AssistantMessage, Text, ToolResultMessage, UserMessage, text_of
-from agent_core.session.parts import SessionOptions
+from agent_core.session.context import SessionOptions
 from tests.support.scripted_model import Gate, ScriptedModel, both, call, say
 from tests.support.sessions import bench
 from tests.support.tools import FunctionTool, Hold, echo

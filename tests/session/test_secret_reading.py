@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.session.parts import Place
-from agent_core.session.standing import Standing
+from agent_core.session.context import Place
+from agent_core.session.permissions.state import Standing
 from agent_core.tools import text_result
 from agent_core.tools.builtin import find_tool, grep_tool, ls_tool, read_tool
 from agent_core.workspace import Workspace

@@ -5,7 +5,7 @@ import pytest
 from typing_extensions import override
 
 from agent_core.kernel.errors import StorageUnavailable
-from agent_core.session.standing import KeptRules, Standing
+from agent_core.session.permissions.state import KeptRules, Standing
 from agent_core.workspace.policy import Rule, named
 from tests.support.asking import MemoryRules
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from agent_core.events import Notice, SessionConfigured
 from agent_core.kernel import EntryId, SessionId
-from agent_core.session.restore import tools_of
+from agent_core.session.runs.recovered_state import tools_of
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.transcript import AnyEntry, CustomEntry
 from tests.support.entries import AT_MS, chain, user

@@ -13,7 +13,7 @@ from agent_core.events import (
     SessionUsage,
 )
 from agent_core.messages import Text, Usage
-from agent_core.session.branches import Navigated
+from agent_core.session.history.branches import Navigated
 from agent_core.storage.adapters.memory import MemoryStore
 from tests.support.scripted_model import (
     SCRIPTED_FACTS,

@@ -15,7 +15,7 @@ from agent_core.kernel.errors import (
     SessionBusy,
     SessionClosed,
 )
-from agent_core.session.branches import Forked
+from agent_core.session.history.branches import Forked
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.transcript import LabelEntry
 from tests.support.scripted_model import (

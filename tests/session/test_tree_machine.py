@@ -9,8 +9,8 @@ from typing_extensions import override
 
 from agent_core.kernel import EntryId, SessionId
 from agent_core.kernel.errors import ForkRefused
-from agent_core.session.branches import Forked
-from agent_core.session.tree_view import TreeView
+from agent_core.session.history.branches import Forked
+from agent_core.session.history.tree_view import TreeView
 from tests.support.session_world import SessionWorld
 from tests.support.sizes import at_size
 from tests.support.tree_model import Node, TreeModel

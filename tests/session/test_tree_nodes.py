@@ -4,7 +4,7 @@ import pytest
 
 from agent_core.kernel import EntryId
 from agent_core.messages import BashMessage, Text
-from agent_core.session.tree_nodes import shown_from, tree_nodes
+from agent_core.session.history.tree_nodes import shown_from, tree_nodes
 from agent_core.transcript import (
     AnyEntry,
     CustomMessageEntry,

@@ -14,7 +14,7 @@ from agent_core.kernel.errors import (
     ProviderError,
 )
 from agent_core.messages import Usage
-from agent_core.session.branches import Navigated
+from agent_core.session.history.branches import Navigated
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.transcript import BranchSummaryEntry
 from tests.support.scripted_model import (

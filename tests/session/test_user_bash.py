@@ -15,8 +15,8 @@ from agent_core.kernel import SessionId
 from agent_core.kernel.errors import FileMissing, SessionBusy, SessionClosed, UsageError
 from agent_core.messages import BashMessage, ToolResultMessage
 from agent_core.session import BashResult
-from agent_core.session.parts import Place, SessionOptions
-from agent_core.session.standing import Standing
+from agent_core.session.context import Place, SessionOptions
+from agent_core.session.permissions.state import Standing
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.workspace import Workspace
 from agent_core.workspace.adapters.memory import MemoryFiles

@@ -9,7 +9,7 @@ from agent_core.events import (
 )
 from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import StorageUnavailable
-from agent_core.session.standing import KeptRules
+from agent_core.session.permissions.state import KeptRules
 from agent_core.tools import text_result
 from agent_core.workspace.policy import Rule
 from tests.support.scripted_model import ScriptedModel, call, say

@@ -14,7 +14,7 @@ from agent_core.assembly.ground import lay_ground
 from agent_core.assembly.request import SessionRequest
 from agent_core.events import Event, ExtensionError, QuestionRequested
 from agent_core.extensions.host import ExtensionHost
-from agent_core.session.standing import Standing
+from agent_core.session.permissions.state import Standing
 from agent_core.tools import Tool
 from tests.support.isolation import TillerDirs
 from tests.support.scripted_model import ScriptedModel

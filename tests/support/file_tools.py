@@ -11,8 +11,8 @@ from agent_core.changes import Contents
 from agent_core.changes.adapters.memory import MemoryContents
 from agent_core.kernel import JsonObject
 from agent_core.session import AgentSession
-from agent_core.session.parts import Place
-from agent_core.session.standing import Standing
+from agent_core.session.context import Place
+from agent_core.session.permissions.state import Standing
 from agent_core.storage import Opened
 from agent_core.tools import ToolContext, ToolResult, text_result
 from agent_core.workspace import FileText, Workspace

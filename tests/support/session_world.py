@@ -20,7 +20,7 @@ from agent_core.messages import (
 )
 from agent_core.providers import ModelRequest
 from agent_core.session import AgentSession
-from agent_core.session.parts import SessionOptions
+from agent_core.session.context import SessionOptions
 from agent_core.storage import Opened
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.transcript.entries import (

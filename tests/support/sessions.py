@@ -26,11 +26,11 @@ from agent_core.providers import Model, ModelFacts
 from agent_core.providers.model_refs import Named, Scope, without_level
 from agent_core.providers.provider_state import ProviderState
 from agent_core.session import AgentSession
-from agent_core.session.budgets import Allowance
-from agent_core.session.drafts import INTERRUPTION
-from agent_core.session.model_choice import Servers
-from agent_core.session.parts import Place, SessionOptions
-from agent_core.session.standing import Standing
+from agent_core.session.context import Place, SessionOptions
+from agent_core.session.history.entries import INTERRUPTION
+from agent_core.session.model_selection import Servers
+from agent_core.session.permissions.state import Standing
+from agent_core.session.runs.budgets import Allowance
 from agent_core.storage import Opened, Recovery, SessionStore
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.tools import Tool, ToolSpec

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from agent_core.kernel import EntryId, SessionId
 from agent_core.messages import Usage
-from agent_core.session.tree_nodes import TreeNode
+from agent_core.session.history.tree_nodes import TreeNode
 from agent_core.storage import Opened
 from agent_core.storage.adapters.memory import MemoryStore
 from tests.support.scripted_model import (

@@ -11,7 +11,7 @@ from agent_core.events import PermissionMode, ThinkingLevel
 from agent_core.kernel.errors import CheckpointConflict, UsageError
 from agent_core.resources.paths import app_paths
 from agent_core.session import AgentSession
-from agent_core.session.checkpoint_view import Restored
+from agent_core.session.changes.checkpoints.view import Restored
 from tiller_server.cli.chat_export import export
 from tiller_server.cli.chat_input import paths_after
 from tiller_server.cli.chat_port import Chat, ChatCommand, Switch

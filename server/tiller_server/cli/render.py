@@ -28,7 +28,7 @@ from agent_core.kernel import JsonObject
 from agent_core.kernel.json import as_object, encode as to_json, is_object
 from agent_core.kernel.visible import shown
 from agent_core.messages import Text
-from agent_core.session.commands import EVENT as BY_COMMAND
+from agent_core.session.input.commands import EVENT as BY_COMMAND
 from tiller_server.cli.sessions_text import excerpt, styled
 
 DIM: Final = "2"

@@ -17,7 +17,7 @@ from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import StorageUnavailable, TillerError, UsageError
 from agent_core.messages import UserContent
 from agent_core.session import AgentSession, Receipt
-from agent_core.session.commands import EVENT as BY_COMMAND
+from agent_core.session.input.commands import EVENT as BY_COMMAND
 from tiller_server.cli.ask_terminal import (
     ask_on_terminal,
     discard_typed_input,

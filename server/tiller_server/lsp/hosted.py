@@ -24,7 +24,7 @@ from agent_core.events import (
 from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import DocumentContention, TillerError
 from agent_core.session import AgentSession
-from agent_core.session.user_edits import UserEdit
+from agent_core.session.changes.user_edits import UserEdit
 from tiller_server.lsp.client_options import attendant_of
 from tiller_server.lsp.edits import EditorFiles
 from tiller_server.lsp.folders import reals

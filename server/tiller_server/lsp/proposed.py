@@ -10,7 +10,7 @@ from anyio import to_thread
 
 from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import TillerError
-from agent_core.session.applying import Applied
+from agent_core.session.changes.proposals import Applied
 from tiller_server.lsp.codec import as_object
 from tiller_server.lsp.front import Front, bad
 from tiller_server.lsp.hints import KIND, is_asked_for

@@ -6,7 +6,7 @@ import anyio
 
 from agent_core.changes.verdicts import Action
 from agent_core.kernel.errors import TillerError
-from agent_core.session.review import Wish
+from agent_core.session.changes.review import Wish
 from tiller_server.lsp.codec import as_object
 from tiller_server.lsp.failures import rpc_error
 from tiller_server.lsp.front import Front, bad

@@ -21,8 +21,8 @@ from agent_core.changes.adapters.lookout import DiskLookout
 from agent_core.changes.adapters.memory import MemoryContents
 from agent_core.events import Notice
 from agent_core.kernel.errors import CheckpointConflict
-from agent_core.session.parts import Place
-from agent_core.session.standing import Standing
+from agent_core.session.context import Place
+from agent_core.session.permissions.state import Standing
 from agent_core.tools.builtin import builtin_tools
 from agent_core.workspace import Workspace
 from agent_core.workspace.adapters.disk import DiskFiles

@@ -7,7 +7,7 @@ from anyio import to_thread
 
 from agent_core.changes.unified import unified
 from agent_core.kernel.errors import TillerError
-from agent_core.session.restoring import Preview
+from agent_core.session.changes.checkpoints.restore import Preview
 from tiller_server.lsp.failures import rpc_error
 from tiller_server.lsp.front import Front
 from tiller_server.lsp.wire import CheckpointPreviewParams, parse

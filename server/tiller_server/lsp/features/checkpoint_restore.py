@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from agent_core.kernel.errors import TillerError
-from agent_core.session.checkpoint_words import Scope
-from agent_core.session.restoring import OnConflict
+from agent_core.session.changes.checkpoints.messages import Scope
+from agent_core.session.changes.checkpoints.restore import OnConflict
 from tiller_server.lsp.failures import rpc_error
 from tiller_server.lsp.front import Front, bad
 from tiller_server.lsp.uris import path_of

@@ -5,7 +5,7 @@ from typing import Any
 from agent_core.events.codec import queue_item
 from agent_core.kernel import QueueId
 from agent_core.kernel.errors import TillerError
-from agent_core.session.queue_edit import Move, QueueOp, Remove, Replace, SendNow, Steer
+from agent_core.session.input.queue_edit import Move, QueueOp, Remove, Replace, SendNow, Steer
 from tiller_server.lsp.blocks import to_content
 from tiller_server.lsp.failures import rpc_error
 from tiller_server.lsp.front import Front, bad

@@ -1,0 +1,1 @@
+"""File changes of a session: their record, review, revert and detection."""

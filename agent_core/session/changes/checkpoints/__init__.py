@@ -1,0 +1,1 @@
+"""Checkpoints of a session: their store, and the restore of files and conversation."""

@@ -1,0 +1,1 @@
+"""History of a session: the transcript recorder, entries, branches, forks and compaction."""

@@ -1,0 +1,224 @@
+"""The only writer of the transcript: in the file first, then in memory, then told."""
+
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+import anyio
+import msgspec
+from msgspec import Struct
+
+from agent_core.kernel import Clock, EntryId, new_entry_id
+from agent_core.kernel.errors import StorageError
+from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.shield import uncancelled
+from agent_core.messages import Message
+from agent_core.session.history.background import Steps
+from agent_core.session.history.entries import Draft
+from agent_core.session.redaction import long_texts, redacted
+from agent_core.storage import SessionLog
+from agent_core.transcript import Transcript
+from agent_core.transcript.context import context_entries, context_messages
+from agent_core.transcript.entries import AnyEntry, ColdEntry, CompactionEntry, WholeEntry
+
+Durability = Literal["entry", "run"]
+"""When what was written is made to survive a power cut: at once, or at the end of a run and where something waits."""
+
+TRY_AGAIN_S = 5.0
+"""How long after a failure the disk is tried again when nothing new is to be written."""
+
+
+class DiskNews(Protocol):
+    """Hears of the disk."""
+
+    def failed(self, error: StorageError, /) -> None:
+        """Something could not be written or made to last."""
+        ...
+
+    def works_again(self, entries: int, /) -> None:
+        """So many entries that were only in memory are in the file now."""
+        ...
+
+
+class _Backlog(Struct):
+    """Entries that could not be written to the disk."""
+
+    entries: list[AnyEntry] = msgspec.field(default_factory=list)
+    failed: anyio.Event = msgspec.field(default_factory=anyio.Event)
+    """Set while entries wait for the disk."""
+
+
+class Recorder:
+    """Appends entries, one batch after another; a batch that has begun is not cancelled."""
+
+    def __init__(
+        self,
+        log: SessionLog,
+        transcript: Transcript,
+        *,
+        clock: Clock,
+        news: DiskNews,
+        durability: Durability = "run",
+        redactor: Redactor | None = None,
+    ) -> None:
+        self.steps = Steps()
+        """In which everything is written, so that nobody who leaves takes half of it along."""
+        self._redactor = redactor or Redactor()
+        self._log = log
+        self._transcript = transcript
+        self._clock = clock
+        self._news = news
+        self._durability = durability
+        self._backlog = _Backlog()
+        self._closed = False
+        self._lock = anyio.Lock()
+
+    @property
+    def unsaved(self) -> int:
+        """How many entries the disk does not hold yet."""
+        return len(self._backlog.entries)
+
+    @property
+    def location(self) -> str | None:
+        """The session's file; None in memory."""
+        return None if self._log.location is None else str(self._log.location)
+
+    @property
+    def transcript(self) -> Transcript:
+        """All entries of all branches, for reading; those outside of the present context may lack their bodies."""
+        return self._transcript
+
+    def context(self) -> tuple[Message, ...]:
+        """Return the messages of the current branch as the model should see them."""
+        return context_messages(self._transcript.path())
+
+    def path(self) -> tuple[AnyEntry, ...]:
+        """Return the entries of the current branch."""
+        return self._transcript.path()
+
+    async def accept(self, *drafts: Draft) -> EntryId:
+        """Write something that is about to be acknowledged; gives the id of its first entry.
+
+        Raises:
+            StorageError: It is not in the file, and nothing of it is kept.
+        """
+        return (await self.steps.finish(lambda: self._append(drafts, keep=False)))[0].id
+
+    async def keep(self, *drafts: Draft) -> EntryId:
+        """Write something that has happened; gives the id of its first entry.
+
+        When the disk fails that is told, the entries stay in memory, and they are written with the next ones.
+        """
+        return (await self.steps.finish(lambda: self._append(drafts, keep=True)))[0].id
+
+    async def load(self, entries: Sequence[AnyEntry]) -> tuple[WholeEntry, ...]:
+        """Return entries with their bodies; those that are in the file alone are read back.
+
+        Raises:
+            StorageError: The file cannot be read, or was changed by another program.
+        """
+        cold = [entry for entry in entries if isinstance(entry, ColdEntry)]
+        loaded = {entry.id: entry for entry in await self._log.load(cold)} if cold else {}
+        return tuple(
+            loaded[entry.id] if isinstance(entry, ColdEntry) else entry for entry in entries
+        )
+
+    async def move(self, leaf: EntryId | None) -> None:
+        """Go to another entry, so that the next one follows that; None begins anew.
+
+        Bodies that the context there needs are read back, and those that it does not need are let go.
+
+        Raises:
+            ValueError: There is no such entry.
+            StorageError: A body cannot be read back; the leaf is where it was.
+        """
+        async with self._lock:
+            path = () if leaf is None else self._transcript.path(leaf)
+            needed = [one for one in context_entries(path) if isinstance(one, ColdEntry)]
+            self._transcript.swap(await self.load(needed))
+            self._transcript.move(leaf)
+            self.cool()
+
+    def cool(self) -> None:
+        """Release the bodies of entries outside the context that the file holds; of none while writes are failing."""
+        if self._backlog.entries:
+            return
+        needed = {entry.id for entry in context_entries(self._transcript.path())}
+        idle = [
+            entry
+            for entry in self._transcript.entries
+            if entry.id not in needed and not isinstance(entry, ColdEntry)
+        ]
+        cooled = zip(idle, self._log.cool(idle), strict=True)
+        self._transcript.swap(after for before, after in cooled if after is not before)
+
+    async def sync(self) -> None:
+        """Make everything so far survive a power cut; a failure is told."""
+        try:
+            await self._log.sync()
+        except StorageError as error:
+            self._news.failed(error)
+
+    async def keep_trying(self) -> None:
+        """Write what the disk refused, every few seconds while it refuses; runs as long as the session."""
+        while not self._closed:
+            await self._backlog.failed.wait()
+            await self._clock.sleep(TRY_AGAIN_S)
+            async with self._lock:
+                if self._backlog.entries and not self._closed:
+                    await uncancelled(self._try_again())
+
+    async def close(self) -> None:
+        """Try once more to write what is unsaved, then let the file go."""
+        if self._backlog.entries:
+            _ = await uncancelled(self._append((), keep=True))
+        async with self._lock:
+            self._closed = True
+            await self._log.close()
+
+    async def _append(self, drafts: Sequence[Draft], *, keep: bool) -> tuple[AnyEntry, ...]:
+        async with self._lock:
+            entries = await self._clean(self._number(drafts))
+            try:
+                await self._write(entries)
+            except StorageError as error:
+                if not keep:
+                    raise
+                self._backlog.entries.extend(entries)
+                self._backlog.failed.set()
+                self._news.failed(error)
+            for entry in entries:
+                self._transcript.add(entry)
+            if any(isinstance(entry, CompactionEntry) for entry in entries):
+                self.cool()
+            return entries
+
+    async def _try_again(self) -> None:
+        try:
+            await self._write(())
+        except StorageError:
+            return  # told when it began
+
+    async def _write(self, entries: Sequence[AnyEntry]) -> None:
+        waited = len(self._backlog.entries)
+        await self._log.append((*self._backlog.entries, *entries))
+        self._backlog.entries.clear()
+        if waited:
+            self._backlog.failed = anyio.Event()
+            self._news.works_again(waited)
+        if self._durability == "entry":
+            await self.sync()
+
+    async def _clean(self, entries: tuple[AnyEntry, ...]) -> tuple[AnyEntry, ...]:
+        """Remove secrets before anything is written or stored; the model's context is built from the result too."""
+        await self._redactor.prepare(long_texts(entries))
+        return redacted(entries, self._redactor)
+
+    def _number(self, drafts: Sequence[Draft]) -> tuple[AnyEntry, ...]:
+        at_ms = self._clock.now_ms()
+        parent = self._transcript.leaf
+        entries: list[AnyEntry] = []
+        for draft in drafts:
+            entry = draft(new_entry_id(self._transcript, at_ms=at_ms), parent, at_ms)
+            entries.append(entry)
+            parent = entry.id
+        return tuple(entries)

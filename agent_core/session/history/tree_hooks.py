@@ -1,0 +1,132 @@
+"""Hooks for a move of the conversation to another entry of the tree, and for a copy of it."""
+
+from msgspec.structs import replace
+
+from agent_core.compaction.branch_summary import (
+    BranchPreparation,
+    BranchSummary,
+    prepare_branch,
+    shared_length,
+)
+from agent_core.hooks import (
+    BranchSummaryGiven,
+    ForkCancelled,
+    GoOn,
+    Hooks,
+    NavigationCancelled,
+    NavigationChanged,
+    SessionForked,
+    SessionForking,
+    TreeNavigated,
+    TreeNavigating,
+)
+from agent_core.kernel import EntryId, SessionId
+from agent_core.kernel.errors import ForkRefused
+from agent_core.kernel.values import Value
+from agent_core.session.context import Parts
+from agent_core.session.model_hooks import Chosen, tell_choice
+
+
+class SummaryWish(Value, frozen=True, kw_only=True):
+    """How the branch that is left is to be summarised."""
+
+    instructions: str | None = None
+    replaces: bool = False
+    """The instructions stand in the place of the usual ones."""
+
+
+class Move(Value, frozen=True, kw_only=True):
+    """A move in the tree as somebody wants it, and then as hooks do."""
+
+    target: EntryId
+    wish: SummaryWish | None
+    """None: nothing is summarised."""
+    label: str | None
+    given: BranchSummary | None = None
+    """A hook's summary of the branch that is left."""
+
+
+def left_behind(parts: Parts, target: EntryId) -> BranchPreparation | None:
+    """Return the entries between the leaf and the common ancestor, as a summary needs them; None: they say nothing."""
+    path = parts.recorder.path()
+    return prepare_branch(
+        path,
+        shared=shared_length(path, parts.recorder.transcript.path(target)),
+        context_window=parts.models.context_window,
+        reserve_tokens=parts.options.compaction.branch_reserve_tokens,
+    )
+
+
+async def asked_to_move(parts: Parts, move: Move, *, left: EntryId | None) -> Move | None:
+    """Return a move as hooks want it; None: one of them does not want it.
+
+    Args:
+        parts: Of the session.
+        move: As it was asked for.
+        left: The leaf that is left, as the tree shows it.
+    """
+    if not parts.hooks.listens(TreeNavigating):
+        return move
+    path = parts.recorder.path()
+    shared = shared_length(path, parts.recorder.transcript.path(move.target))
+    prepared = left_behind(parts, move.target)
+    wish = move.wish or SummaryWish()
+    asked = TreeNavigating(
+        target=move.target,
+        old_leaf=left,
+        common_ancestor=path[shared - 1].id if shared else None,
+        messages=() if prepared is None else prepared.messages,
+        wants_summary=move.wish is not None,
+        instructions=wish.instructions,
+        replaces_instructions=wish.replaces,
+        label=move.label,
+    )
+    match await parts.hooks.ask(asked):
+        case NavigationCancelled():
+            return None
+        case BranchSummaryGiven(summary=summary, details=details):
+            if move.wish is None or not summary.strip():
+                return move
+            return replace(move, given=BranchSummary(summary=summary, details=details, usage=None))
+        case NavigationChanged() as changed:
+            return _changed(move, wish, changed)
+        case GoOn():
+            return move
+
+
+async def tell_move(parts: Parts, told: TreeNavigated, before: Chosen) -> None:
+    """Report that the conversation goes on elsewhere, and what is in force there."""
+    _ = await parts.hooks.ask(told)
+    await tell_choice(parts.hooks, before, Chosen.of(parts.models), source="restore")
+
+
+async def check_fork(hooks: Hooks, entry: EntryId | None) -> None:
+    """Ask whether a session may be made of a part of this one, None: of all of the branch.
+
+    Raises:
+        ForkRefused: A hook does not want it.
+    """
+    match await hooks.ask(SessionForking(entry=entry)):
+        case ForkCancelled(reason=reason):
+            message = f"an extension does not want this session to be copied: {reason or 'it gave no reason'}"
+            raise ForkRefused(message)
+        case GoOn():
+            pass
+
+
+async def tell_fork(hooks: Hooks, session: SessionId | None, location: str | None) -> None:
+    """Report that it was made."""
+    _ = await hooks.ask(SessionForked(session=session, location=location))
+
+
+def _changed(move: Move, wish: SummaryWish, changed: NavigationChanged) -> Move:
+    instructions, replaces = changed.instructions, changed.replaces_instructions
+    other = SummaryWish(
+        instructions=wish.instructions if instructions is None else instructions,
+        replaces=wish.replaces if replaces is None else replaces,
+    )
+    return replace(
+        move,
+        wish=None if move.wish is None else other,
+        label=move.label if changed.label is None else changed.label,
+    )

@@ -1,0 +1,200 @@
+"""Handling of slash commands in a session: commands are run, skills and templates are expanded."""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Protocol
+
+import anyio
+from anyio.abc import TaskGroup
+
+from agent_core.events import Event, ExtensionError
+from agent_core.kernel import JsonObject
+from agent_core.kernel.errors import UsageError
+from agent_core.kernel.visible import readable
+from agent_core.messages import CustomMessage, Text, UserContent
+from agent_core.resources.commands import Command, CommandSource, Completion, Slashed, slashed
+from agent_core.resources.loaded import Loaded
+from agent_core.resources.offered import NoOffers, OfferSource
+from agent_core.session.history.background import Steps
+
+EVENT = "command"
+"""Event name under which a failure of a command is reported, beside the name of the command."""
+
+RENDERER = "message_renderer"
+
+log = logging.getLogger(__name__)
+
+
+class WordSource(Protocol):
+    """Knows what can be written out: skills and prompt templates."""
+
+    def commands(self) -> Sequence[Command]:
+        """List them as they were when they were last read."""
+        ...
+
+    def look_also(self, *, skills: Sequence[str], prompts: Sequence[str]) -> None:
+        """Look in these places too from now on, in the place of those that were named so before."""
+        ...
+
+    async def refresh(self) -> tuple[str, ...]:
+        """Read them anew; gives what is wrong with them, a sentence each."""
+        ...
+
+    async def reload(self) -> Loaded:
+        """Read them anew, with all else that people write for agents; says what there is."""
+        ...
+
+    async def written_out(self, said: Slashed) -> str | None:
+        """Return the words that are meant, read anew; None when it knows nothing of that name."""
+        ...
+
+
+class NoWords:
+    """Nothing can be written out."""
+
+    def commands(self) -> Sequence[Command]:
+        """List nothing."""
+        return ()
+
+    def look_also(self, *, skills: Sequence[str], prompts: Sequence[str]) -> None:
+        """Look nowhere."""
+        _ = skills, prompts
+
+    async def refresh(self) -> tuple[str, ...]:
+        """Find nothing wrong."""
+        return ()
+
+    async def reload(self) -> Loaded:
+        """Find nothing."""
+        return Loaded()
+
+    async def written_out(self, said: Slashed) -> str | None:
+        """Know nothing."""
+        _ = said
+
+
+class Commands:
+    """The commands of one session. Those that run code go before those that become words."""
+
+    def __init__(self, words: WordSource, *, steps: Steps, say: Callable[[Event], object]) -> None:
+        self.sources: list[CommandSource] = []
+        """Sources of commands; each source adds itself. Of commands with the same name, the first one is used."""
+        self.words = words
+        self.offers: OfferSource = NoOffers()
+        """Offers of extensions besides commands."""
+        self._running: set[object] = set()
+        self._settled = anyio.Event()
+        self._steps = steps
+        self._say = say
+
+    def all(self) -> tuple[Command, ...]:
+        """List what can be written after a slash, each name once."""
+        brought = (command for source in self.sources for command in source.commands())
+        found: dict[str, Command] = {}
+        for command in (*brought, *self.words.commands()):
+            _ = found.setdefault(command.name, command)
+        return tuple(found.values())
+
+    async def complete(self, name: str, prefix: str) -> tuple[Completion, ...]:
+        """Return how the arguments of a command may go on."""
+        source = self._source_of(name)
+        return () if source is None else tuple(await source.complete(name, prefix))
+
+    def runs(self, text: str) -> bool:
+        """Return whether words run a command when they are said alone."""
+        said = slashed(text)
+        return said is not None and self._source_of(said.name) is not None
+
+    def start(self, content: Sequence[UserContent]) -> bool:
+        """Start the command that words name; no when they name none. It runs beside what goes on."""
+        said = _said(content)
+        source = None if said is None else self._source_of(said.name)
+        group = self._steps.group
+        if said is None or source is None or group is None:
+            return False
+        self._begin(group, f"/{said.name}", partial(source.run, said.name, said.arguments))
+        return True
+
+    def press(self, key: str) -> None:
+        """Start what a key of an extension stands for. It runs beside what goes on.
+
+        Raises:
+            UsageError: It stands for nothing.
+        """
+        keys = [one.key for one in self.offers.offered().keys]
+        group = self._steps.group
+        if key.lower() not in keys or group is None:
+            message = (
+                f"no extension offers the key {key!r}; offered are {', '.join(keys) or 'none'}"
+            )
+            raise UsageError(message)
+        self._begin(group, key.lower(), partial(self.offers.press, key))
+
+    async def settled(self) -> None:
+        """Wait until no command runs."""
+        while self._running:
+            await self._settled.wait()
+
+    async def written_out(self, content: tuple[UserContent, ...]) -> tuple[UserContent, ...] | None:
+        """Return words with the skill or template that they begin with written out; None when they name none."""
+        said = _first_said(content)
+        text = None if said is None else await self.words.written_out(said)
+        return None if text is None else (Text(text=text), *content[1:])
+
+    async def rendered(self, message: CustomMessage) -> JsonObject | None:
+        """Return a message of an extension as the view that it has for it; None: it has none, or it failed, which is told."""
+        try:
+            return await self.offers.rendered(message)
+        except Exception as error:
+            name = message.custom_type
+            log.exception("the view of %s failed", readable(name))
+            text = f"{type(error).__name__}: {error}"
+            _ = self._say(ExtensionError(extension=name, event=RENDERER, error=text))
+            return None
+
+    def _source_of(self, name: str) -> CommandSource | None:
+        for source in self.sources:
+            if any(command.name == name for command in source.commands()):
+                return source
+        return None
+
+    def _begin(self, group: TaskGroup, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        running = object()
+        self._running.add(running)
+        group.start_soon(self._run, name, work, running)
+
+    async def _run(self, name: str, work: Callable[[], Awaitable[None]], running: object) -> None:
+        try:
+            await work()
+        except Exception as error:
+            # Code of others: that it fails is told, and ends nothing. Where is for the log of whoever wrote it.
+            log.warning("%s failed", readable(name), exc_info=True)
+            text = f"{type(error).__name__}: {error}"
+            _ = self._say(ExtensionError(extension=name, event=EVENT, error=text))
+        finally:
+            self._running.discard(running)
+            self._settled.set()
+            self._settled = anyio.Event()
+
+
+def may_name_words(content: Sequence[UserContent]) -> bool:
+    """Return whether words begin as those do that are written out."""
+    return _first_said(content) is not None
+
+
+def _first_said(content: Sequence[UserContent]) -> Slashed | None:
+    match content:
+        case [Text(text=text), *_]:
+            return slashed(text)
+        case _:
+            return None
+
+
+def _said(content: Sequence[UserContent]) -> Slashed | None:
+    """A command takes words alone: beside a picture they are said to the model."""
+    match content:
+        case [Text(text=text)]:
+            return slashed(text)
+        case _:
+            return None

@@ -1,0 +1,181 @@
+"""Words that wait: steering for the middle of a run, follow-ups for its end."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import takewhile
+
+import anyio
+
+from agent_core.events import QueueItem, QueueMode
+from agent_core.kernel import MessageId, QueueId
+from agent_core.kernel.errors import QueueFull
+from agent_core.loop import Words
+from agent_core.messages import UserContent
+from agent_core.session.input.queue_edit import QueueEdited, QueueOp, edit_queue
+
+QUEUE_LIMIT = 32
+
+
+class Inbox:  # noqa: PLR0904 - both ends of two queues
+    """Both queues. The face puts, the loop takes; both on the loop's thread, without waiting."""
+
+    def __init__(
+        self,
+        *,
+        steering: QueueMode,
+        follow_up: QueueMode,
+        may_go: Callable[[QueueItem], bool] = lambda _: True,
+    ) -> None:
+        """Create two empty queues.
+
+        Args:
+            steering: How many steering words are taken at a time.
+            follow_up: How many follow-ups are.
+            may_go: Whether an item can be sent now; one that cannot stays, and those behind it wait.
+        """
+        self._may_go = may_go
+        self.steering_mode: QueueMode = steering
+        self.follow_up_mode: QueueMode = follow_up
+        self.paused = False
+        """The queue stays where it is until the next prompt: a run was cancelled or failed while words waited."""
+        self._steering: deque[QueueItem] = deque()
+        self._follow_ups: deque[QueueItem] = deque()
+        self._message_ids: dict[QueueId, MessageId | None] = {}
+        self._expected = 0
+        self._spoken = anyio.Event()
+        self.changed_seq = 0
+        """The event that told the newest change."""
+
+    def expect(self) -> None:
+        """Keep a place for words that are being written; say `expected` when that is over.
+
+        Raises:
+            QueueFull: Too many wait already.
+        """
+        self.check_room()
+        self._expected += 1
+
+    def expected(self) -> None:
+        """Release a reserved place: its message was added, or could not be written."""
+        self._expected -= 1
+
+    def put(self, item: QueueItem, message_id: MessageId | None) -> None:
+        """Add a message to its queue; a `steer` message wakes `steered`."""
+        self._message_ids[item.queue_id] = message_id
+        if item.delivery == "steer":
+            self._steering.append(item)
+            self._spoken.set()
+        else:
+            self._follow_ups.append(item)
+
+    def check_room(self) -> None:
+        """Raise when no more words may wait.
+
+        Raises:
+            QueueFull: Too many wait already.
+        """
+        waiting = len(self._steering) + len(self._follow_ups) + self._expected
+        if waiting >= QUEUE_LIMIT:
+            way = (
+                "the queue is paused: send or remove some of them first"
+                if self.paused
+                else "wait for the run or cancel it"
+            )
+            message = f"{waiting} messages wait already, which is the limit; {way}"
+            raise QueueFull(message, passes=not self.paused)
+
+    def take_steering(self) -> tuple[Words, ...]:
+        """Remove and return the oldest steering message, or all of them, by mode."""
+        taken = self._take(self._steering, self.steering_mode)
+        self._hush()
+        return taken
+
+    def take_follow_ups(self) -> tuple[Words, ...]:
+        """Remove and return the oldest follow-up, or all of them, by mode."""
+        return self._take(self._follow_ups, self.follow_up_mode)
+
+    def take_next(self) -> tuple[Words, ...]:
+        """Remove and return the messages that open a new run: steering before follow-ups."""
+        return self.take_steering() if self._steering else self.take_follow_ups()
+
+    def has_steering(self) -> bool:
+        """Return whether steering words wait that can be sent."""
+        return bool(self._steering) and self._may_go(self._steering[0])
+
+    def has_follow_ups(self) -> bool:
+        """Return whether follow-ups wait that can be sent."""
+        return bool(self._follow_ups) and self._may_go(self._follow_ups[0])
+
+    def held_back(self) -> tuple[QueueItem, ...]:
+        """Return what waits and cannot be sent now."""
+        return tuple(one for one in self.items() if not self._may_go(one))
+
+    async def steered(self) -> None:
+        """Wait until steering words wait that can be sent."""
+        while not self.has_steering():
+            self._hush()
+            await self._spoken.wait()
+
+    def is_empty(self) -> bool:
+        """Return whether nothing waits or is about to, of the user or of a program."""
+        return not self._steering and not self._follow_ups and not self._expected
+
+    def queue_id_of(self, message_id: MessageId) -> QueueId | None:
+        """Return the place in the queue of a client's message; None: it does not wait."""
+        return next((one for one, known in self._message_ids.items() if known == message_id), None)
+
+    def waits(self, queue_id: QueueId) -> bool:
+        """Return whether words wait still."""
+        return any(item.queue_id == queue_id for item in (*self._steering, *self._follow_ups))
+
+    def edit(self, ops: Sequence[QueueOp]) -> QueueEdited:
+        """Change what waits, as `edit_queue` says."""
+        edited = edit_queue((*self._steering, *self._follow_ups), ops)
+        self._steering = deque(one for one in edited.items if one.delivery == "steer")
+        self._follow_ups = deque(one for one in edited.items if one.delivery != "steer")
+        for queue_id in edited.removed:
+            _ = self._message_ids.pop(queue_id, None)
+        if self._steering:
+            self._spoken.set()
+        self._hush()
+        return edited
+
+    def items(self) -> tuple[QueueItem, ...]:
+        """Show what waits of the user's words, in the order in which it will be said."""
+        return tuple(item for item in (*self._steering, *self._follow_ups) if item.custom is None)
+
+    def drain(self) -> tuple[QueueItem, ...]:
+        """Remove and return the user's messages; those of programs stay."""
+        items = self.items()
+        for queue in (self._steering, self._follow_ups):
+            rest = [item for item in queue if item.custom is not None]
+            queue.clear()
+            queue.extend(rest)
+        self._message_ids.clear()
+        self._hush()
+        return items
+
+    def _hush(self) -> None:
+        """Reset the steering signal for later waiters; a task that waits already keeps the event that will be set."""
+        if not self.has_steering() and self._spoken.is_set():
+            self._spoken = anyio.Event()
+
+    def _take(self, queue: deque[QueueItem], mode: QueueMode) -> tuple[Words, ...]:
+        ready = sum(1 for _ in takewhile(self._may_go, queue))
+        count = ready if mode == "all" else min(1, ready)
+        return tuple(self._words(queue.popleft()) for _ in range(count))
+
+    def _words(self, item: QueueItem) -> Words:
+        return Words(
+            content=item.content,
+            delivery=item.delivery,
+            message_id=self._message_ids.pop(item.queue_id, None),
+            queue_id=item.queue_id,
+            custom=item.custom,
+            source=item.source,
+        )
+
+
+def contents(items: Sequence[QueueItem]) -> tuple[tuple[UserContent, ...], ...]:
+    """Return only the words of waiting items."""
+    return tuple(item.content for item in items)

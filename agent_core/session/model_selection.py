@@ -1,0 +1,245 @@
+"""Which model the next request goes to, and how hard it thinks."""
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from contextlib import suppress
+from typing import Literal, Protocol, TypeAlias
+
+from agent_core.events import ThinkingLevel
+from agent_core.kernel.errors import ImagesUnsupported, ModelUnknown
+from agent_core.messages import Image, UserContent
+from agent_core.providers import Model, ModelFacts
+from agent_core.providers.model_refs import Named, Scope, next_of
+from agent_core.providers.provider_state import ProviderState
+from agent_core.providers.thinking import clamp, supported
+from agent_core.session.history.entries import Draft, model_entry, thinking_entry
+
+NO_MODEL = (
+    "no model is chosen and none has credentials; set a key (ANTHROPIC_API_KEY, OPENAI_API_KEY …), or choose a model of a "
+    "server on this machine (Ollama, LM Studio, llama.cpp, vLLM)"
+)
+Choosable: TypeAlias = Literal["model", "thinking"]
+Direction: TypeAlias = Literal["forward", "backward"]
+Servers: TypeAlias = Literal["keep", "find"]
+STEPS: Mapping[Direction, Literal[1, -1]] = {"forward": 1, "backward": -1}
+
+
+class ModelSource(Protocol):
+    """Where models come from."""
+
+    def resolve(self, ref: str, /) -> Named:
+        """Find a model as people name one, with a thinking level behind a colon if they like.
+
+        Raises:
+            ModelUnknown: No such model.
+        """
+        ...
+
+    def scope(self, patterns: Sequence[str], /) -> Scope:
+        """Return the models to cycle through; without patterns all that have a key."""
+        ...
+
+    def models(self) -> tuple[ModelFacts, ...]:
+        """List every model, also those that cannot be asked."""
+        ...
+
+    def states(self) -> Mapping[str, ProviderState]:
+        """Return the providers by id, and whether they can be asked."""
+        ...
+
+    def available(self) -> tuple[ModelFacts, ...]:
+        """List every model that can be asked."""
+        ...
+
+    async def refresh(self, *, servers: Servers = "keep") -> bool:
+        """Read again which models there are and what opens them; return whether models were described anew."""
+        ...
+
+    def open(self, facts: ModelFacts, /) -> Model:
+        """Return that model, ready to be asked.
+
+        Raises:
+            ModelUnknown: It has no credentials.
+        """
+        ...
+
+
+class ModelChoice:
+    """The choice in force; it counts from the next request.
+
+    `thinking` is the level wished for. It stays when the model has no such level: each request then takes the nearest
+    that the model has.
+    """
+
+    def __init__(
+        self,
+        source: ModelSource,
+        *,
+        model: Model | None,
+        thinking: ThinkingLevel,
+        why_none: str,
+        look_again: Callable[[], Model | None] = lambda: None,
+        scoped: Sequence[str] = (),
+        unwritten: Container[Choosable] = (),
+    ) -> None:
+        """Create the choice.
+
+        Args:
+            source: The source of other models.
+            model: The model in force; None: there is none.
+            thinking: The level in force.
+            why_none: The reason why there is no model, for the user.
+            look_again: Chooses again while there is none: a provider may have received an API key since.
+            scoped: Patterns of the models to cycle through; empty: all that have a key.
+            unwritten: The parts of the choice that are not in the session's file yet and must be written.
+        """
+        self._source = source
+        self._model = model
+        self._why_none = why_none
+        self._look_again = look_again
+        self._scoped = tuple(scoped)
+        self.thinking: ThinkingLevel = thinking
+        self._unwritten: Container[Choosable] = unwritten
+
+    def take_unwritten(self) -> tuple[Draft, ...]:
+        """Return, once, the entries of the choice that must be in the session file before the first message."""
+        unwritten, self._unwritten = self._unwritten, ()
+        drafts: list[Draft] = []
+        if "model" in unwritten and self._model is not None:
+            drafts.append(model_entry(self._model.facts.provider, self._model.facts.id))
+        if "thinking" in unwritten:
+            drafts.append(thinking_entry(self.thinking))
+        return tuple(drafts)
+
+    @property
+    def model(self) -> Model | None:
+        """The model in force, if there is one."""
+        return self._model
+
+    @property
+    def ref(self) -> str | None:
+        """Its full name."""
+        return self._model.facts.ref if self._model else None
+
+    @property
+    def context_window(self) -> int:
+        """Its context window in tokens; 0 when unknown."""
+        return self._model.facts.context_window if self._model else 0
+
+    def required(self) -> Model:
+        """Return the model in force.
+
+        Raises:
+            ModelUnknown: There is none; the text says what to do.
+        """
+        if self._model is None:
+            self._model = self._look_again()
+        if self._model is None:
+            raise ModelUnknown(self._why_none or NO_MODEL)
+        return self._model
+
+    def known(self) -> tuple[ModelFacts, ...]:
+        """List every model, also those that cannot be asked."""
+        return self._source.models()
+
+    def providers(self) -> Mapping[str, ProviderState]:
+        """Return the providers by id, and whether they can be asked."""
+        return self._source.states()
+
+    def available(self) -> tuple[ModelFacts, ...]:
+        """List every model that can be asked."""
+        return self._source.available()
+
+    async def refresh(self, *, servers: Servers = "keep") -> None:
+        """Record what the user has written or logged in to since; where there is no model, look for one.
+
+        The model in force is opened anew when its description may have changed: its address or its key.
+
+        Args:
+            servers: `find` asks the model servers of this machine what they have.
+        """
+        changed = await self._source.refresh(servers=servers)
+        if self._model is None:
+            self._model = self._look_again()
+        elif changed:
+            # One that is not there any more fails at the next request, which says so.
+            with suppress(ModelUnknown):
+                self._model = self._source.open(self._source.resolve(self._model.facts.ref).model)
+
+    def scoped(self) -> Scope:
+        """Return the models that `cycle` goes through."""
+        return self._source.scope(self._scoped)
+
+    def choose(self, ref: str) -> Model:
+        """Choose by name, and the thinking level with it when the name says one.
+
+        Raises:
+            ModelUnknown: No such model; the choice stays.
+        """
+        return self._take(self._source.resolve(ref))
+
+    def take_up(self, ref: str) -> bool:
+        """Choose a model that was in force before, by its full name; False: it cannot be used now, and the choice stays."""
+        facts = next((one for one in self._source.available() if one.ref == ref), None)
+        if facts is None:
+            return False
+        try:
+            self._model = self._source.open(facts)
+        except ModelUnknown:
+            return False
+        return True
+
+    def cycle(self, direction: Direction) -> Model | None:
+        """Choose the scoped model after or before this one; None: there is no other.
+
+        Raises:
+            ModelUnknown: It has no credentials any more; the choice stays.
+        """
+        following = next_of(self.scoped().models, current=self.ref, direction=STEPS[direction])
+        return None if following is None else self._take(following)
+
+    def cycle_thinking(self) -> ThinkingLevel | None:
+        """Choose the next stronger level that the model has, after the strongest the weakest; None: there is no other."""
+        if self._model is None:
+            return None
+        facts = self._model.facts
+        levels = supported(facts)
+        if len(levels) == 1:
+            return None
+        at = levels.index(clamp(self.thinking, facts))
+        self.thinking = levels[(at + 1) % len(levels)]
+        return self.thinking
+
+    def _take(self, named: Named) -> Model:
+        model = self._source.open(named.model)
+        self._model = model
+        if named.thinking is not None:
+            self.thinking = named.thinking
+        return model
+
+
+def sees(models: ModelChoice, content: Sequence[UserContent]) -> bool:
+    """Return whether the model in force is sent all of what the user says; without a model nobody knows yet."""
+    facts = None if models.model is None else models.model.facts
+    return facts is None or facts.images or not any(isinstance(part, Image) for part in content)
+
+
+def check_images(models: ModelChoice, content: Sequence[UserContent]) -> None:
+    """Check that the model in force will see what the user sends.
+
+    Raises:
+        ImagesUnsupported: There are images, which would be left out of the request.
+    """
+    if not sees(models, content):
+        why, remedy = why_no_images(models)
+        message = f"Images are not sent to {models.ref}: {why}. Remove the images, or {remedy}."
+        raise ImagesUnsupported(message)
+
+
+def why_no_images(models: ModelChoice) -> tuple[str, str]:
+    """Return why the model in force is sent no images, and what changes that."""
+    if any(one.images for one in models.known() if one.ref == models.ref):
+        return "the setting images.blockImages holds them back", "turn it off"
+    return (
+        "it takes text alone",
+        'choose a model that takes images, or give it "input": ["text", "image"] in models.json',
+    )

@@ -1,0 +1,254 @@
+"""Keeps a workspace from configuring the session before the user trusts it, and asks them when a run begins."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Literal, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from agent_core.events import (
+    Event,
+    FolderTrust,
+    Notice,
+    PermissionOption,
+    PermissionRequest,
+    SessionTrust,
+    TrustSubject,
+)
+from agent_core.kernel import Clock, ItemId, RunId, SessionId
+from agent_core.kernel.errors import TillerError
+from agent_core.kernel.visible import readable
+from agent_core.session.permissions.permission_prompts import Answered, Desk
+from agent_core.session.permissions.state import Standing
+
+Said = Literal["trusted", "refused"]
+SHOWN_NAMES = 20
+
+log = logging.getLogger(__name__)
+
+
+class Found(Protocol):
+    """Trust state of a workspace."""
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether it may configure the session."""
+        ...
+
+    @property
+    def must_ask(self) -> bool:
+        """Whether a person should be asked."""
+        ...
+
+    @property
+    def instructions(self) -> tuple[str, ...]:
+        """Where nothing was said yet: the files that would go into the system prompt, also those above the workspace."""
+        ...
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The other files that would configure the session then."""
+        ...
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """Files that were added since it was trusted."""
+        ...
+
+    @property
+    def removed(self) -> tuple[str, ...]:
+        """Files that were removed since."""
+        ...
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """Files that were changed since."""
+        ...
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """Which of what is new or changed is code that would run in this process."""
+        ...
+
+    @property
+    def difference(self) -> str:
+        """How texts differ, as a unified diff."""
+        ...
+
+    @property
+    def problem(self) -> str:
+        """Why it cannot be told; empty when it can."""
+        ...
+
+
+class Trust(Protocol):
+    """The user's word about the workspace, and what it was about."""
+
+    @property
+    def root(self) -> Path:
+        """The workspace."""
+        ...
+
+    async def look(self) -> Found:
+        """Look again at what is there and what was said. Never raises."""
+        ...
+
+    async def say(self, said: Said, *, lasting: bool) -> Found:
+        """Record the user's decision for the state that the last check found.
+
+        Raises:
+            ConfigError: The decision could not be stored.
+        """
+        ...
+
+
+class _Said(Struct, kw_only=True):
+    """Messages that the user has received already: each is sent once."""
+
+    told: str = ""
+    """Why only reading is allowed."""
+    asked_in: RunId | None = None
+    """The run before which a person was asked."""
+
+
+class Trusting(Struct, kw_only=True):
+    """The trust of one session. Whatever goes wrong here means that there is none."""
+
+    session: SessionId
+    trust: Trust
+    standing: Standing
+    desk: Desk
+    clock: Clock
+    new_id: Callable[[], str]
+    say: Callable[[Event], object]
+    apply: Callable[[], Awaitable[None]]
+    """Reads the settings of the workspace, or leaves them out, when its trust has changed."""
+    is_trusted: bool = False
+    _said: _Said = msgspec.field(default_factory=_Said)
+
+    async def before_run(self, run: RunId) -> None:
+        """Look again, and ask a person where nobody said anything of what is there now. Cancellable."""
+        found = await self._look()
+        is_asked = run == self._said.asked_in
+        if (
+            found is not None
+            and found.must_ask
+            and self.standing.fallback == "ask"
+            and not is_asked
+        ):
+            self._said.asked_in = run
+            await self.desk.ask(self._question(found, run), remember=partial(self._remember))
+            found = await self._look()
+        if found is None or not found.is_trusted:
+            self._tell(found)
+
+    async def decide(self, *, trusted: bool, lasting: bool) -> None:
+        """Apply a trust decision that the user made without being asked; it counts from the next run on.
+
+        Raises:
+            ConfigError: The decision could not be stored; nothing changed.
+        """
+        _ = await self.trust.look()
+        found = await self.trust.say("trusted" if trusted else "refused", lasting=lasting)
+        await self._take(is_trusted=found.is_trusted)
+
+    async def _look(self) -> Found | None:
+        try:
+            found = await self.trust.look()
+        except Exception:
+            # Fail closed: whatever is wrong with a check, its answer is no.
+            log.exception("the trust of %s could not be checked", self.trust.root)
+            await self._take(is_trusted=False)
+            return None
+        await self._take(is_trusted=found.is_trusted)
+        return found
+
+    async def _take(self, *, is_trusted: bool) -> None:
+        if is_trusted == self.is_trusted:
+            return
+        self.is_trusted = is_trusted
+        self._said.told = ""
+        try:
+            await self.apply()
+        except Exception:
+            log.exception("the settings of %s could not be read anew", self.trust.root)
+        item = FolderTrust(folder=self.trust.root, trusted=is_trusted)
+        _ = self.say(SessionTrust(items=(item,)))
+
+    async def _remember(self, answered: Answered) -> None:
+        option = None if answered.option is None else answered.option.kind
+        if option in {None, "rejectOnce"}:
+            return
+        try:
+            lasting = option in {"allowProject", "rejectAlways"}
+            said: Said = "trusted" if answered.allows else "refused"
+            _ = await self.trust.say(said, lasting=lasting)
+        except TillerError as error:
+            text = f"what you said could not be kept: {error}"
+            _ = self.say(Notice(level="warning", text=text))
+
+    def _question(self, found: Found, run: RunId) -> PermissionRequest:
+        now_ms = self.clock.now_ms()
+        root = self.trust.root
+        is_new = not (found.added or found.removed or found.changed)
+        why = (
+            "Its instructions, settings and extensions would be used, and its files could be changed."
+            if is_new
+            else "What can configure Tiller here has changed since you trusted it."
+        )
+        if found.instructions:
+            # All of them: what goes into the system prompt unseen is what the question is about.
+            why = f"{why} Instructions that would count: {', '.join(map(readable, found.instructions))}."
+        if found.others:
+            rest = len(found.others) - SHOWN_NAMES
+            more = f" and {rest} more" if rest > 0 else ""
+            why = f"{why} Other files that would count: {', '.join(_names(found.others))}{more}."
+        if found.programs:
+            code = ", ".join(_names(found.programs))
+            why = f"{why} It brings code that runs with all your rights, outside of containment: {code}."
+        return PermissionRequest(
+            request=self.new_id(),
+            session=self.session,
+            run=run,
+            item=ItemId(self.new_id()),
+            title=f"Trust {root.name or root}?" if is_new else f"Trust {root.name or root} again?",
+            description=why,
+            risk="high",
+            since_ms=now_ms,
+            expires_ms=now_ms + round(self.standing.timeout_s * 1000),
+            subject=TrustSubject(
+                folder=root,
+                added=_names(found.added),
+                removed=_names(found.removed),
+                changed=_names(found.changed),
+                difference=readable(found.difference),
+            ),
+            options=(
+                PermissionOption(id="allowProject", kind="allowProject", label="Trust this folder"),
+                PermissionOption(
+                    id="allowSession", kind="allowSession", label="Trust it in this session"
+                ),
+                PermissionOption(id="rejectOnce", kind="rejectOnce", label="Read only for now"),
+                PermissionOption(id="rejectAlways", kind="rejectAlways", label="Never trust it"),
+            ),
+            default="rejectOnce",
+        )
+
+    def _tell(self, found: Found | None) -> None:
+        """Publish a notice, once, why the workspace is read-only and how to change that."""
+        why = "it could not be checked" if found is None else found.problem
+        about = f" ({why})" if why else ""
+        text = (
+            f"{self.trust.root} is not trusted{about}: nothing is changed or run, and its own instructions and "
+            f"settings are not used. Trust the folder to change that (tiller trust add {self.trust.root})."
+        )
+        if text != self._said.told:
+            self._said.told = text
+            _ = self.say(Notice(level="warning", text=text))
+
+
+def _names(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(readable(name) for name in names[:SHOWN_NAMES])

@@ -1,0 +1,1 @@
+"""Runs of a session: the activity slot, the executor, retries, budgets, cancellation and recovery."""

@@ -1,0 +1,240 @@
+"""State of a session before it was opened, read from the entries of its file: pure."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_core.events import CustomMark, Delivery, QueueItem
+from agent_core.kernel import JsonObject, JsonValue, MessageId, QueueId, RunId
+from agent_core.kernel.json import as_object
+from agent_core.kernel.values import Value
+from agent_core.messages import (
+    AssistantMessage,
+    BashMessage,
+    CustomMessage,
+    ToolCall,
+    ToolResultMessage,
+    Usage,
+)
+from agent_core.messages.block_codec import decode_user_content
+from agent_core.messages.codec import decode_message
+from agent_core.session.history.entries import ASIDE, LEAF, QUEUE, RUN, TOOLS
+from agent_core.session.input.deferred_messages import Laid, Until
+from agent_core.session.input.message_index import retry_id
+from agent_core.transcript.entries import (
+    AnyEntry,
+    BranchSummaryEntry,
+    ColdEntry,
+    CompactionEntry,
+    ContextEditEntry,
+    CustomEntry,
+    MessageEntry,
+    UsageEntry,
+)
+
+
+class Waiting(Value, frozen=True, kw_only=True):
+    """Words that were acknowledged and never said."""
+
+    item: QueueItem
+    message_id: MessageId | None
+
+
+class Restored(Struct, kw_only=True):
+    """The state that outlives a process."""
+
+    interrupted: RunId | None = None
+    """A run that started and never ended."""
+    unanswered: list[ToolCall] = msgspec.field(default_factory=list)
+    """Calls of the last answer without a result."""
+    waiting: list[Waiting] = msgspec.field(default_factory=list)
+    laid: list[Laid] = msgspec.field(default_factory=list)
+    """Deferred messages that are not in the conversation yet."""
+    runs: dict[MessageId, RunId | None] = msgspec.field(default_factory=dict)
+    """Which run each message of a client began; None: it was queued."""
+    usage: Usage = msgspec.field(default_factory=Usage)
+    """Everything the session has cost so far, on all branches."""
+    context_used: int | None = 0
+    """Tokens in the context after the last answer; None after a compaction or context edit: not known yet."""
+
+
+def restore(entries: Sequence[AnyEntry], *, path: Sequence[AnyEntry] | None = None) -> Restored:
+    """Read a session's entries in order.
+
+    Runs, waiting words and costs are the session's, on whatever branch they were written; the context and the calls
+    that wait for their results are those of one branch.
+
+    Args:
+        entries: All of them.
+        path: Root to leaf; None: all entries are one branch.
+    """
+    restored = Restored()
+    for entry in entries:
+        match entry:
+            case MessageEntry(message=AssistantMessage(usage=usage)) | UsageEntry(usage=usage):
+                restored.usage = restored.usage.plus(usage)
+            case CompactionEntry() | BranchSummaryEntry() | ColdEntry():
+                restored.usage = restored.usage.plus(entry.usage or Usage())
+            case CustomEntry(custom_type=kind, data=data) if kind == RUN:
+                _run(restored, as_object(data))
+            case CustomEntry(custom_type=kind, data=data) if kind == QUEUE:
+                _queue(restored, as_object(data))
+            case CustomEntry(custom_type=kind, data=data, at_ms=at_ms) if kind == ASIDE:
+                _aside(restored, as_object(data), at_ms)
+            case _:
+                pass
+    for entry in entries if path is None else path:
+        _follow(restored, entry)
+    return restored
+
+
+def tools_of(path: Sequence[AnyEntry]) -> tuple[str, ...] | None:
+    """Return the active tools that were chosen last on a branch, by name; None: they were never chosen.
+
+    Tools that the opener of a session requests are no choice of the session: they are active until it is closed.
+    """
+    for entry in reversed(path):
+        if isinstance(entry, CustomEntry) and entry.custom_type == TOOLS:
+            names = as_object(entry.data).get("tools")
+            if isinstance(names, Sequence) and not isinstance(names, str):
+                return tuple(name for name in names if isinstance(name, str))
+    return None
+
+
+def _follow(restored: Restored, entry: AnyEntry) -> None:
+    match entry:
+        case MessageEntry(message=message):
+            _message(restored, message)
+        case CompactionEntry() | ContextEditEntry():
+            restored.context_used = None
+        case BranchSummaryEntry():
+            restored.context_used = None
+            restored.unanswered = []
+        case CustomEntry(custom_type=kind) if kind == LEAF:
+            # Nothing goes on while the leaf is moved: what is open before it was closed on another branch.
+            restored.unanswered = []
+        case _:
+            pass
+
+
+def _message(restored: Restored, message: object) -> None:
+    match message:
+        case AssistantMessage(usage=usage):
+            restored.unanswered = list(message.tool_calls) if _expects_results(message) else []
+            restored.context_used = usage.total or restored.context_used
+        case ToolResultMessage(call_id=call):
+            restored.unanswered = [one for one in restored.unanswered if one.id != call]
+        case _:
+            pass
+
+
+def _expects_results(message: AssistantMessage) -> bool:
+    return message.stop_reason not in {"error", "aborted"}
+
+
+def _run(restored: Restored, data: JsonObject) -> None:
+    run = data.get("run")
+    if not isinstance(run, str):
+        return
+    if data.get("status") == "started":
+        restored.interrupted = RunId(run)
+        message_id, of = data.get("messageId"), data.get("retryOf")
+        if isinstance(message_id, str):
+            restored.runs[MessageId(message_id)] = RunId(run)
+        if isinstance(of, str):
+            restored.runs[retry_id(RunId(of))] = RunId(run)
+    elif restored.interrupted == run:
+        restored.interrupted = None
+
+
+def _queue(restored: Restored, data: JsonObject) -> None:
+    if data.get("op") == "edit":
+        _edit(restored, data)
+        return
+    queue_id, run = data.get("queueId"), data.get("run")
+    if not isinstance(queue_id, str):
+        return
+    if data.get("op") == "take":
+        _take(restored, QueueId(queue_id), data)
+        return
+    message_id = data.get("messageId")
+    known = MessageId(message_id) if isinstance(message_id, str) else None
+    content, _ = decode_user_content(data.get("content"))
+    at_ms = data.get("at")
+    item = QueueItem(
+        queue_id=QueueId(queue_id),
+        delivery=_delivery(data.get("delivery")),
+        content=content,
+        at_ms=at_ms if isinstance(at_ms, int) else 0,
+        custom=_mark(data.get("custom")),
+        source="program" if data.get("source") == "program" else "person",
+    )
+    restored.waiting.append(Waiting(item=item, message_id=known))
+    if known is not None:
+        _ = restored.runs.setdefault(known, RunId(run) if isinstance(run, str) else None)
+
+
+def _take(restored: Restored, queue_id: QueueId, data: JsonObject) -> None:
+    """Strike words from the queue: a run said them, somebody has them back, or they were never acknowledged."""
+    run = data.get("run")
+    for one in restored.waiting:
+        if one.item.queue_id != queue_id or one.message_id is None:
+            continue
+        if isinstance(run, str):
+            restored.runs[one.message_id] = RunId(run)
+        elif data.get("why") == "refused":
+            _ = restored.runs.pop(one.message_id, None)
+    restored.waiting = [one for one in restored.waiting if one.item.queue_id != queue_id]
+
+
+def _edit(restored: Restored, data: JsonObject) -> None:
+    """Apply a queue edit to the waiting messages; those that the entry does not name stay behind the others."""
+    removed, told = data.get("removed"), data.get("queue")
+    gone = removed if isinstance(removed, Sequence) else ()
+    left = {one.item.queue_id: one for one in restored.waiting if one.item.queue_id not in gone}
+    ordered: list[Waiting] = []
+    for raw in told if isinstance(told, Sequence) else ():
+        change = as_object(raw)
+        one = left.pop(QueueId(str(change.get("queueId"))), None)
+        if one is None:
+            continue
+        content = one.item.content
+        if "content" in change:
+            content, _ = decode_user_content(change["content"])
+        delivery = _delivery(change.get("delivery"))
+        item = replace(one.item, content=content, delivery=delivery)
+        ordered.append(replace(one, item=item))
+    restored.waiting = [*ordered, *left.values()]
+
+
+def _aside(restored: Restored, data: JsonObject, at_ms: int) -> None:
+    laid_id = data.get("id")
+    if data.get("op") == "take":
+        restored.laid = [one for one in restored.laid if one.laid_id != laid_id]
+        return
+    try:
+        decoded = decode_message(as_object(data.get("message")), at_ms=at_ms)
+    except ValueError:
+        return
+    message = None if decoded is None else decoded[0]
+    if isinstance(laid_id, str) and isinstance(message, BashMessage | CustomMessage):
+        until = _UNTILS.get(str(data.get("until")), "turn")
+        restored.laid.append(Laid(laid_id=laid_id, until=until, message=message))
+
+
+_UNTILS: Mapping[str, Until] = {"turn": "turn", "run": "run", "prompt": "prompt"}
+
+
+def _mark(value: JsonValue) -> CustomMark | None:
+    mark = as_object(value)
+    custom_type = mark.get("customType")
+    if not isinstance(custom_type, str):
+        return None
+    display = mark.get("display") is not False
+    return CustomMark(custom_type=custom_type, display=display, details=mark.get("details"))
+
+
+def _delivery(value: object) -> Delivery:
+    return "steer" if value == "steer" else "followUp"

@@ -1,0 +1,243 @@
+"""`AgentSession`: the one public face of a session."""
+
+from collections.abc import Sequence
+
+from agent_core.events import (
+    CustomMark,
+    InputSource,
+    Reader,
+    RunResult,
+)
+from agent_core.kernel import ItemId, JsonValue, MessageId, RunId
+from agent_core.messages import UserContent
+from agent_core.session.context import Parts
+from agent_core.session.history.compaction import Compaction
+from agent_core.session.history.compaction_request import CompactReceipt, request_compaction
+from agent_core.session.input.submission import AddDelivery, Deliver, IfIdle, Intake, Receipt
+from agent_core.session.runs.cancel import (
+    CancelResult,
+    QueueFate,
+    Scope,
+    cancel_activity,
+    end_everything,
+)
+from agent_core.session.runs.retry import Retrying
+from agent_core.session.runs.slot import Runs
+from agent_core.session.runs.starter import Starter
+from agent_core.session.session_views import Views
+from agent_core.session.tools.user_bash import BashResult, UserBash
+
+
+class AgentSession(Views):
+    """One conversation in one workspace: give it words, watch its events, end it.
+
+    A session lives inside the context that opened it. All methods are for the loop's thread.
+    """
+
+    def __init__(self, parts: Parts, runs: Runs) -> None:
+        self._compaction = Compaction(parts)
+        self._bash = UserBash(parts, runs)
+        super().__init__(parts, runs, Starter(parts, runs, compaction=self._compaction))
+        self._intake = Intake(parts, runs, self._starter)
+
+    async def prompt(
+        self,
+        content: str | Sequence[UserContent],
+        *,
+        delivery: Deliver | None = None,
+        message_id: MessageId | None = None,
+        if_idle: IfIdle = "start",
+        expected_run: RunId | None = None,
+        source: InputSource = "person",
+    ) -> Receipt:
+        """Send a prompt; returns when it is stored, not when it is answered.
+
+        Args:
+            content: The prompt.
+            delivery: How to deliver it during a run: `steer` inside the run, `followUp` after it, `auto` steers;
+                `reject` and None refuse. During a compaction all but `reject` are queued.
+            message_id: The caller's id: a prompt that is sent again is recognised, also in another process.
+            if_idle: How to proceed if the session is idle: start a run, queue the prompt until it is sent, or refuse.
+            expected_run: Refuse unless this is the current run.
+            source: The author of the prompt. That of a program runs no commands, and skills and templates that it
+                names are not expanded.
+
+        Raises:
+            SessionBusy: A run is going on and `delivery` refuses.
+            RunMismatch: Another run, or none, is going on than `expected_run`.
+            RunNotActive: Nothing runs and `if_idle` is `reject`.
+            QueueFull: Too many messages are queued.
+            ModelUnknown: There is no usable model.
+            ImagesUnsupported: The prompt has images, and the model is sent none; nothing is stored.
+            StorageError: The prompt could not be written; nothing of it is stored.
+        """
+        return await self._intake.prompt(
+            content,
+            delivery=delivery,
+            message_id=message_id,
+            if_idle=if_idle,
+            expected_run=expected_run,
+            source=source,
+        )
+
+    async def steer(
+        self,
+        content: str | Sequence[UserContent],
+        *,
+        message_id: MessageId | None = None,
+        if_idle: IfIdle = "start",
+        expected_run: RunId | None = None,
+    ) -> Receipt:
+        """Send a message to the current run: the model gets it with its next request."""
+        return await self.prompt(
+            content,
+            delivery="steer",
+            message_id=message_id,
+            if_idle=if_idle,
+            expected_run=expected_run,
+        )
+
+    async def follow_up(
+        self, content: str | Sequence[UserContent], *, message_id: MessageId | None = None
+    ) -> Receipt:
+        """Send a message that is delivered when the current run would end; at once if the session is idle."""
+        return await self.prompt(content, delivery="followUp", message_id=message_id)
+
+    async def retry(self, run: RunId) -> Receipt:
+        """Go on with the newest run where it was interrupted or failed; nothing that the user said is repeated.
+
+        It is a run of its own. A run that was retried already is not retried again: the receipt names the other.
+
+        Raises:
+            SessionBusy: Something is going on.
+            RunMismatch: It is not the newest run of this branch.
+            RunNotActive: It left nothing undone.
+            ModelUnknown: There is no usable model.
+        """
+        return await Retrying(self._parts, self._runs, self._starter).retry(run)
+
+    async def abort(
+        self,
+        *,
+        run: RunId | None = None,
+        item: ItemId | None = None,
+        scope: Scope = "session",
+        queue: QueueFate = "keep",
+        grace_s: float | None = None,
+        wait_s: float | None = None,
+    ) -> CancelResult:
+        """Stop the current activity (or one tool call of it); return after its last event.
+
+        Args:
+            run: Stop only this run; a late cancel never hits the next one.
+            item: Stop only this tool call; the run continues. Returns when the call and its processes have ended.
+            scope: `run` does not stop a requested compaction. `session` stops that too, and the user's own command,
+                unless a run or a tool call is named.
+            queue: How queued messages are handled: kept, with the queue paused; returned in the result; or dropped.
+            grace_s: Time of processes between the request to end and the kill, at most 4 s; None: 0.15 s.
+            wait_s: Maximum wait for the end; None: 5 s. After that the run is fenced off.
+        """
+        return await cancel_activity(
+            self._parts,
+            self._runs,
+            bash=self._bash,
+            run=run,
+            item=item,
+            scope=scope,
+            queue=queue,
+            grace_s=grace_s,
+            wait_s=wait_s,
+        )
+
+    async def execute_bash(self, command: str, *, exclude_from_context: bool = False) -> BashResult:
+        """Run a command of the user's own as the tool `bash` would, without asking; also while a run goes on.
+
+        It enters the conversation at once, or when what goes on is over; cancelled, with what it had written.
+
+        Args:
+            command: For the shell.
+            exclude_from_context: Keep it in the session, but never show it to the model.
+
+        Raises:
+            SessionBusy: Another command of the user is running.
+            UsageError: It is empty.
+            WorkspaceError: It could not be started; nothing of it is kept.
+        """
+        self._starter.check_open()
+        return await self._bash.execute(command, exclude_from_context=exclude_from_context)
+
+    async def add(
+        self,
+        content: str | Sequence[UserContent],
+        *,
+        custom_type: str,
+        delivery: AddDelivery = "append",
+        display: bool = True,
+        details: JsonValue = None,
+    ) -> Receipt:
+        """Send a message as a program: the model reads it as a user message, people see that a program sent it.
+
+        Returns when the message is in the session file; a session without any prompt has no file yet.
+
+        Args:
+            content: The message.
+            custom_type: The program's own name for this kind of message.
+            delivery: `append` adds it to the conversation without a request to the model: at once, or at the end of
+                the current turn. `steer` delivers it inside the run, `followUp` when the run has nothing left to do;
+                both start a run if the session is idle. `nextTurn` delivers it with the user's next prompt.
+            display: Whether people see it.
+            details: Stored with the message for the program's front end; the model never sees it.
+
+        Raises:
+            UsageError: There is no `custom_type`, or the message is empty.
+            QueueFull: Too many messages are queued.
+            ModelUnknown: A run would start, and there is no usable model.
+            StorageError: The message could not be written; nothing of it is stored.
+        """
+        mark = CustomMark(custom_type=custom_type, display=display, details=details)
+        return await self._intake.add(content, mark=mark, delivery=delivery)
+
+    async def compact(
+        self, instructions: str | None = None, *, keep_recent_tokens: int | None = None
+    ) -> CompactReceipt:
+        """Summarise the older part of the conversation; an active run is cancelled first.
+
+        Returns as soon as the compaction has started; `compaction.ended` reports its result.
+
+        Args:
+            instructions: The focus of the summary.
+            keep_recent_tokens: Tokens at the end that are kept as they are; None: the value of the settings.
+
+        Raises:
+            ModelUnknown: There is no usable model.
+            SessionBusy: A compaction is active already, also one of the active run.
+        """
+        self._starter.check_open()
+        return await request_compaction(
+            self._parts,
+            self._runs,
+            self._compaction,
+            instructions=instructions,
+            keep_recent_tokens=keep_recent_tokens,
+            end_run=lambda: self.abort(scope="run"),
+            go_on=self._starter.go_on,
+        )
+
+    def subscribe(self) -> Reader:
+        """Open a reader of all events from now on; the caller closes it."""
+        return self._parts.voice.listen()
+
+    async def wait(self, run: RunId) -> RunResult | None:
+        """Wait for a run's end; None when the run is not known (any more)."""
+        return await self._runs.wait(run)
+
+    async def wait_idle(self) -> RunResult | None:
+        """Wait until nothing goes on; gives the newest run's result, None when there was no run."""
+        return await self._runs.wait_idle()
+
+    async def close(self) -> None:
+        """Cancel what goes on, write everything, let the file go. Idempotent."""
+        if self._starter.closed:
+            return
+        self._starter.closed = True
+        await end_everything(self._parts, self._runs, bash=self._bash)
