@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.workspace import FileText
-from agent_core.workspace.adapters.disk import DiskFiles
-from agent_core.workspace.paths import real_path
+from agent_core.workspace.files.disk.disk_files import DiskFiles
+from agent_core.workspace.files.paths import real_path
 from bench.kit import Bar, Benchmark, Peer, Plan, Row
 from bench.lab import MeasurementFailedError, Workshop
 from tests.support.editors import Window, tell

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from agent_core.workspace.paths import real_path
+from agent_core.workspace.files.paths import real_path
 from bench.tool_bench import ToolBench
 
 LOOK_S = 0.01

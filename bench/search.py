@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_core.kernel import JsonValue
-from agent_core.workspace.paths import real_path
+from agent_core.workspace.files.paths import real_path
 from bench.kit import Bar, Benchmark, Peer, Plan, Row, alternate
 from bench.lab import Workshop
 from bench.tool_bench import ToolBench

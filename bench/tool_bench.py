@@ -10,8 +10,8 @@ from agent_core.tools import ToolContext
 from agent_core.tools.builtin import builtin_tools
 from agent_core.tools.runner import ToolRunner
 from agent_core.workspace import Workspace
-from agent_core.workspace.adapters.disk import DiskFiles
-from agent_core.workspace.adapters.processes import DiskProcesses
+from agent_core.workspace.files.disk.disk_files import DiskFiles
+from agent_core.workspace.processes.disk_processes import DiskProcesses
 from agent_core.workspace.sandbox import Sandbox
 from tests.support.tools import AllowsAll, echo
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from agent_core.workspace.paths import real_path
+from agent_core.workspace.files.paths import real_path
 from agent_core.workspace.sandbox import Boundaries, probe, sandbox_for
 from bench.kit import Bar, Benchmark, Peer, Plan, Row, alternate
 from bench.lab import ROOT, Lab, Workshop

@@ -8,7 +8,7 @@ from agent_core.assembly.ground import home_of
 from agent_core.mcp.files import ServerFiles
 from agent_core.providers.models_file import read_models_file
 from agent_core.resources.paths import AppPaths
-from agent_core.workspace.policy.file import NAME, load_rules
+from agent_core.workspace.permissions.policy.rules.rules_file import NAME, load_rules
 
 
 def config_problems(paths: AppPaths, *, env: Mapping[str, str]) -> Sequence[str]:

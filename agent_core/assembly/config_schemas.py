@@ -22,14 +22,14 @@ from agent_core.mcp.definitions import (
 )
 from agent_core.providers.models_file import ProviderShape
 from agent_core.resources.settings_values import settings_schema
-from agent_core.workspace.policy.entries import (
+from agent_core.workspace.permissions.policy.rules.entries import (
     KEYS as RULE_KEYS,
     MOST_CHARS,
     MOST_WORDS,
     NOTES as RULE_NOTES,
 )
-from agent_core.workspace.policy.file import MOST_RULES, OUTERMOST, VERSION
-from agent_core.workspace.policy.rules import RuleVerdict
+from agent_core.workspace.permissions.policy.rules.rule import RuleVerdict
+from agent_core.workspace.permissions.policy.rules.rules_file import MOST_RULES, OUTERMOST, VERSION
 
 FOLDER: Final = Path(__file__).parent / "schemas"
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"

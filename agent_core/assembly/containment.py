@@ -12,6 +12,7 @@ from agent_core.assembly.added_roots import AddedRoots
 from agent_core.assembly.following_roots import FollowingRoots
 from agent_core.resources.paths import AppPaths
 from agent_core.resources.settings_values import ContainmentSettings
+from agent_core.workspace.permissions.secret_access import SecretAccess
 from agent_core.workspace.sandbox import (
     SWITCHED_OFF,
     Boundaries,
@@ -21,8 +22,7 @@ from agent_core.workspace.sandbox import (
     Uncontained,
     sandbox_for,
 )
-from agent_core.workspace.sandbox.sandbox import homes_of
-from agent_core.workspace.secret_access import SecretAccess
+from agent_core.workspace.sandbox.selection import homes_of
 
 QUARANTINE = "quarantine"
 ELSEWHERE = Containing(

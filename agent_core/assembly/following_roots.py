@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from errno import EPERM
 from pathlib import Path
 
-from agent_core.workspace.permission import Needs
+from agent_core.workspace.permissions.call_permission import Needs
 from agent_core.workspace.sandbox import Containing, Launch, Sandbox
 
 JUST_CHANGED = Containing(

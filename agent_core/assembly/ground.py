@@ -20,7 +20,7 @@ from agent_core.resources.settings import Layer, Settings, load_settings
 from agent_core.resources.settings_values import PermissionSettings
 from agent_core.resources.trust import WorkspaceTrust
 from agent_core.session.permissions.state import Standing
-from agent_core.workspace.secret_access import SecretAccess
+from agent_core.workspace.permissions.secret_access import SecretAccess
 
 
 class Ground(Value, frozen=True, kw_only=True):

@@ -21,11 +21,11 @@ from agent_core.assembly.servers import server_ground
 from agent_core.assembly.start import Start, Wishes, choose_start
 from agent_core.assembly.start_tools import StartTools, choose_tools
 from agent_core.changes import Contents
-from agent_core.changes.adapters.folder import FolderContents
-from agent_core.changes.adapters.lookout import DiskLookout
-from agent_core.changes.adapters.memory import MemoryContents
-from agent_core.changes.effects import Lookout
-from agent_core.changes.raw import RawFiles
+from agent_core.changes.adapters.detector.disk_detector import DiskLookout
+from agent_core.changes.adapters.folder_store import FolderContents
+from agent_core.changes.adapters.memory_store import MemoryContents
+from agent_core.changes.ports.byte_files import RawFiles
+from agent_core.changes.ports.change_detector import Lookout
 from agent_core.hooks import HookLimits
 from agent_core.kernel import SessionId
 from agent_core.kernel.environment import EnvironmentWithout
@@ -39,8 +39,8 @@ from agent_core.tools import Tool, ToolSpec
 from agent_core.tools.builtin import builtin_tools
 from agent_core.transcript import AnyEntry, Transcript, build_context
 from agent_core.workspace import Workspace
-from agent_core.workspace.adapters.disk import DiskFiles
-from agent_core.workspace.adapters.processes import DiskProcesses
+from agent_core.workspace.files.disk.disk_files import DiskFiles
+from agent_core.workspace.processes.disk_processes import DiskProcesses
 from agent_core.workspace.sandbox import Sandbox
 
 

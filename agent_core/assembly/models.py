@@ -23,7 +23,7 @@ from agent_core.providers.http import HttpPool
 from agent_core.providers.models_file import load_models_file
 from agent_core.providers.registry import ModelRegistry, Opener
 from agent_core.resources.paths import AppPaths
-from agent_core.workspace.policy.programs import outside_path
+from agent_core.workspace.permissions.policy.commands.programs import outside_path
 
 NEEDED = frozenset({"HOME", "PATH"})
 """Variables without which no program runs well; a key is never in them, though a header may name them."""

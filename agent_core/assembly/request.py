@@ -21,7 +21,7 @@ from agent_core.resources.watching import FolderWatches
 from agent_core.storage import SessionStore
 from agent_core.tools import Tool
 from agent_core.workspace import Files, Processes, Workspace
-from agent_core.workspace.adapters.path_locks import PathLocks
+from agent_core.workspace.files.disk.path_locks import PathLocks
 from agent_core.workspace.sandbox import Prober
 
 StoreKind = Literal["files", "memory"]

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from agent_core.changes.following import FileNow
+from agent_core.changes.history.hunk_tracker import FileNow
 from agent_core.events import Event
 from agent_core.kernel import Clock, uuid7
 from agent_core.messages import CustomMessage, Text

@@ -8,9 +8,14 @@ from anyio import to_thread
 
 from agent_core.kernel.values import Value
 from agent_core.session.permissions.state import KeptRules
-from agent_core.workspace.policy import Rule
-from agent_core.workspace.policy.file import NAME, Origin, load_rules, remembered_file
-from agent_core.workspace.policy.keeping import remove_rule, save_rule
+from agent_core.workspace.permissions.policy import Rule
+from agent_core.workspace.permissions.policy.rules.rules_file import (
+    NAME,
+    Origin,
+    load_rules,
+    remembered_file,
+)
+from agent_core.workspace.permissions.policy.rules.rules_file_writer import remove_rule, save_rule
 
 PROJECT_FOLDER = ".tiller"
 

@@ -32,13 +32,16 @@ from agent_core.session.context import Parts, SessionOptions
 from agent_core.session.permissions.mcp_approval import ServerAsking
 from agent_core.session.tools.registry import Toolbox
 from agent_core.tools import Tool
-from agent_core.tools.builtin.read_image import image_result, image_rules
-from agent_core.tools.builtin.read_image_head import image_kind
+from agent_core.tools.builtin.read.image import image_result, image_rules
+from agent_core.tools.builtin.read.image_header import image_kind
 from agent_core.workspace import FileBytes
-from agent_core.workspace.adapters.processes import DiskProcesses
-from agent_core.workspace.policy.programs import find_outside_program, outside_path
+from agent_core.workspace.permissions.policy.commands.programs import (
+    find_outside_program,
+    outside_path,
+)
+from agent_core.workspace.processes.disk_processes import DiskProcesses
+from agent_core.workspace.processes.interactive import Talks
 from agent_core.workspace.sandbox import Sandbox, Uncontained
-from agent_core.workspace.talking import Talks
 
 VERSION: Final = "0.1"
 """Client version sent to MCP servers."""

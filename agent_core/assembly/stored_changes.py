@@ -5,9 +5,9 @@ from pathlib import Path
 from anyio import to_thread
 
 from agent_core.assembly.outputs import outputs_of
-from agent_core.changes.adapters.folder import FolderContents
-from agent_core.changes.patch import FilePatch, LeftOut, file_patch, git_patch
-from agent_core.changes.stories import Stories
+from agent_core.changes.adapters.folder_store import FolderContents
+from agent_core.changes.diff.patch import FilePatch, LeftOut, file_patch, git_patch
+from agent_core.changes.history.file_histories import Stories
 from agent_core.session.changes.record import changes_told
 from agent_core.storage.port import Stored
 

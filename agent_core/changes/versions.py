@@ -3,11 +3,11 @@
 from anyio import to_thread
 from msgspec.structs import replace
 
-from agent_core.changes.contents import Contents
+from agent_core.changes.ports.blob_store import Contents
 from agent_core.changes.values import FileVersion
 from agent_core.kernel.errors import NotText, StorageError
 from agent_core.workspace import FileBytes, FileText
-from agent_core.workspace.text import MARKS, encode_text, sha256_of
+from agent_core.workspace.files.text import MARKS, encode_text, sha256_of
 
 MOST_BYTES = 10_485_760
 """Larger files are noted by their hash alone."""

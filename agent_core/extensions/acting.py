@@ -12,7 +12,7 @@ from agent_core.kernel.errors import ModelUnknown, Unsupported, UsageError
 from agent_core.messages import UserContent
 from agent_core.resources.commands import Command
 from agent_core.workspace import NO_NEEDS
-from agent_core.workspace.permission import Needs
+from agent_core.workspace.permissions.call_permission import Needs
 
 Content = str | Sequence[UserContent]
 OURS = "tiller."

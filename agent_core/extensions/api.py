@@ -25,7 +25,7 @@ from agent_core.kernel.errors import ExtensionBroken
 from agent_core.resources.commands import Completion
 from agent_core.tools import Tool, ToolContext
 from agent_core.tools.arguments import ToolArguments
-from agent_core.workspace.permission import ToolKind
+from agent_core.workspace.permissions.call_permission import ToolKind
 
 AnyHandler = Callable[..., Any]  # pyright: ignore[reportExplicitAny] - code of others gives what it likes
 Complete = Callable[[str], Sequence[Completion | str] | None]

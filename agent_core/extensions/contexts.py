@@ -19,7 +19,7 @@ from agent_core.providers import ModelFacts
 from agent_core.tools import ToolContext
 from agent_core.transcript.entries import AnyEntry, WholeEntry
 from agent_core.workspace import NO_NEEDS
-from agent_core.workspace.permission import Needs
+from agent_core.workspace.permissions.call_permission import Needs
 
 NO_CLOCK: Pause = nullcontext
 T = TypeVar("T")

@@ -6,7 +6,7 @@ import anyio
 
 from agent_core.kernel.values import Value
 from agent_core.workspace import Workspace
-from agent_core.workspace.permission import Needs
+from agent_core.workspace.permissions.call_permission import Needs
 
 KEPT_BYTES: Final = 4 * 1024 * 1024
 """Of what a program prints; it is read on, so that it is not held up, and the rest is let go."""

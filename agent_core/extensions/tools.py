@@ -13,7 +13,7 @@ from agent_core.kernel.errors import ExtensionBroken
 from agent_core.kernel.values import Value
 from agent_core.tools import ToolContext, ToolResult, ToolSpec, text_result
 from agent_core.tools.arguments import ToolArguments, dumped, schema_of, validated
-from agent_core.workspace.permission import ToolKind
+from agent_core.workspace.permissions.call_permission import ToolKind
 
 NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """Tool names that all providers accept."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from agent_core.kernel.values import Value
-from agent_core.workspace.ignore_rules import Rules, read_rules
+from agent_core.workspace.files.ignore_rules import Rules, read_rules
 
 GLOB_SIGNS = "*?["
 

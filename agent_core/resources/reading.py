@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from agent_core.kernel.values import Value
-from agent_core.workspace.protected import is_secret
+from agent_core.workspace.permissions.protected_names import is_secret
 
 CONTEXT_BYTES = 64 * 1024
 """More of one file is not used: instructions that long are not followed anyway."""

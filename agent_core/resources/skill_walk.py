@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from agent_core.resources.loaded import Problem
 from agent_core.resources.skills import SKILL_FILE
-from agent_core.workspace.ignore_rules import Rules, read_rules
+from agent_core.workspace.files.ignore_rules import Rules, read_rules
 
 IGNORE_FILES: Final = (".gitignore", ".ignore", ".fdignore")
 IGNORE_BYTES: Final = 64 * 1024

@@ -7,8 +7,8 @@ import msgspec
 from msgspec import Struct
 
 from agent_core.changes import Contents
-from agent_core.changes.effects import Lookout
-from agent_core.changes.raw import RawFiles
+from agent_core.changes.ports.byte_files import RawFiles
+from agent_core.changes.ports.change_detector import Lookout
 from agent_core.compaction import CompactionSettings, Compactor
 from agent_core.events import (
     Event,
@@ -56,10 +56,10 @@ from agent_core.session.snapshot import Picture
 from agent_core.session.tools.processes import ProcessLog
 from agent_core.session.tools.registry import Toolbox
 from agent_core.tools import ToolSpec
-from agent_core.tools.seen import SeenTexts
-from agent_core.tools.versions import ProgramVersions
+from agent_core.tools.program_versions import ProgramVersions
+from agent_core.tools.read_cache import SeenTexts
 from agent_core.workspace import Workspace
-from agent_core.workspace.secret_access import SecretAccess
+from agent_core.workspace.permissions.secret_access import SecretAccess
 
 SystemPrompt = Callable[[Sequence[ToolSpec]], Awaitable[str]]
 """Builds the system prompt of a run for the tools that are active."""

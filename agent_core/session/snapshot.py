@@ -41,7 +41,7 @@ from agent_core.events.values import SessionState
 from agent_core.kernel import ItemId, RunId, SessionId, ToolCallId
 from agent_core.kernel.values import Value
 from agent_core.session.extension_view_state import Standing, StandingViews
-from agent_core.workspace.permission import Containment
+from agent_core.workspace.permissions.call_permission import Containment
 
 ITEMS_KEPT = 200
 """How many items of a run a snapshot shows; older ones are read from the transcript."""

@@ -13,7 +13,7 @@ from agent_core.kernel.errors import ArgumentsInvalid
 from agent_core.kernel.json import as_object, decode_exact
 from agent_core.kernel.values import Value
 from agent_core.tools.port import ToolContext, ToolResult, ToolSpec
-from agent_core.tools.shaping import scrub_json
+from agent_core.tools.result_limits import scrub_json
 
 SHOWN_STRING_CHARS = 200
 SHOWN_CHARS = 4_000

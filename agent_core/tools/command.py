@@ -15,9 +15,12 @@ from agent_core.kernel.truncation import Truncation, format_size
 from agent_core.tools.arguments import MAX_SECONDS
 from agent_core.tools.command_output import LiveOutput, OutputCapture
 from agent_core.workspace import NO_NEEDS, Killed, Process, ProcessEnd, Workspace
-from agent_core.workspace.permission import Needs
-from agent_core.workspace.policy import line_starts_programs, writes_data
-from agent_core.workspace.policy.programs import find_outside_program, outside_path
+from agent_core.workspace.permissions.call_permission import Needs
+from agent_core.workspace.permissions.policy import line_starts_programs, writes_data
+from agent_core.workspace.permissions.policy.commands.programs import (
+    find_outside_program,
+    outside_path,
+)
 
 DEFAULT_TIMEOUT_S = 600.0
 KILL_GRACE_S = 0.15

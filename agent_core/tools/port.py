@@ -9,11 +9,11 @@ from agent_core.events import Answers, QuestionLine
 from agent_core.kernel import Clock, JsonObject, JsonValue, ToolCallId
 from agent_core.kernel.values import Value
 from agent_core.messages import Text, UserContent
-from agent_core.tools.seen import SeenTexts
-from agent_core.tools.versions import ProgramVersions
+from agent_core.tools.program_versions import ProgramVersions
+from agent_core.tools.read_cache import SeenTexts
 from agent_core.workspace import Files, Processes, Workspace
-from agent_core.workspace.permission import ToolKind
-from agent_core.workspace.secret_access import SecretAccess
+from agent_core.workspace.permissions.call_permission import ToolKind
+from agent_core.workspace.permissions.secret_access import SecretAccess
 
 
 class ToolSpec(Value, frozen=True, kw_only=True):

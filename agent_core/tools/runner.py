@@ -23,8 +23,8 @@ from agent_core.kernel.values import Value
 from agent_core.kernel.visible import one_line
 from agent_core.messages import ToolCall
 from agent_core.tools.port import Tool, ToolContext, ToolResult, error_result
-from agent_core.tools.shaping import shaped
-from agent_core.workspace.permission import Allowed, PermissionPolicy, Refused
+from agent_core.tools.result_limits import shaped
+from agent_core.workspace.permissions.call_permission import Allowed, PermissionPolicy, Refused
 
 BLOCKED = "Tool execution was blocked"
 TITLE_CHARS = 200

@@ -1,6 +1,11 @@
 """The port through which tools see files and start processes; edits, paths and permission as values."""
 
-from agent_core.workspace.permission import Allowed, PermissionPolicy, Refused, Verdict
+from agent_core.workspace.permissions.call_permission import (
+    Allowed,
+    PermissionPolicy,
+    Refused,
+    Verdict,
+)
 from agent_core.workspace.port import (
     NO_NEEDS,
     READ_LIMIT_BYTES,

@@ -7,7 +7,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from agent_core.kernel.errors import WorkspaceError
 from agent_core.kernel.values import Value
-from agent_core.workspace.permission import Needs
+from agent_core.workspace.permissions.call_permission import Needs
 
 Source = Literal["buffer", "disk"]
 Access = Literal["read", "write"]

@@ -17,9 +17,9 @@ OF = frozenset({"subprocess", "anyio", "asyncio", "os", "pty"})
 # Path → what it starts, in a few words.
 STARTING: Mapping[str, str] = {
     "agent_core/providers/setting_values.py": "a command of the user's own settings that gives a key",
-    "agent_core/workspace/adapters/process_launch.py": "what tools start",
-    "agent_core/workspace/sandbox/landlock.py": "our launcher, to try it",
-    "agent_core/workspace/sandbox/landlock_launcher.py": "becomes the command that it contains",
+    "agent_core/workspace/processes/launch.py": "what tools start",
+    "agent_core/workspace/sandbox/backends/landlock.py": "our launcher, to try it",
+    "agent_core/workspace/sandbox/backends/landlock_launcher.py": "becomes the command that it contains",
     "agent_core/workspace/sandbox/probe.py": "bubblewrap, to try it",
     "server/tiller_server/cli/demo.py": "the demonstration",
     "server/tiller_server/cli/demo_editor.py": "our own server",
@@ -58,7 +58,7 @@ def test_who_finds_git_has_the_rest_made_for_it() -> None:
     assert (
         finding
         == making
-        == {"agent_core/workspace/git/contained.py", "server/tiller_server/review/git.py"}
+        == {"agent_core/workspace/git/object_command.py", "server/tiller_server/review/git.py"}
     )
 
 
@@ -69,10 +69,13 @@ def test_only_the_one_place_names_the_program_git() -> None:
         if any(isinstance(node, ast.Name) and node.id == "GIT" for node in ast.walk(source.tree))
         and _constant(source, "GIT") == "git"
     }
-    assert named == {
-        "agent_core/workspace/git/command.py",
-        "agent_core/workspace/policy/commands.py",  # compares the word in a command
-    }
+    assert (
+        named
+        == {
+            "agent_core/workspace/git/command.py",
+            "agent_core/workspace/permissions/policy/commands/prefixes.py",  # compares the word in a command
+        }
+    )
 
 
 def test_programs_are_looked_up_where_workspaces_are_known() -> None:

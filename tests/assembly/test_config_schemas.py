@@ -11,7 +11,7 @@ from agent_core.assembly.config_schemas import FOLDER, NAMES, schemas, shipped, 
 from agent_core.kernel.json import as_object, decode
 from agent_core.mcp.definitions import read_definitions
 from agent_core.resources.paths import app_paths, project_folder
-from agent_core.workspace.policy.file import load_rules
+from agent_core.workspace.permissions.policy.rules.rules_file import load_rules
 from tiller_server.cli.config import SCHEMAS
 
 

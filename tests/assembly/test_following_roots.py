@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from agent_core.assembly.following_roots import FollowingRoots
-from agent_core.workspace.permission import Containment, Needs
+from agent_core.workspace.permissions.call_permission import Containment, Needs
 from agent_core.workspace.sandbox import Containing, Sandbox
-from agent_core.workspace.sandbox.uncontained import Uncontained
+from agent_core.workspace.sandbox.backends.uncontained import Uncontained
 
 PROJECT, EVERYTHING = Path("/project"), Path("/")
 NONE: frozenset[Needs] = frozenset()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.changes.carried import Going, Staying, carriers, words_of
+from agent_core.changes.revert.moved_text import Going, Staying, carriers, words_of
 
 
 def going(key: int, lost: str, held: str = "") -> Going:

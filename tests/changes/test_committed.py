@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.changes.committed import committed
+from agent_core.changes.commit_check import committed
 from agent_core.kernel.errors import FileMissing
 from agent_core.workspace import NO_NEEDS, Process
-from agent_core.workspace.adapters.processes import DiskProcesses
-from agent_core.workspace.permission import Needs
+from agent_core.workspace.permissions.call_permission import Needs
+from agent_core.workspace.processes.disk_processes import DiskProcesses
 
 TEXT = b"text\r\n"
 ENV = {"PATH": "/usr/bin:/bin", "GIT_CONFIG_GLOBAL": "/dev/null"}

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from agent_core.changes.codec import decode_change, encode_change
-from agent_core.changes.counting import LineCounts
-from agent_core.changes.following import FileNow, Following, Texts, virtual_base
-from agent_core.changes.log import ChangeLog
+from agent_core.changes.decisions import Action, Verdict, decode_verdict, encode_verdict
+from agent_core.changes.history.change_log import ChangeLog
+from agent_core.changes.history.hunk_tracker import FileNow, Following, Texts, virtual_base
+from agent_core.changes.line_counts import LineCounts
 from agent_core.changes.values import Change, Doer, FileVersion, Op
-from agent_core.changes.verdicts import Action, Verdict, decode_verdict, encode_verdict
 from agent_core.kernel import RunId, ToolCallId
-from agent_core.workspace.text import sha256_of
+from agent_core.workspace.files.text import sha256_of
 
 PATH = Path("/w/a.py")
 RUN = RunId("r")

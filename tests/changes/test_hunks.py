@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from agent_core.changes.hunks import (
+from agent_core.changes.history.hunks import (
     Hunk,
     Hunks,
     Maker,

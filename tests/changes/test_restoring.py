@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.changes import Change, Doer, FileVersion
-from agent_core.changes.restoring import Group, changed_paths, plan
+from agent_core.changes.revert.plan import Group, changed_paths, plan
 from agent_core.kernel import RunId
 
 A, B, C = Path("/w/a"), Path("/w/b"), Path("/w/c")

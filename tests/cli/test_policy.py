@@ -8,7 +8,7 @@ import pytest
 
 from agent_core.resources.evidence import gather
 from agent_core.resources.trust_store import TrustStore
-from agent_core.workspace.policy import remembered_file, save_rule
+from agent_core.workspace.permissions.policy import remembered_file, save_rule
 from tests.workspace.policy.world import World, command_rule, make_world
 from tiller_server.cli import commands, policy
 from tiller_server.cli.environment import Environment

@@ -24,26 +24,26 @@ OUTSIDE = {"name": "write", "arguments": {"path": "../made", "content": "made"}}
 
 # Where a fault is put, and the call that must not get through because of it.
 COMMAND_PARTS = (
-    "agent_core.workspace.policy.commands:read_command",
-    "agent_core.workspace.policy.commands:mentioned",
-    "agent_core.workspace.policy.decide:known",
-    "agent_core.workspace.policy.decide:strict_rule",
-    "agent_core.workspace.policy.decide:column_of",
+    "agent_core.workspace.permissions.policy.commands.prefixes:read_command",
+    "agent_core.workspace.permissions.policy.commands.prefixes:mentioned",
+    "agent_core.workspace.permissions.policy.decision:known",
+    "agent_core.workspace.permissions.policy.decision:strict_rule",
+    "agent_core.workspace.permissions.policy.decision:column_of",
     "agent_core.session.permissions.broker:decide",
     "agent_core.session.permissions.state:Situation",
     "agent_core.workspace.sandbox.survey:plan_holds",
     "agent_core.workspace.sandbox.survey:home_view",
-    "agent_core.workspace.sandbox.bubblewrap:git_access",
-    "agent_core.workspace.sandbox.bubblewrap:bubblewrap_arguments",
-    "agent_core.workspace.sandbox.bubblewrap:filter_descriptor",
-    "agent_core.workspace.sandbox.bubblewrap:inner_environment",
+    "agent_core.workspace.sandbox.backends.bubblewrap:git_access",
+    "agent_core.workspace.sandbox.backends.bubblewrap:bubblewrap_arguments",
+    "agent_core.workspace.sandbox.backends.bubblewrap:filter_descriptor",
+    "agent_core.workspace.sandbox.backends.bubblewrap:inner_environment",
 )
 UNCONTAINED_PARTS = (
     "agent_core.workspace.sandbox.probe:probe",
     "agent_core.assembly.containment:sandbox_for",
     "agent_core.assembly.rule_files:load_rules",
-    "agent_core.workspace.policy.decide:offers",
-    "agent_core.workspace.policy.decide:risk_of",
+    "agent_core.workspace.permissions.policy.decision:offers",
+    "agent_core.workspace.permissions.policy.decision:risk_of",
     "agent_core.session.permissions.permission_prompts:Desk.count_denial",
     "agent_core.session.permissions.permission_prompts:Desk.ask",
     "agent_core.session.permissions.broker:question",
@@ -51,7 +51,7 @@ UNCONTAINED_PARTS = (
 FILE_PARTS = (
     "agent_core.session.permissions.broker:is_protected",
     "agent_core.session.permissions.guarded_files:is_protected",
-    "agent_core.workspace.policy.decide:column_of",
+    "agent_core.workspace.permissions.policy.decision:column_of",
     "agent_core.session.permissions.broker:FileAsked",
     "agent_core.session.permissions.permission_prompts:Desk.ask",
 )

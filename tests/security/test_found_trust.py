@@ -10,9 +10,9 @@ import pytest
 from agent_core.kernel.redaction import Redactor
 from agent_core.resources.context_files import load_context_files
 from agent_core.resources.reading import Refused, read_instructions
-from agent_core.workspace.policy import git_starts_programs
+from agent_core.workspace.permissions.policy import git_starts_programs
 from agent_core.workspace.sandbox.environment import scrubbed
-from agent_core.workspace.sandbox.secret_places import secret_places
+from agent_core.workspace.sandbox.guards.secret_places import secret_places
 from tests.support.isolation import TillerDirs
 from tests.support.provider import LoopbackProvider
 from tests.support.repositories import Repository

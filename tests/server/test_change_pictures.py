@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from agent_core.changes.change_sets import ChangeSet
-from agent_core.changes.following import FileNow
-from agent_core.changes.hunks import Maker, edited_by_agent, edited_by_user, taken_back
+from agent_core.changes.change_set import ChangeSet
+from agent_core.changes.history.hunk_tracker import FileNow
+from agent_core.changes.history.hunks import Maker, edited_by_agent, edited_by_user, taken_back
 from agent_core.changes.values import FileVersion
 from agent_core.kernel import RunId, ToolCallId
 from agent_core.kernel.redaction import Redactor

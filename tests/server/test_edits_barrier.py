@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agent_core.workspace import NO_NEEDS, FileText, Process
-from agent_core.workspace.adapters.disk import DiskFiles
-from agent_core.workspace.permission import Needs
+from agent_core.workspace.files.disk.disk_files import DiskFiles
+from agent_core.workspace.permissions.call_permission import Needs
 from tests.support.editors import Window, settled
 from tests.support.lsp_behaviours import Honest
 from tests.support.lsp_profiles import NEOVIM_0_11, PANEL, Profile

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.adapters.disk import DiskFiles
+from agent_core.workspace.files.disk.disk_files import DiskFiles
 from tests.support.editors import Window
 from tests.support.lsp_profiles import MINIMAL, VSCODE, Profile
 from tests.workspace.conformance import FilesConformance

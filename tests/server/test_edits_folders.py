@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from agent_core.kernel.errors import FileMissing, FileTooLarge, PathRefused, StaleText
 from agent_core.workspace import READ_LIMIT_BYTES, Entry, FileBytes, FileStat, FileText
-from agent_core.workspace.adapters.disk import DiskFiles
+from agent_core.workspace.files.disk.disk_files import DiskFiles
 from tests.support.editors import OLD, Place, Window, hash_of, settled
 from tests.support.lsp_profiles import HELIX, NEOVIM_0_11
 from tiller_server.lsp.edits import EditorFiles

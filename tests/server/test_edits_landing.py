@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agent_core.workspace import FileText, Written
-from agent_core.workspace.adapters.memory import MemoryFiles
+from agent_core.workspace.files.memory import MemoryFiles
 from tests.support.editors import NEW_TEXT, OLD, Place, Window, hash_of, settled
 from tests.support.lsp_behaviours import (
     AppliesOther,

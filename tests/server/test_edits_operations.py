@@ -13,7 +13,7 @@ from agent_core.kernel.errors import (
     WorkspaceError,
 )
 from agent_core.workspace import FileBytes
-from agent_core.workspace.adapters.disk import DiskFiles
+from agent_core.workspace.files.disk.disk_files import DiskFiles
 from tests.support.editors import OLD, Place, Window, settled
 from tests.support.lsp_behaviours import (
     Held,

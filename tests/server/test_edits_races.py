@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from agent_core.kernel.errors import EditRefused, EditUnverified, StaleText
 from agent_core.workspace import FileText
-from agent_core.workspace.adapters.memory import MemoryFiles
+from agent_core.workspace.files.memory import MemoryFiles
 from tests.support.editors import FAST, Window, settled
 from tests.support.lsp_behaviours import EditBehaviour
 from tests.support.lsp_connection import Reply

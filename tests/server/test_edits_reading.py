@@ -12,7 +12,7 @@ from agent_core.kernel.errors import (
     PathRefused,
 )
 from agent_core.workspace import FileText
-from agent_core.workspace.adapters.disk import DiskFiles
+from agent_core.workspace.files.disk.disk_files import DiskFiles
 from tests.support.editors import OLD, Place, Window, hash_of, settled
 from tests.support.lsp_profiles import NEOVIM_0_11
 from tiller_server.lsp.open_edits import NEW, NEWER_ON_DISK

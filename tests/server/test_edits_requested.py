@@ -7,7 +7,7 @@ import pytest
 
 from agent_core.kernel import RunId, SessionId, ToolCallId
 from agent_core.kernel.errors import EditRefused, EditUnverified, StaleText
-from agent_core.workspace.origin import EditOrigin, changing
+from agent_core.workspace.files.edit_origin import EditOrigin, changing
 from tests.support.editors import NEW_TEXT, OLD, Place, Window, hash_of, settled
 from tests.support.lsp_answers import Reads
 from tests.support.lsp_behaviours import Honest, NeverAnswers, SaysAppliedButDidNothing

@@ -16,7 +16,7 @@ from agent_core.kernel.errors import (
     WorkspaceError,
 )
 from agent_core.workspace import FileText, Write, Written
-from agent_core.workspace.adapters.disk import DiskFiles
+from agent_core.workspace.files.disk.disk_files import DiskFiles
 from tests.support.editors import Window, settled
 from tests.support.lsp_behaviours import (
     EditBehaviour,

@@ -10,7 +10,7 @@ import pytest
 
 from agent_core.kernel import RunId, ToolCallId
 from agent_core.workspace import FileText
-from agent_core.workspace.origin import EditOrigin, changing
+from agent_core.workspace.files.edit_origin import EditOrigin, changing
 from tests.support.editors import FAST, NEW_TEXT, OLD, Place, Window, settled
 from tests.support.lsp_profiles import EGLOT, NEOVIM_0_11, PANEL, VSCODE
 from tiller_server.lsp.edits import EditorFiles

@@ -8,7 +8,7 @@ import pytest
 from agent_core.kernel import JsonValue
 from agent_core.tools.runner import ToolOutcome
 from agent_core.workspace import Workspace
-from agent_core.workspace.adapters.processes import DiskProcesses
+from agent_core.workspace.processes.disk_processes import DiskProcesses
 from tests.support.editors import Place, Window, settled
 from tests.support.lsp_profiles import VSCODE
 from tests.support.searches import ENGINES, Engine, searching_with

@@ -11,7 +11,7 @@ import pytest
 from agent_core.kernel import JsonValue
 from agent_core.tools.runner import ToolOutcome
 from agent_core.workspace import Workspace
-from agent_core.workspace.adapters.processes import DiskProcesses
+from agent_core.workspace.processes.disk_processes import DiskProcesses
 from tests.support.editors import Place, Window, hash_of, settled
 from tests.support.lsp_profiles import EGLOT, HELIX, NEOVIM_0_11, VSCODE, Profile
 from tests.tools.conftest import Bench, make_bench, words

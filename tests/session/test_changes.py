@@ -7,7 +7,7 @@ import pytest
 from typing_extensions import override
 
 from agent_core.changes import Change
-from agent_core.changes.adapters.memory import MemoryContents
+from agent_core.changes.adapters.memory_store import MemoryContents
 from agent_core.changes.versions import text_of
 from agent_core.events import (
     ChangeCounts,
@@ -37,8 +37,8 @@ from agent_core.session.history.recorder import Recorder
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.transcript import Header, Transcript
 from agent_core.workspace import FileBytes, FileText, Write, Written
-from agent_core.workspace.adapters.memory import MemoryFiles
-from agent_core.workspace.text import sha256_of
+from agent_core.workspace.files.memory import MemoryFiles
+from agent_core.workspace.files.text import sha256_of
 from tests.support.clock import FakeClock
 
 ROOT = Path("/w")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
-from agent_core.changes.adapters.folder import FolderContents
+from agent_core.changes.adapters.folder_store import FolderContents
 from agent_core.kernel import SessionId
 from agent_core.kernel.errors import CheckpointConflict
 from agent_core.storage import Opened, Recovery

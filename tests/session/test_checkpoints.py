@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.changes.adapters.memory import MemoryContents
+from agent_core.changes.adapters.memory_store import MemoryContents
 from agent_core.events import ChangesUpdated, CheckpointCreated, CheckpointRestored, EditApplied
 from agent_core.kernel.errors import (
     CheckpointConflict,

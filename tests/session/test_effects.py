@@ -9,9 +9,9 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from agent_core.changes.adapters.lookout import DiskLookout
-from agent_core.changes.adapters.memory import MemoryContents
-from agent_core.changes.effects import Effects, Lookout
+from agent_core.changes.adapters.detector.disk_detector import DiskLookout
+from agent_core.changes.adapters.memory_store import MemoryContents
+from agent_core.changes.ports.change_detector import Effects, Lookout
 from agent_core.events import Notice, RunEnded, ToolEnded
 from agent_core.kernel.errors import CheckpointConflict
 from agent_core.messages import Text
@@ -20,8 +20,8 @@ from agent_core.session.context import Place
 from agent_core.session.permissions.state import Standing
 from agent_core.tools.builtin import builtin_tools
 from agent_core.workspace import Workspace
-from agent_core.workspace.adapters.disk import DiskFiles
-from agent_core.workspace.adapters.processes import DiskProcesses
+from agent_core.workspace.files.disk.disk_files import DiskFiles
+from agent_core.workspace.processes.disk_processes import DiskProcesses
 from tests.support.scripted_model import ScriptedModel, call, say
 from tests.support.sessions import Bench, bench
 

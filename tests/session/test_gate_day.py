@@ -7,7 +7,7 @@ import pytest
 from agent_core.events import PermissionRequest, PermissionRequested, RunEnded, ToolEnded
 from agent_core.session.permissions.state import Standing
 from agent_core.tools import text_result
-from agent_core.workspace.permission import Containment, Mode
+from agent_core.workspace.permissions.call_permission import Containment, Mode
 from tests.support.asking import MemoryRules
 from tests.support.clock import HeldClock
 from tests.support.ordinary_day import CALLS, ordinary_day

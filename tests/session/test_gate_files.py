@@ -10,7 +10,7 @@ from agent_core.session.permissions.state import Standing
 from agent_core.session.runs.budgets import Allowance
 from agent_core.tools import text_result
 from agent_core.workspace import Workspace, Write
-from agent_core.workspace.adapters.disk import DiskFiles
+from agent_core.workspace.files.disk.disk_files import DiskFiles
 from tests.support.asking import asked, ended, write_tool
 from tests.support.clock import HeldClock
 from tests.support.scripted_model import ScriptedModel, call, say

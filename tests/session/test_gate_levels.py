@@ -11,8 +11,8 @@ from agent_core.session.permissions.state import Standing
 from agent_core.session.runs.budgets import Allowance
 from agent_core.tools import text_result
 from agent_core.workspace import NO_NEEDS, Process, Workspace
-from agent_core.workspace.adapters.memory import MemoryFiles
-from agent_core.workspace.permission import Containment, Needs
+from agent_core.workspace.files.memory import MemoryFiles
+from agent_core.workspace.permissions.call_permission import Containment, Needs
 from tests.support.asking import asked, ended, model_of, run
 from tests.support.clock import HeldClock
 from tests.support.scripted_model import ScriptedModel, say

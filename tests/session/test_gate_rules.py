@@ -16,8 +16,8 @@ from agent_core.kernel.errors import UsageError
 from agent_core.session.context import SessionOptions
 from agent_core.session.permissions.state import Standing
 from agent_core.tools import text_result
-from agent_core.workspace.permission import Containment
-from agent_core.workspace.policy import Rule
+from agent_core.workspace.permissions.call_permission import Containment
+from agent_core.workspace.permissions.policy import Rule
 from tests.support.asking import PATH, MemoryRules, asked, command_tool, ended, model_of, run
 from tests.support.clock import HeldClock
 from tests.support.scripted_model import ScriptedModel, both, say

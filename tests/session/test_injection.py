@@ -19,7 +19,7 @@ from agent_core.session.permissions.state import Standing
 from agent_core.tools import Tool, ToolContext, ToolResult, text_result
 from agent_core.tools.builtin import builtin_tools
 from agent_core.workspace import Process, Workspace
-from agent_core.workspace.adapters.disk import DiskFiles
+from agent_core.workspace.files.disk.disk_files import DiskFiles
 from tests.support.obedient_model import ObedientModel, orders_in
 from tests.support.scripted_model import ScriptedModel, both, call, say
 from tests.support.sessions import Bench, bench

@@ -15,8 +15,8 @@ from agent_core.session.permissions.state import Standing
 from agent_core.tools import Tool, ToolContext, ToolResult, text_result
 from agent_core.tools.builtin import builtin_tools
 from agent_core.workspace import Process, Workspace
-from agent_core.workspace.adapters.disk import DiskFiles
-from agent_core.workspace.permission import Containment, Mode
+from agent_core.workspace.files.disk.disk_files import DiskFiles
+from agent_core.workspace.permissions.call_permission import Containment, Mode
 from tests.support.obedient_model import ObedientModel
 from tests.support.scripted_model import ScriptedModel
 from tests.support.sessions import bench

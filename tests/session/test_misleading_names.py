@@ -10,7 +10,7 @@ from agent_core.session.context import Place
 from agent_core.session.permissions.state import Standing
 from agent_core.tools.builtin import edit_tool, write_tool
 from agent_core.workspace import Workspace
-from agent_core.workspace.adapters.disk import DiskFiles
+from agent_core.workspace.files.disk.disk_files import DiskFiles
 from tests.support.asking import ended
 from tests.support.scripted_model import ScriptedModel, call, say
 from tests.support.searches import NoPrograms

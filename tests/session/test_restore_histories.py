@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
-from agent_core.changes.adapters.lookout import DiskLookout
-from agent_core.changes.adapters.memory import MemoryContents
+from agent_core.changes.adapters.detector.disk_detector import DiskLookout
+from agent_core.changes.adapters.memory_store import MemoryContents
 from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import CheckpointConflict
 from agent_core.session.changes.checkpoints.restore import OnConflict
@@ -23,8 +23,8 @@ from agent_core.session.context import Place
 from agent_core.session.permissions.state import Standing
 from agent_core.tools import ToolContext, ToolResult, text_result
 from agent_core.workspace import NO_NEEDS, FileText, Killed, ProcessEnd, Workspace
-from agent_core.workspace.adapters.disk import DiskFiles
-from agent_core.workspace.adapters.processes import DiskProcesses
+from agent_core.workspace.files.disk.disk_files import DiskFiles
+from agent_core.workspace.processes.disk_processes import DiskProcesses
 from tests.support.fast_folder import fast_folder
 from tests.support.scripted_model import ScriptedModel, call, say
 from tests.support.sessions import Bench, bench

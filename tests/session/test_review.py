@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.changes.following import FileNow
-from agent_core.changes.hunks import Hunk
+from agent_core.changes.history.hunk_tracker import FileNow
+from agent_core.changes.history.hunks import Hunk
 from agent_core.events import ChangeCounts, ChangesUpdated, EditApplied, EditRejected, RunEnded
 from agent_core.kernel import SessionId
 from agent_core.kernel.errors import UsageError

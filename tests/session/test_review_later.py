@@ -7,8 +7,8 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from agent_core.changes.adapters.folder import FolderContents
-from agent_core.changes.verdicts import Queued, encode_queued, encode_settled, queued_in
+from agent_core.changes.adapters.folder_store import FolderContents
+from agent_core.changes.decisions import Queued, encode_queued, encode_settled, queued_in
 from agent_core.events import ChangeCounts, EditRejected, Notice
 from agent_core.kernel import SessionId
 from agent_core.session.changes.review import Wish

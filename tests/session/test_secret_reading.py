@@ -9,7 +9,7 @@ from agent_core.session.permissions.state import Standing
 from agent_core.tools import text_result
 from agent_core.tools.builtin import find_tool, grep_tool, ls_tool, read_tool
 from agent_core.workspace import Workspace
-from agent_core.workspace.adapters.disk import DiskFiles
+from agent_core.workspace.files.disk.disk_files import DiskFiles
 from tests.support.asking import asked, ended
 from tests.support.clock import HeldClock
 from tests.support.scripted_model import ScriptedModel, call, say

@@ -6,7 +6,7 @@ from typing_extensions import override
 
 from agent_core.kernel.errors import StorageUnavailable
 from agent_core.session.permissions.state import KeptRules, Standing
-from agent_core.workspace.policy import Rule, named
+from agent_core.workspace.permissions.policy import Rule, named
 from tests.support.asking import MemoryRules
 
 DENY = named(Rule(id="", tool="bash", verdict="deny", scope="project", argv_prefix=("git", "push")))

@@ -19,9 +19,9 @@ from agent_core.session.context import Place, SessionOptions
 from agent_core.session.permissions.state import Standing
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.workspace import Workspace
-from agent_core.workspace.adapters.memory import MemoryFiles
-from agent_core.workspace.adapters.processes import DiskProcesses
-from agent_core.workspace.permission import Mode
+from agent_core.workspace.files.memory import MemoryFiles
+from agent_core.workspace.permissions.call_permission import Mode
+from agent_core.workspace.processes.disk_processes import DiskProcesses
 from tests.support.processes import processes_with, wait_gone
 from tests.support.scripted_model import Gate, ScriptedModel, call, say
 from tests.support.sessions import Bench, bench, unmarked

@@ -8,7 +8,7 @@ from agent_core.events import DocumentChange, EditApplied, EditSaved, EditUndone
 from agent_core.kernel import RunId, ToolCallId
 from agent_core.session.changes.user_edits import Fate, UserEdit
 from agent_core.storage.adapters.memory import MemoryStore
-from agent_core.workspace.origin import EditOrigin
+from agent_core.workspace.files.edit_origin import EditOrigin
 from tests.support.scripted_model import ScriptedModel, say
 from tests.support.sessions import bench
 

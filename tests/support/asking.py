@@ -11,7 +11,7 @@ from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import StorageUnavailable
 from agent_core.session.permissions.state import KeptRules
 from agent_core.tools import text_result
-from agent_core.workspace.policy import Rule
+from agent_core.workspace.permissions.policy import Rule
 from tests.support.scripted_model import ScriptedModel, call, say
 from tests.support.sessions import Bench
 from tests.support.tools import FunctionTool

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
-from agent_core.workspace.adapters.processes import DiskProcesses
+from agent_core.workspace.processes.disk_processes import DiskProcesses
 from agent_core.workspace.sandbox import Boundaries, Containing, Sandbox, probe, sandbox_for
 
 

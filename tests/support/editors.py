@@ -13,7 +13,7 @@ import pytest
 from lsprotocol import types
 
 from agent_core.workspace import FileText, Written
-from agent_core.workspace.adapters.disk import DiskFiles
+from agent_core.workspace.files.disk.disk_files import DiskFiles
 from tests.support.lsp_answers import Saves
 from tests.support.lsp_behaviours import EditBehaviour, PanelEdits
 from tests.support.lsp_connection import METHOD_NOT_FOUND, Handler, Reply

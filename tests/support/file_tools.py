@@ -8,7 +8,7 @@ from pathlib import Path
 from anyio import lowlevel
 
 from agent_core.changes import Contents
-from agent_core.changes.adapters.memory import MemoryContents
+from agent_core.changes.adapters.memory_store import MemoryContents
 from agent_core.kernel import JsonObject
 from agent_core.session import AgentSession
 from agent_core.session.context import Place
@@ -16,7 +16,7 @@ from agent_core.session.permissions.state import Standing
 from agent_core.storage import Opened
 from agent_core.tools import ToolContext, ToolResult, text_result
 from agent_core.workspace import FileText, Workspace
-from agent_core.workspace.adapters.memory import MemoryFiles
+from agent_core.workspace.files.memory import MemoryFiles
 from tests.support.scripted_model import ScriptedModel, Turn, call, say
 from tests.support.sessions import Bench, NoProcesses, bench
 from tests.support.tools import FunctionTool

@@ -28,11 +28,11 @@ from agent_core.providers import (
 from agent_core.providers.adapters.embedded.model import EmbeddedModel
 from agent_core.tools import ToolContext, ToolResult
 from agent_core.tools.builtin.bash import bash_tool
-from agent_core.tools.builtin.edit import edit_tool
-from agent_core.tools.builtin.read import read_tool
+from agent_core.tools.builtin.edit.tool import edit_tool
+from agent_core.tools.builtin.read.tool import read_tool
 from agent_core.workspace import Workspace
-from agent_core.workspace.adapters.disk import DiskFiles
-from agent_core.workspace.adapters.processes import DiskProcesses
+from agent_core.workspace.files.disk.disk_files import DiskFiles
+from agent_core.workspace.processes.disk_processes import DiskProcesses
 
 PROMPT = "The tests fail. Please repair the project."
 MOST_TURNS = 250

@@ -25,11 +25,11 @@ from agent_core.workspace import (
     Write,
     Written,
 )
-from agent_core.workspace.adapters.disk import DiskFiles
-from agent_core.workspace.adapters.processes import DiskProcesses
-from agent_core.workspace.one_by_one import write_one_by_one
-from agent_core.workspace.paths import UNICODE_SPACES, meanings, refusal
-from agent_core.workspace.permission import Needs
+from agent_core.workspace.files.disk.disk_files import DiskFiles
+from agent_core.workspace.files.paths import UNICODE_SPACES, meanings, refusal
+from agent_core.workspace.files.write_sequence import write_one_by_one
+from agent_core.workspace.permissions.call_permission import Needs
+from agent_core.workspace.processes.disk_processes import DiskProcesses
 
 
 class Mount:

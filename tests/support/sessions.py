@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 
 from agent_core.assembly.build import Ingredients, build_session, offspring_in
-from agent_core.changes.adapters.memory import MemoryContents
+from agent_core.changes.adapters.memory_store import MemoryContents
 from agent_core.events import Budgets, Event, Reader, Stamped
 from agent_core.events.codec import NAMES
 from agent_core.hooks import HookTable
@@ -36,8 +36,8 @@ from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.tools import Tool, ToolSpec
 from agent_core.transcript.entries import Header
 from agent_core.workspace import NO_NEEDS, Process, Workspace
-from agent_core.workspace.adapters.memory import MemoryFiles
-from agent_core.workspace.permission import Mode, Needs
+from agent_core.workspace.files.memory import MemoryFiles
+from agent_core.workspace.permissions.call_permission import Mode, Needs
 from tests.support.clock import FakeClock
 from tests.support.scripted_model import ScriptedModel
 from tests.support.tools import echo

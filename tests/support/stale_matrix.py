@@ -16,12 +16,12 @@ from agent_core.kernel.errors import (
     WorkspaceError,
 )
 from agent_core.tools import Tool, ToolContext
-from agent_core.tools.builtin.edit import edit_tool
-from agent_core.tools.builtin.read import read_tool
+from agent_core.tools.builtin.edit.tool import edit_tool
+from agent_core.tools.builtin.read.tool import read_tool
 from agent_core.tools.builtin.write import write_tool
 from agent_core.workspace import FileText, Workspace, Written
-from agent_core.workspace.adapters.memory import MemoryFiles
-from agent_core.workspace.adapters.processes import DiskProcesses
+from agent_core.workspace.files.memory import MemoryFiles
+from agent_core.workspace.processes.disk_processes import DiskProcesses
 from tests.support.clock import FakeClock
 from tests.support.lsp_behaviours import EditBehaviour
 from tests.support.lsp_profiles import Profile

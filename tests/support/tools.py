@@ -6,7 +6,7 @@ import anyio
 
 from agent_core.kernel import JsonObject
 from agent_core.tools import ToolContext, ToolResult, ToolSpec, text_result
-from agent_core.workspace.permission import Allowed, ToolKind
+from agent_core.workspace.permissions.call_permission import Allowed, ToolKind
 
 Work = Callable[[JsonObject, ToolContext], Awaitable[ToolResult]]
 

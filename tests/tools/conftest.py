@@ -16,13 +16,13 @@ from agent_core.kernel import JsonObject, JsonValue, SystemClock, ToolCallId
 from agent_core.messages import Text, ToolCall
 from agent_core.tools import Tool, ToolContext
 from agent_core.tools.builtin import builtin_tools
+from agent_core.tools.program_versions import ProgramVersions
+from agent_core.tools.read_cache import SeenTexts
 from agent_core.tools.runner import ToolOutcome, ToolRunner
-from agent_core.tools.seen import SeenTexts
-from agent_core.tools.versions import ProgramVersions
 from agent_core.workspace import PermissionPolicy, Workspace
-from agent_core.workspace.adapters.disk import DiskFiles
-from agent_core.workspace.adapters.processes import DiskProcesses
-from agent_core.workspace.secret_access import SecretAccess
+from agent_core.workspace.files.disk.disk_files import DiskFiles
+from agent_core.workspace.permissions.secret_access import SecretAccess
+from agent_core.workspace.processes.disk_processes import DiskProcesses
 from tests.support.contained import contained
 from tests.support.tools import AllowsAll
 

@@ -11,8 +11,8 @@ import pytest
 from typing_extensions import override
 
 from agent_core.hooks import GoOn, Hook, ToolBlocked, ToolCalled, ToolCallOutcome
-from agent_core.workspace.adapters.processes import DiskProcess, DiskProcesses
-from agent_core.workspace.permission import Needs
+from agent_core.workspace.permissions.call_permission import Needs
+from agent_core.workspace.processes.disk_processes import DiskProcess, DiskProcesses
 from tests.support.processes import processes_with
 from tests.tools.conftest import WITH_AND_WITHOUT, Bench, details, words
 

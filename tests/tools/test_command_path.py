@@ -8,8 +8,8 @@ import pytest
 from agent_core.kernel.errors import AccessRefused
 from agent_core.tools.command import Command
 from agent_core.workspace import NO_NEEDS, Process, Workspace
-from agent_core.workspace.adapters.memory import MemoryFiles
-from agent_core.workspace.permission import Needs
+from agent_core.workspace.files.memory import MemoryFiles
+from agent_core.workspace.permissions.call_permission import Needs
 
 SYSTEM = "/usr/bin:/bin"
 

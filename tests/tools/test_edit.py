@@ -10,7 +10,7 @@ from anyio import to_thread
 from typing_extensions import override
 
 from agent_core.workspace import FileText, Written
-from agent_core.workspace.adapters.disk import DiskFiles
+from agent_core.workspace.files.disk.disk_files import DiskFiles
 from tests.tools.conftest import Bench, details, words
 
 NOT_FOUND = "Could not find the exact text in a.txt. The old text must match exactly including all whitespace and newlines."

@@ -11,7 +11,7 @@ from anyio import to_thread
 from typing_extensions import override
 
 from agent_core.workspace import FileText, Written
-from agent_core.workspace.adapters.disk import DiskFiles
+from agent_core.workspace.files.disk.disk_files import DiskFiles
 from tests.tools.conftest import Bench, words
 
 OLD = "one\ntwo\n"

@@ -6,11 +6,11 @@ from itertools import pairwise
 from hypothesis import assume, given, settings, strategies as st
 
 from agent_core.kernel.errors import ToolError
-from agent_core.tools.builtin.edit_diff import diff_of
-from agent_core.tools.builtin.edit_endings import Endings
-from agent_core.tools.builtin.edit_fuzzy import FuzzyText, fuzzy
-from agent_core.tools.builtin.edit_match import Edited, Replacement, apply_edits
-from agent_core.workspace.text import Decoded, decode_text, encode_text
+from agent_core.tools.builtin.edit.diff import diff_of
+from agent_core.tools.builtin.edit.fuzzy_text import FuzzyText, fuzzy
+from agent_core.tools.builtin.edit.line_endings import Endings
+from agent_core.tools.builtin.edit.match import Edited, Replacement, apply_edits
+from agent_core.workspace.files.text import Decoded, decode_text, encode_text
 from tests.support.sizes import at_size
 
 PIECES = [

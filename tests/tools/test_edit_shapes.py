@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from agent_core.workspace.adapters.memory import MemoryFiles
+from agent_core.workspace.files.memory import MemoryFiles
 from tests.tools.conftest import Bench, details, words
 
 

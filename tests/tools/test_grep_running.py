@@ -12,9 +12,9 @@ import pytest
 
 from agent_core.tools.runner import ToolOutcome
 from agent_core.workspace import Process
-from agent_core.workspace.adapters.memory import MemoryFiles
-from agent_core.workspace.adapters.processes import DiskProcesses
-from agent_core.workspace.permission import Needs
+from agent_core.workspace.files.memory import MemoryFiles
+from agent_core.workspace.permissions.call_permission import Needs
+from agent_core.workspace.processes.disk_processes import DiskProcesses
 from tests.support.processes import processes_with
 from tests.support.searches import ENGINES, Engine, searching_with
 from tests.tools.conftest import WITH_AND_WITHOUT, Bench, details, words

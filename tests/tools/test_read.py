@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from agent_core.messages import Image
 from agent_core.workspace import FileBytes, FileText
-from agent_core.workspace.adapters.disk import DiskFiles
+from agent_core.workspace.files.disk.disk_files import DiskFiles
 from agent_core.workspace.port import READ_LIMIT_BYTES
 from tests.tools.conftest import Bench, details, words
 

@@ -10,8 +10,8 @@ import pytest
 from PIL import Image as Pillow
 
 from agent_core.messages import Image
-from agent_core.tools.builtin.read_bytes import bytes_result
-from agent_core.tools.builtin.read_image import ImageRules
+from agent_core.tools.builtin.read.binary_file import bytes_result
+from agent_core.tools.builtin.read.image import ImageRules
 from agent_core.workspace import FileBytes
 from tests.support.pictures import (
     SMALL,

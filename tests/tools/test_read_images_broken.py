@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from agent_core.tools.builtin.read_image_head import image_kind, image_size
+from agent_core.tools.builtin.read.image_header import image_kind, image_size
 from tests.support.pictures import (
     SMALL,
     drawn,

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, strategies as st
 from typing_extensions import override
 
-from agent_core.tools.builtin.read_notebook import notebook_of
+from agent_core.tools.builtin.read.notebook import notebook_of
 from agent_core.workspace import FileBytes, FileText
-from agent_core.workspace.adapters.disk import DiskFiles
+from agent_core.workspace.files.disk.disk_files import DiskFiles
 from agent_core.workspace.port import READ_LIMIT_BYTES
 from tests.tools.conftest import Bench, details, words
 

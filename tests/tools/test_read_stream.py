@@ -13,9 +13,9 @@ from hypothesis import given, strategies as st
 from typing_extensions import override
 
 from agent_core.kernel.errors import ToolError
-from agent_core.tools.builtin.read_page import Page, PageScan, Wanted, page_of
+from agent_core.tools.builtin.read.page import Page, PageScan, Wanted, page_of
 from agent_core.workspace import FileBytes, FileReader, FileText
-from agent_core.workspace.adapters.disk import DiskFiles
+from agent_core.workspace.files.disk.disk_files import DiskFiles
 from agent_core.workspace.port import READ_LIMIT_BYTES
 from tests.support.sizes import at_size
 from tests.tools.conftest import Bench, details, words

@@ -3,8 +3,8 @@
 import pytest
 
 from agent_core.kernel.errors import ToolError
-from agent_core.tools.builtin.edit_match import Replacement, apply_edits
-from agent_core.tools.builtin.secret_marks import check_marks
+from agent_core.tools.builtin.edit.match import Replacement, apply_edits
+from agent_core.tools.builtin.redaction_marks import check_marks
 
 TOKEN = "ghp_" + "a1B2c3D4e5" * 3
 

@@ -11,11 +11,11 @@ from hypothesis import given, settings, strategies as st
 from typing_extensions import override
 
 from agent_core.kernel.errors import FileMissing
-from agent_core.tools.builtin.search_above import is_misread
-from agent_core.tools.builtin.search_walk import Searched, listed_buffers, searched, walk
+from agent_core.tools.builtin.search.parent_ignore_files import is_misread
+from agent_core.tools.builtin.search.tree_walk import Searched, listed_buffers, searched, walk
 from agent_core.workspace import Entry, Files, FileText, Workspace
-from agent_core.workspace.adapters.disk import DiskFiles
-from agent_core.workspace.adapters.processes import DiskProcesses
+from agent_core.workspace.files.disk.disk_files import DiskFiles
+from agent_core.workspace.processes.disk_processes import DiskProcesses
 from tests.support.sizes import at_size
 from tests.tools.conftest import Bench
 

@@ -23,9 +23,9 @@ from agent_core.kernel.errors import (
     WorkspaceError,
 )
 from agent_core.workspace import FileText
-from agent_core.workspace.adapters.disk import DiskFiles
-from agent_core.workspace.adapters.gate import Gate, best_gate
-from agent_core.workspace.adapters.gate_walk import WalkGate
+from agent_core.workspace.files.disk.disk_files import DiskFiles
+from agent_core.workspace.files.disk.gate.folder_gate import Gate, best_gate
+from agent_core.workspace.files.disk.gate.walk import WalkGate
 from tests.support.shared import ROOT
 from tests.support.sizes import at_size
 from tests.workspace.hostile import (
@@ -261,7 +261,7 @@ LIMITED = """
 import resource, sys
 from pathlib import Path
 import anyio
-from agent_core.workspace.adapters.disk import DiskFiles
+from agent_core.workspace.files.disk.disk_files import DiskFiles
 
 async def main(root):
     files = DiskFiles((root,), root)

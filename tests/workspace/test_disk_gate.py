@@ -19,8 +19,8 @@ from agent_core.kernel.errors import (
     WorkspaceError,
 )
 from agent_core.workspace import FileText
-from agent_core.workspace.adapters.disk import DiskFiles
-from agent_core.workspace.adapters.gate import best_gate
+from agent_core.workspace.files.disk.disk_files import DiskFiles
+from agent_core.workspace.files.disk.gate.folder_gate import best_gate
 
 SOMEBODY, OTHER = 1234, 4321
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")

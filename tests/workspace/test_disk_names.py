@@ -24,10 +24,10 @@ from agent_core.kernel.errors import (
     StaleText,
 )
 from agent_core.workspace import Entry, FileBytes
-from agent_core.workspace.adapters import disk_names
-from agent_core.workspace.adapters.disk import DiskFiles
-from agent_core.workspace.adapters.disk_io import open_regular
-from agent_core.workspace.adapters.disk_place import Place
+from agent_core.workspace.files.disk import delete_and_move
+from agent_core.workspace.files.disk.disk_files import DiskFiles
+from agent_core.workspace.files.disk.path_handle import Place
+from agent_core.workspace.files.disk.regular_files import open_regular
 
 NOBODY = 65534
 
@@ -228,7 +228,7 @@ def at_the_last_look(monkeypatch: pytest.MonkeyPatch, step: Callable[[], None]) 
             step()
         return open_regular(place)
 
-    monkeypatch.setattr(f"{disk_names.__name__}.open_regular", open_then_act)
+    monkeypatch.setattr(f"{delete_and_move.__name__}.open_regular", open_then_act)
 
 
 async def test_what_is_saved_while_a_file_is_deleted_is_kept(files, root, monkeypatch) -> None:
@@ -296,19 +296,19 @@ async def test_a_moved_file_is_the_same_file(files: DiskFiles, root: Path) -> No
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ways to rename without overwriting: the system's, and the one for systems without it."""
     if request.param == "over a claim":
-        monkeypatch.setattr(disk_names, "_rename_exclusively", lambda *_: errno.ENOSYS)
+        monkeypatch.setattr(delete_and_move, "_rename_exclusively", lambda *_: errno.ENOSYS)
 
 
 @pytest.mark.usefixtures("way")
 async def test_a_name_taken_at_the_last_moment_is_not_overwritten(files, root, monkeypatch) -> None:
     (root / "a.txt").write_text("a")
-    plain = disk_names.check_movable
+    plain = delete_and_move.check_movable
 
     def check_then_take(place: Place) -> None:
         plain(place)
         (root / "b.txt").write_text("b")
 
-    monkeypatch.setattr(disk_names, "check_movable", check_then_take)
+    monkeypatch.setattr(delete_and_move, "check_movable", check_then_take)
     with pytest.raises(StaleText, match="exists already"):
         await files.move(root / "a.txt", root / "b.txt")
     assert ((root / "a.txt").read_text(), (root / "b.txt").read_text()) == ("a", "b")
@@ -323,7 +323,7 @@ async def test_either_way_a_file_arrives_whole(files: DiskFiles, root: Path) -> 
 
 async def test_a_claim_that_came_to_nothing_is_taken_back(files, root, monkeypatch) -> None:
     (root / "a.txt").write_text("a")
-    monkeypatch.setattr(disk_names, "_rename_exclusively", lambda *_: errno.ENOSYS)
+    monkeypatch.setattr(delete_and_move, "_rename_exclusively", lambda *_: errno.ENOSYS)
 
     def refuse(*_: object, **__: object) -> None:
         raise OSError(errno.EXDEV, "Invalid cross-device link")

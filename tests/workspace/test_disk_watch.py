@@ -16,8 +16,8 @@ import watchdog.observers
 
 from agent_core.kernel.errors import AccessRefused, PathRefused
 from agent_core.workspace import Changes
-from agent_core.workspace.adapters.disk import DiskFiles
-from agent_core.workspace.adapters.news import MOST_PATHS
+from agent_core.workspace.files.disk.change_buffer import MOST_PATHS
+from agent_core.workspace.files.disk.disk_files import DiskFiles
 from tests.support.shared import ROOT
 
 SOON_S = 10.0
@@ -173,7 +173,9 @@ async def test_a_system_without_room_says_what_to_do(files, root, monkeypatch, r
 
 
 def test_the_watching_library_is_loaded_only_when_it_is_needed(child_env: dict[str, str]) -> None:
-    code = "import sys, agent_core.workspace.adapters.disk; print('watchdog' in sys.modules)"
+    code = (
+        "import sys, agent_core.workspace.files.disk.disk_files; print('watchdog' in sys.modules)"
+    )
     argv = (sys.executable, "-c", code)
     done = subprocess.run(argv, cwd=ROOT, env=child_env, capture_output=True, check=True, text=True)
     assert done.stdout == "False\n"

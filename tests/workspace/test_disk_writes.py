@@ -23,8 +23,10 @@ from agent_core.kernel.errors import (
     StaleText,
 )
 from agent_core.workspace import FileText
-from agent_core.workspace.adapters import disk_io
-from agent_core.workspace.adapters.disk_io import (
+from agent_core.workspace.files.disk import regular_files
+from agent_core.workspace.files.disk.gate.folder_gate import best_gate
+from agent_core.workspace.files.disk.path_handle import Place, place_made, place_of
+from agent_core.workspace.files.disk.regular_files import (
     PIECE_CHARS,
     check_unchanged,
     create,
@@ -32,8 +34,6 @@ from agent_core.workspace.adapters.disk_io import (
     read_regular,
     replace,
 )
-from agent_core.workspace.adapters.disk_place import Place, place_made, place_of
-from agent_core.workspace.adapters.gate import best_gate
 
 OLD, NEW = b"old\n", b"new\n"
 
@@ -281,7 +281,7 @@ def test_a_text_is_known_again_however_it_is_written(
 def test_a_text_in_utf8_is_known_without_reading_it_twice(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disk_io, "sha256_of", lambda _data: "none")
+    monkeypatch.setattr(regular_files, "sha256_of", lambda _data: "none")
     with at(root) as place:
         _ = replace(place, NEW, base=base())
     (root / "sub/a.txt").write_bytes(codecs.BOM_UTF8 + OLD)
@@ -293,7 +293,7 @@ def test_a_text_in_utf8_is_known_without_reading_it_twice(
 def test_a_text_that_cannot_be_read_again_is_not_replaced(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disk_io, "open_regular", fail(errno.EIO))
+    monkeypatch.setattr(regular_files, "open_regular", fail(errno.EIO))
     with at(root) as place, pytest.raises(OSError, match="Input/output"):
         _ = replace(place, NEW, base=base())
     assert found(root) == {"a.txt": OLD}

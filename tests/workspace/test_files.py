@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.adapters.disk import DiskFiles
-from agent_core.workspace.adapters.gate_walk import WalkGate
-from agent_core.workspace.adapters.memory import MemoryFiles
+from agent_core.workspace.files.disk.disk_files import DiskFiles
+from agent_core.workspace.files.disk.gate.walk import WalkGate
+from agent_core.workspace.files.memory import MemoryFiles
 from tests.workspace.conformance import FilesConformance
 from tests.workspace.subject import OnDisk, Subject
 

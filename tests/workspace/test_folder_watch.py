@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.folder_watch import MOST_READS, FolderWatch
+from agent_core.workspace.files.folder_watch import MOST_READS, FolderWatch
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
 EVENT_BYTES = 32

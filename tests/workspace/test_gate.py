@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from agent_core.kernel.errors import PathRefused
-from agent_core.workspace.adapters import gate as gate_module, gate_openat2
-from agent_core.workspace.adapters.gate import (
+from agent_core.workspace.files.disk.gate import folder_gate as gate_module, openat2
+from agent_core.workspace.files.disk.gate.folder_gate import (
     Gate,
     best_gate,
     check_names,
@@ -22,8 +22,8 @@ from agent_core.workspace.adapters.gate import (
     is_still,
     names_below,
 )
-from agent_core.workspace.adapters.gate_openat2 import OpenAt2Gate, has_openat2
-from agent_core.workspace.adapters.gate_walk import WalkGate
+from agent_core.workspace.files.disk.gate.openat2 import OpenAt2Gate, has_openat2
+from agent_core.workspace.files.disk.gate.walk import WalkGate
 
 ONE_STEP = pytest.param(
     OpenAt2Gate(),
@@ -181,7 +181,7 @@ def test_a_system_that_has_the_one_step_uses_it() -> None:
 
 def test_a_system_without_the_one_step_walks(monkeypatch: pytest.MonkeyPatch) -> None:
     for code in (errno.ENOSYS, errno.EPERM):
-        monkeypatch.setattr(gate_openat2, "_call", lambda code=code: lambda *_: (-1, code))
+        monkeypatch.setattr(openat2, "_call", lambda code=code: lambda *_: (-1, code))
         assert has_openat2() is False
         best_gate.cache_clear()
         assert isinstance(gate_module.best_gate(), WalkGate)
@@ -210,7 +210,7 @@ def test_a_call_is_repeated_when_the_system_asks_for_that(monkeypatch, answers, 
         answer = left.pop(0)
         return (-1, answer) if answer else (77, 0)
 
-    monkeypatch.setattr(gate_openat2, "_call", lambda: call)
+    monkeypatch.setattr(openat2, "_call", lambda: call)
     if code is None:
         assert OpenAt2Gate().enter(5, ("a",)) == 77
         return
@@ -220,7 +220,7 @@ def test_a_call_is_repeated_when_the_system_asks_for_that(monkeypatch, answers, 
 
 
 def test_the_first_descriptor_is_one_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate_openat2, "_call", lambda: lambda *_: (0, errno.EACCES))
+    monkeypatch.setattr(openat2, "_call", lambda: lambda *_: (0, errno.EACCES))
     assert OpenAt2Gate().enter(5, ("a",)) == 0
 
 

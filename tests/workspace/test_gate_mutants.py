@@ -7,13 +7,13 @@ from tests.support.sizes import at_size, is_campaign
 
 GATE = ("gate", "disk_gate")
 CHANGED = {
-    "agent_core/workspace/adapters/gate.py": GATE,
-    "agent_core/workspace/adapters/gate_openat2.py": GATE,
-    "agent_core/workspace/adapters/gate_walk.py": GATE,
-    "agent_core/workspace/adapters/disk_io.py": ("disk_gate", "disk_writes"),
-    "agent_core/workspace/adapters/disk_place.py": (*GATE, "disk_writes"),
-    "agent_core/workspace/protected.py": ("protected",),
-    "agent_core/workspace/windows_names.py": ("windows_names",),
+    "agent_core/workspace/files/disk/gate/folder_gate.py": GATE,
+    "agent_core/workspace/files/disk/gate/openat2.py": GATE,
+    "agent_core/workspace/files/disk/gate/walk.py": GATE,
+    "agent_core/workspace/files/disk/regular_files.py": ("disk_gate", "disk_writes"),
+    "agent_core/workspace/files/disk/path_handle.py": (*GATE, "disk_writes"),
+    "agent_core/workspace/permissions/protected_names.py": ("protected",),
+    "agent_core/workspace/files/windows_names.py": ("windows_names",),
 }
 
 

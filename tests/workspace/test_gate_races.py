@@ -16,9 +16,9 @@ import pytest
 
 from agent_core.kernel.errors import FileMissing, WorkspaceError
 from agent_core.workspace import FileText
-from agent_core.workspace.adapters.disk import DiskFiles
-from agent_core.workspace.adapters.gate import Gate, best_gate
-from agent_core.workspace.adapters.gate_walk import WalkGate
+from agent_core.workspace.files.disk.disk_files import DiskFiles
+from agent_core.workspace.files.disk.gate.folder_gate import Gate, best_gate
+from agent_core.workspace.files.disk.gate.walk import WalkGate
 from tests.support.fast_folder import fast_folder
 from tests.support.sizes import at_size
 

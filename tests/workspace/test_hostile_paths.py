@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from agent_core.kernel.errors import WorkspaceError
-from agent_core.workspace.adapters.disk import DiskFiles
+from agent_core.workspace.files.disk.disk_files import DiskFiles
 from tests.workspace.hostile import (
     hostile_cases,
     make_fixture,

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.adapters.disk import DiskFiles
-from agent_core.workspace.lookalikes import name_warning
+from agent_core.workspace.files.disk.disk_files import DiskFiles
+from agent_core.workspace.files.lookalikes import name_warning
 
 ODD = {
     "src/\u0430.py": "letters of another script",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agent_core.workspace.edits.merge import Conflict, Lines, Merged, merge
+from agent_core.workspace.diff.merge import Conflict, Lines, Merged, merge
 from tests.support.sizes import at_size
 from tests.support.untraced import processor_s
 

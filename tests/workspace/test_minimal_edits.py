@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
-from agent_core.workspace.edits.minimal import Splice, line_hunks, lines_of, minimal_edits
+from agent_core.workspace.diff.minimal_edits import Splice, line_hunks, lines_of, minimal_edits
 
 TEXTS = st.text(alphabet=st.sampled_from("abc\n\r \u2028\u00e9\U0001f600"), max_size=60)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from agent_core.kernel.errors import NotAFile, PathRefused, WorkspaceError
-from agent_core.workspace.adapters.disk import DiskFiles
-from agent_core.workspace.adapters.memory import MemoryFiles
-from agent_core.workspace.paths import meanings, name_variants
+from agent_core.workspace.files.disk.disk_files import DiskFiles
+from agent_core.workspace.files.memory import MemoryFiles
+from agent_core.workspace.files.paths import meanings, name_variants
 
 ROOT, HOME = Path("/ws"), Path("/home/me")
 NFD = unicodedata.normalize("NFD", "é")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.permission import READ_ONLY_COMMANDS
+from agent_core.workspace.permissions.call_permission import READ_ONLY_COMMANDS
 
 
 def test_every_listed_program_is_a_reader_without_options_that_write() -> None:

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from agent_core.workspace import ProcessEnd
-from agent_core.workspace.adapters.processes import DiskProcesses
+from agent_core.workspace.processes.disk_processes import DiskProcesses
 from tests.support.sizes import at_size
 
 LARGE = at_size(ci=4, campaign=32) * 1024 * 1024

@@ -14,10 +14,10 @@ import pytest
 from anyio import to_thread
 
 from agent_core.workspace import ProcessEnd
-from agent_core.workspace.adapters.processes import DiskProcesses
-from agent_core.workspace.permission import Needs
+from agent_core.workspace.permissions.call_permission import Needs
+from agent_core.workspace.processes.disk_processes import DiskProcesses
 from agent_core.workspace.sandbox import Sandbox
-from agent_core.workspace.sandbox.keeper import MOST_ORDER_BYTES
+from agent_core.workspace.sandbox.backends.keeper import MOST_ORDER_BYTES
 from tests.support.contained import contained
 from tests.support.processes import waiting_with
 

@@ -12,16 +12,16 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from agent_core.workspace.adapters.process_mark import (
+from agent_core.workspace.processes.mark import (
     LOCKS_LIMIT,
     MARK,
     Mark,
     fresh_mark,
     limit_of,
 )
-from agent_core.workspace.adapters.process_proc import ProcTable
-from agent_core.workspace.adapters.process_psutil import PsutilTable
-from agent_core.workspace.adapters.process_tree import ProcessTable, Tree
+from agent_core.workspace.processes.proc_table import ProcTable
+from agent_core.workspace.processes.psutil_table import PsutilTable
+from agent_core.workspace.processes.tree import ProcessTable, Tree
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a limit of Linux")
 TABLES = [pytest.param(PsutilTable(), id="psutil"), pytest.param(ProcTable(), id="proc")]

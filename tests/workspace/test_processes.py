@@ -15,11 +15,11 @@ from anyio import to_thread
 
 from agent_core.kernel.errors import AccessRefused, FileMissing
 from agent_core.workspace import Killed, Process, ProcessEnd
-from agent_core.workspace.adapters.process_mark import MARK
-from agent_core.workspace.adapters.process_proc import ProcTable
-from agent_core.workspace.adapters.process_psutil import PsutilTable
-from agent_core.workspace.adapters.process_tree import ProcessTable
-from agent_core.workspace.adapters.processes import DiskProcesses
+from agent_core.workspace.processes.disk_processes import DiskProcesses
+from agent_core.workspace.processes.mark import MARK
+from agent_core.workspace.processes.proc_table import ProcTable
+from agent_core.workspace.processes.psutil_table import PsutilTable
+from agent_core.workspace.processes.tree import ProcessTable
 from tests.support.contained import contained
 from tests.support.processes import descendants, processes_with, waiting_with
 from tests.support.sizes import at_size

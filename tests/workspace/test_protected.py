@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.protected import (
+from agent_core.workspace.permissions.protected_names import (
     PROTECTED_FOLDERS,
     PROTECTED_NAMES,
     PROTECTED_PATTERNS,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.protected_links import MOST_FOLDERS, protected_by_link
+from agent_core.workspace.permissions.protected_links import MOST_FOLDERS, protected_by_link
 
 
 @pytest.mark.parametrize(

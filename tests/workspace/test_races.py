@@ -15,8 +15,8 @@ import pytest
 
 from agent_core.kernel.errors import WorkspaceError
 from agent_core.workspace import FileBytes, FileText
-from agent_core.workspace.adapters.disk import DiskFiles
-from agent_core.workspace.text import sha256_of
+from agent_core.workspace.files.disk.disk_files import DiskFiles
+from agent_core.workspace.files.text import sha256_of
 from tests.support.sizes import at_size
 
 TRIES = at_size(ci=60, campaign=1000)

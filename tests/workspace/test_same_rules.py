@@ -14,8 +14,8 @@ from hypothesis import given, settings, strategies as st
 
 from agent_core.kernel.errors import WorkspaceError
 from agent_core.workspace import FileBytes, Files, FileText
-from agent_core.workspace.adapters.disk import DiskFiles
-from agent_core.workspace.adapters.memory import MemoryFiles
+from agent_core.workspace.files.disk.disk_files import DiskFiles
+from agent_core.workspace.files.memory import MemoryFiles
 from tests.support.rooted_workspace import Mount, RootedFiles
 from tests.support.sizes import at_size
 from tiller_server.lsp.edits import EditorFiles

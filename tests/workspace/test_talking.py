@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from agent_core.kernel.errors import FileMissing, ProcessGone
-from agent_core.workspace.adapters.processes import DiskProcesses
-from agent_core.workspace.talking import Talk
+from agent_core.workspace.processes.disk_processes import DiskProcesses
+from agent_core.workspace.processes.interactive import Talk
 from tests.support.contained import contained_processes, require_full
 
 ENV = {"PATH": "/usr/bin:/bin"}

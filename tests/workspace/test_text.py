@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agent_core.kernel.errors import NotText
-from agent_core.workspace.text import (
+from agent_core.workspace.files.text import (
     HASH_BESIDE_BYTES,
     Decoded,
     decode_text,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.workspace.windows_names import windows_refusal
+from agent_core.workspace.files.windows_names import windows_refusal
 from tests.workspace.hostile import all_cases
 
 

@@ -12,7 +12,7 @@ from agent_core.kernel.visible import one_line
 from agent_core.mcp.adapters.library import Wire, load
 from agent_core.mcp.definitions import Stdio
 from agent_core.mcp.port import ServerFailed
-from agent_core.workspace.talking import Talk, Talks
+from agent_core.workspace.processes.interactive import Talk, Talks
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream

@@ -9,13 +9,13 @@ import anyio
 from msgspec.structs import replace
 
 from agent_core.changes import Change, Op
-from agent_core.changes.effects import Effect, Effects, Lookout
+from agent_core.changes.ports.change_detector import Effect, Effects, Lookout
 from agent_core.kernel import RunId, ToolCallId
 from agent_core.kernel.errors import WorkspaceError
 from agent_core.kernel.values import Value
 from agent_core.session.changes.record import ChangeRecord
 from agent_core.workspace import NO_NEEDS, FileBytes, Files, Killed, Process, ProcessEnd, Processes
-from agent_core.workspace.permission import Needs
+from agent_core.workspace.permissions.call_permission import Needs
 
 LOOK_S = 2.5
 """How long the look after a command may take: a cancel waits for it."""

@@ -12,8 +12,8 @@ from agent_core.session.changes.recorded_files import Author, RecordedFiles
 from agent_core.session.context import Parts
 from agent_core.session.permissions.guarded_files import GuardedFiles
 from agent_core.workspace import FileText, Written
-from agent_core.workspace.edits.merge import merge
-from agent_core.workspace.edits.told import conflicts_words
+from agent_core.workspace.diff.conflict_message import conflicts_words
+from agent_core.workspace.diff.merge import merge
 
 CUSTOM_TYPE: Final = "tiller.proposal"
 

@@ -8,10 +8,10 @@ from anyio import Lock, to_thread
 
 from agent_core.changes import Change, ChangeLog, Contents, FileVersion
 from agent_core.changes.codec import encode_change
-from agent_core.changes.counting import LineCounts, encode_counts
-from agent_core.changes.following import FileNow, Texts
-from agent_core.changes.stories import Stories
-from agent_core.changes.verdicts import Verdict, encode_verdict
+from agent_core.changes.decisions import Verdict, encode_verdict
+from agent_core.changes.history.file_histories import Stories
+from agent_core.changes.history.hunk_tracker import FileNow, Texts
+from agent_core.changes.line_counts import LineCounts, encode_counts
 from agent_core.events import ChangeCounts, ChangesUpdated, Event
 from agent_core.kernel import JsonObject, RunId
 from agent_core.kernel.json import as_object

@@ -9,8 +9,8 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from agent_core.changes import Change, Doer, FileVersion
-from agent_core.changes.following import Texts
-from agent_core.changes.verdicts import Verdict
+from agent_core.changes.decisions import Verdict
+from agent_core.changes.history.hunk_tracker import Texts
 from agent_core.changes.versions import keep
 from agent_core.events import (
     DocumentChange,
@@ -39,9 +39,9 @@ from agent_core.workspace import (
     Write,
     Written,
 )
-from agent_core.workspace.origin import EditOrigin, changing
-from agent_core.workspace.reading import ReadsPass
-from agent_core.workspace.text import sha256_of
+from agent_core.workspace.files.edit_origin import EditOrigin, changing
+from agent_core.workspace.files.proxy import ReadsPass
+from agent_core.workspace.files.text import sha256_of
 
 
 class Author(Value, frozen=True, kw_only=True):

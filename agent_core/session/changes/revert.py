@@ -7,15 +7,15 @@ from typing import Final, TypeAlias
 from msgspec.structs import replace
 
 from agent_core.changes import Contents, FileVersion
-from agent_core.changes.following import FileNow
-from agent_core.changes.hunks import taken_back
-from agent_core.changes.raw import RawFiles
-from agent_core.changes.verdicts import Verdict
+from agent_core.changes.decisions import Verdict
+from agent_core.changes.history.hunk_tracker import FileNow
+from agent_core.changes.history.hunks import taken_back
+from agent_core.changes.ports.byte_files import RawFiles
 from agent_core.kernel.errors import StaleText, WorkspaceError
 from agent_core.kernel.shield import uncancelled
 from agent_core.session.changes.recorded_files import Author, RecordedFiles
 from agent_core.workspace import FileBytes, FileText, Write, Written
-from agent_core.workspace.text import encode_text
+from agent_core.workspace.files.text import encode_text
 
 TRIES: Final = 3
 """How often it is tried again when somebody changes the file meanwhile."""

@@ -9,9 +9,9 @@ import msgspec
 from anyio import Lock
 from msgspec import Struct
 
-from agent_core.changes.following import FileNow
-from agent_core.changes.hunks import Hunk
-from agent_core.changes.verdicts import Action, Judge, Queued, Verdict
+from agent_core.changes.decisions import Action, Judge, Queued, Verdict
+from agent_core.changes.history.hunk_tracker import FileNow
+from agent_core.changes.history.hunks import Hunk
 from agent_core.events import DocumentChange, EditRejected, Event
 from agent_core.kernel import Clock
 from agent_core.kernel.errors import UsageError, WorkspaceError

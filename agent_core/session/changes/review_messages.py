@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from agent_core.changes.following import FileNow
-from agent_core.changes.hunks import Hunk
+from agent_core.changes.history.hunk_tracker import FileNow
+from agent_core.changes.history.hunks import Hunk
 from agent_core.changes.values import Op
 from agent_core.session.changes.review import Rejected
-from agent_core.workspace.edits.minimal import line_number0
+from agent_core.workspace.diff.minimal_edits import line_number0
 
 CUSTOM_TYPE: Final = "tiller.review"
 SHOWN_CHARS: Final = 2_000

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from agent_core.changes.verdicts import Queued, encode_queued, encode_settled, queued_in
+from agent_core.changes.decisions import Queued, encode_queued, encode_settled, queued_in
 from agent_core.kernel import Clock
 from agent_core.kernel.json import as_object
 from agent_core.session.history.entries import REVIEW, review_entry

@@ -10,7 +10,7 @@ from agent_core.kernel import RunId
 from agent_core.kernel.values import Value
 from agent_core.messages import CustomMessage, Text
 from agent_core.session.context import Parts
-from agent_core.workspace.origin import EditOrigin
+from agent_core.workspace.files.edit_origin import EditOrigin
 
 CUSTOM_TYPE: Final = "tiller.edit"
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from anyio import to_thread
 
 from agent_core.changes import ChangeLog
-from agent_core.changes.change_sets import ChangeSet, Extent, change_set
-from agent_core.changes.committed import committed
-from agent_core.changes.following import FileNow
-from agent_core.changes.patch import file_patch, git_patch
-from agent_core.changes.verdicts import Queued
+from agent_core.changes.change_set import ChangeSet, Extent, change_set
+from agent_core.changes.commit_check import committed
+from agent_core.changes.decisions import Queued
+from agent_core.changes.diff.patch import file_patch, git_patch
+from agent_core.changes.history.hunk_tracker import FileNow
 from agent_core.events import ChangeCounts, Notice
 from agent_core.kernel import RunId
 from agent_core.kernel.errors import CheckpointUnknown
@@ -20,7 +20,7 @@ from agent_core.session.changes.review import Outcome, Wish, check_wishes
 from agent_core.session.context import Parts
 from agent_core.session.runs.slot import Runs
 from agent_core.workspace import FileText
-from agent_core.workspace.text import encode_text
+from agent_core.workspace.files.text import encode_text
 
 
 class ChangesView:

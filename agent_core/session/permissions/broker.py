@@ -25,9 +25,9 @@ from agent_core.session.permissions.requests import (
 from agent_core.session.permissions.state import Standing
 from agent_core.tools.command import script_of
 from agent_core.workspace import Workspace
-from agent_core.workspace.lookalikes import name_warning
-from agent_core.workspace.paths import is_inside
-from agent_core.workspace.permission import (
+from agent_core.workspace.files.lookalikes import name_warning
+from agent_core.workspace.files.paths import is_inside
+from agent_core.workspace.permissions.call_permission import (
     LETS_IN,
     Allowed,
     Containment,
@@ -36,7 +36,7 @@ from agent_core.workspace.permission import (
     ToolKind,
     Verdict,
 )
-from agent_core.workspace.policy import (
+from agent_core.workspace.permissions.policy import (
     Ask,
     CommandAsked,
     Decision,
@@ -45,14 +45,14 @@ from agent_core.workspace.policy import (
     Refuse,
     Run,
     Subject,
-    decide,
+    decision as decision_module,
     git_starts_programs,
     git_use,
     line_starts_programs,
 )
-from agent_core.workspace.protected import is_protected, is_secret
-from agent_core.workspace.protected_links import protected_by_link
-from agent_core.workspace.secret_access import SecretAccess
+from agent_core.workspace.permissions.protected_links import protected_by_link
+from agent_core.workspace.permissions.protected_names import is_protected, is_secret
+from agent_core.workspace.permissions.secret_access import SecretAccess
 
 NEEDS: Final[Mapping[str, Needs]] = {need: need for need in LETS_IN}
 ENOUGH: Final = "it was not run: this run was refused so often that it ends here"
@@ -223,8 +223,8 @@ class Gate(Struct, kw_only=True):
             self.levels[call] = situation.containment
         if isinstance(subject, CommandAsked):
             # Reading a command loads a grammar once, and looks for programs on the disk.
-            return await to_thread.run_sync(decide, subject, situation)
-        return decide(subject, situation)
+            return await to_thread.run_sync(decision_module, subject, situation)
+        return decision_module(subject, situation)
 
     async def _remember(self, ask: Ask, answered: Answered) -> RuleShown | None:
         """Apply the rule of an answer before the answer is published, and return it; None: there is none."""

@@ -17,12 +17,12 @@ from agent_core.workspace import (
     Write,
     Written,
 )
-from agent_core.workspace.policy import Situation
+from agent_core.workspace.files.proxy import ReadsPass
+from agent_core.workspace.permissions.policy import Situation
+from agent_core.workspace.permissions.protected_links import protected_by_link
+from agent_core.workspace.permissions.protected_names import is_protected
+from agent_core.workspace.permissions.secret_access import SecretAccess
 from agent_core.workspace.port import READ_LIMIT_BYTES, FileReader
-from agent_core.workspace.protected import is_protected
-from agent_core.workspace.protected_links import protected_by_link
-from agent_core.workspace.reading import ReadsPass
-from agent_core.workspace.secret_access import SecretAccess
 
 
 class GuardedFiles(ReadsPass):

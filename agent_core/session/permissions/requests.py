@@ -15,8 +15,8 @@ from agent_core.events import (
 from agent_core.events.permissions import TargetKind
 from agent_core.kernel import ItemId, JsonObject, JsonValue, RunId, SessionId
 from agent_core.kernel.values import Value
-from agent_core.workspace.permission import Containment
-from agent_core.workspace.policy import (
+from agent_core.workspace.permissions.call_permission import Containment
+from agent_core.workspace.permissions.policy import (
     Ask,
     CommandAsked,
     FileAsked,
@@ -25,7 +25,7 @@ from agent_core.workspace.policy import (
     Rule,
     Subject,
 )
-from agent_core.workspace.shell import Plain, mentioned, read_command
+from agent_core.workspace.permissions.shell import Plain, mentioned, read_command
 
 TITLE_CHARS: Final = 120
 INPUT_CHARS: Final = 4_000

@@ -10,8 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_core.kernel.values import Value
-from agent_core.workspace.permission import Containment, Mode
-from agent_core.workspace.policy import Rule, RuleSet, Scope, Situation
+from agent_core.workspace.permissions.call_permission import Containment, Mode
+from agent_core.workspace.permissions.policy import Rule, RuleSet, Scope, Situation
 
 Fallback = Literal["ask", "rules", "deny"]
 LASTING: frozenset[Scope] = frozenset({"project", "user"})

@@ -8,10 +8,10 @@ from agent_core.kernel.errors import UsageError
 from agent_core.session.context import Parts
 from agent_core.session.permissions.permission_prompts import AnswerReceipt
 from agent_core.session.permissions.requests import shown_rule
-from agent_core.workspace.permission import Containment
-from agent_core.workspace.policy import Rule, named
-from agent_core.workspace.policy.examples import wrong_examples
-from agent_core.workspace.policy.soundness import Ground, pinned, why_unsound
+from agent_core.workspace.permissions.call_permission import Containment
+from agent_core.workspace.permissions.policy import Rule, named
+from agent_core.workspace.permissions.policy.rules.examples import wrong_examples
+from agent_core.workspace.permissions.policy.rules.validation import Ground, pinned, why_unsound
 
 
 class PermissionView:

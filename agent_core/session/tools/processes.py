@@ -9,7 +9,7 @@ from msgspec import Struct
 from agent_core.kernel import ToolCallId
 from agent_core.kernel.values import Value
 from agent_core.workspace import NO_NEEDS, Killed, Process, ProcessEnd, Processes
-from agent_core.workspace.permission import Needs
+from agent_core.workspace.permissions.call_permission import Needs
 
 MOST_GRACE_S = 4.0
 """A cancel is answered within 5 s: the kill and the telling need the rest."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agent_core.kernel.redaction import Redactor
 from agent_core.workspace import Killed, Process, ProcessEnd, Processes
-from agent_core.workspace.permission import Needs
+from agent_core.workspace.permissions.call_permission import Needs
 
 NOTHING: frozenset[Needs] = frozenset()
 

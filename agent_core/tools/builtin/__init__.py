@@ -1,11 +1,11 @@
 """The tools that Tiller brings along, one file each."""
 
 from agent_core.tools.builtin.bash import bash_tool
-from agent_core.tools.builtin.edit import edit_tool
-from agent_core.tools.builtin.find import find_tool
-from agent_core.tools.builtin.grep import grep_tool
+from agent_core.tools.builtin.edit.tool import edit_tool
+from agent_core.tools.builtin.find.tool import find_tool
+from agent_core.tools.builtin.grep.tool import grep_tool
 from agent_core.tools.builtin.ls import ls_tool
-from agent_core.tools.builtin.read import read_tool
+from agent_core.tools.builtin.read.tool import read_tool
 from agent_core.tools.builtin.write import write_tool
 from agent_core.tools.port import Tool
 

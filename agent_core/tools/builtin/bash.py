@@ -10,7 +10,7 @@ from agent_core.tools.arguments import ModelTool, Seconds, ToolArguments, schema
 from agent_core.tools.command import Command
 from agent_core.tools.port import ToolContext, ToolResult, ToolSpec
 from agent_core.workspace import Killed
-from agent_core.workspace.permission import AskedNeeds
+from agent_core.workspace.permissions.call_permission import AskedNeeds
 
 TITLE_CHARS = 120
 CHANGED_SHOWN = 50

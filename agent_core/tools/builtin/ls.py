@@ -11,8 +11,8 @@ from agent_core.kernel.errors import NotAFolder, ToolError
 from agent_core.kernel.json import scrub
 from agent_core.kernel.truncation import DEFAULT_MAX_BYTES, format_size, truncate_head
 from agent_core.tools.arguments import ModelTool, ToolArguments, schema_of
-from agent_core.tools.builtin.common import PATH_NAMES
-from agent_core.tools.builtin.search_words import (
+from agent_core.tools.builtin.path_arguments import PATH_NAMES
+from agent_core.tools.builtin.search.common import (
     ADVICE,
     Limit,
     cut_facts,

@@ -12,12 +12,12 @@ from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import EditConflicted, FileMissing, NotText, StaleText
 from agent_core.kernel.truncation import format_size
 from agent_core.tools.arguments import ModelTool, ToolArguments, schema_of
-from agent_core.tools.builtin.common import PATH_NAMES, path_said
-from agent_core.tools.builtin.secret_marks import check_marks
+from agent_core.tools.builtin.path_arguments import PATH_NAMES, path_said
+from agent_core.tools.builtin.redaction_marks import check_marks
 from agent_core.tools.port import ToolContext, ToolResult, ToolSpec, text_result
 from agent_core.workspace import FileBytes, Files, FileText, Written
-from agent_core.workspace.edits.merge import merge
-from agent_core.workspace.edits.told import changes_words, conflicts_words
+from agent_core.workspace.diff.conflict_message import changes_words, conflicts_words
+from agent_core.workspace.diff.merge import merge
 
 TRIES = 3
 """How often the file is looked at anew when it changes at the same time."""

@@ -6,7 +6,10 @@ from pathlib import Path
 from typing import Final
 
 from agent_core.kernel.values import Value
-from agent_core.workspace.policy.programs import find_outside_program, outside_path
+from agent_core.workspace.permissions.policy.commands.programs import (
+    find_outside_program,
+    outside_path,
+)
 
 GIT: Final = "git"
 FIXED: Final = (

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_core.kernel.values import Value
-from agent_core.workspace.sandbox.secret_places import SecretPlaces
+from agent_core.workspace.sandbox.guards.secret_places import SecretPlaces
 from agent_core.workspace.sandbox.toolchains import HOME_FOLDERS, LOCATED
 
 SYSTEM: Final = (

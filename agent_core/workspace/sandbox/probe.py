@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from agent_core.workspace.sandbox.keeper import find_shell
+from agent_core.workspace.sandbox.backends.keeper import find_shell
 from agent_core.workspace.sandbox.values import Boundaries, Containing
 
 WHERE: Final = (
@@ -83,7 +83,7 @@ def on_linux(bwrap: str | None, *, landlock: Callable[[], int | None] | None = N
             return tried
         why = f"bubblewrap does not work here ({tried}): {ALLOW}"
     if landlock is None:
-        from agent_core.workspace.sandbox.landlock import try_landlock  # noqa: PLC0415 - seldom needed
+        from agent_core.workspace.sandbox.backends.landlock import try_landlock  # noqa: PLC0415 - seldom needed
 
         landlock = try_landlock
     abi = landlock()
@@ -126,7 +126,7 @@ def try_bubblewrap(program: str) -> Containing | str:
 
 
 def _what_is_wrong(containing: Containing, program: str) -> str:
-    from agent_core.workspace.sandbox.bubblewrap import Bubblewrap  # noqa: PLC0415 - it imports much
+    from agent_core.workspace.sandbox.backends.bubblewrap import Bubblewrap  # noqa: PLC0415 - it imports much
 
     with tempfile.TemporaryDirectory(prefix="tiller-probe-") as made:
         top = Path(os.path.realpath(made))

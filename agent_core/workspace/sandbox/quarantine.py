@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Final
 
 from agent_core.kernel.own_file import make_private_folder
-from agent_core.workspace.sandbox.git_folders import (
+from agent_core.workspace.sandbox.guards.git_folders import (
     MOST_BYTES,
     NEUTRAL_CONFIG,
     is_tame_hooks,
     neutral_config,
 )
-from agent_core.workspace.sandbox.tree_index import Entry
+from agent_core.workspace.sandbox.guards.tree_index import Entry
 
 FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC

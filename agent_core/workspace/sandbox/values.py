@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Protocol
 
 from agent_core.kernel.values import Value
-from agent_core.workspace.permission import Containment, Needs
-from agent_core.workspace.sandbox.slot import Slot
+from agent_core.workspace.permissions.call_permission import Containment, Needs
+from agent_core.workspace.sandbox.backends.prestart_slot import Slot
 
 
 class Containing(Value, frozen=True, kw_only=True):

@@ -16,9 +16,9 @@ from agent_core.assembly.containment import read_paths
 from agent_core.providers.keyring_store import can_have_keyring
 from agent_core.resources.paths import AppPaths
 from agent_core.resources.settings import Settings
-from agent_core.tools.builtin.search_rg import OLDEST, ripgrep_programs
-from agent_core.tools.versions import version_in
-from agent_core.workspace.policy.programs import find_outside_program
+from agent_core.tools.builtin.search.ripgrep import OLDEST, ripgrep_programs
+from agent_core.tools.program_versions import version_in
+from agent_core.workspace.permissions.policy.commands.programs import find_outside_program
 from agent_core.workspace.sandbox import (
     SWITCHED_OFF,
     Boundaries,
@@ -27,10 +27,10 @@ from agent_core.workspace.sandbox import (
     sandbox_for,
     scrubbed,
 )
+from agent_core.workspace.sandbox.guards.secret_places import secret_places
 from agent_core.workspace.sandbox.home_view import home_view
 from agent_core.workspace.sandbox.probe import INSTALL, find_program
-from agent_core.workspace.sandbox.sandbox import homes_of
-from agent_core.workspace.sandbox.secret_places import secret_places
+from agent_core.workspace.sandbox.selection import homes_of
 from tiller_server import VERSION
 from tiller_server.cli.doctor_check import Check, Status
 from tiller_server.cli.doctor_mcp import mcp_check

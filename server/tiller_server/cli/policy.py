@@ -12,13 +12,24 @@ from agent_core.kernel.errors import TillerError
 from agent_core.kernel.json import encode
 from agent_core.resources.paths import AppPaths, app_paths, project_folder
 from agent_core.resources.settings import Layer, load_settings_now
-from agent_core.workspace.permission import LETS_IN, Containment, Needs
-from agent_core.workspace.policy import CommandAsked, RuleSet, Situation, git_starts_programs
-from agent_core.workspace.policy.entries import entry_of
-from agent_core.workspace.policy.explain import Explanation, Part, explain
-from agent_core.workspace.policy.file import NAME, Loaded, Origin, load_rules, remembered_file
-from agent_core.workspace.policy.keeping import remove_rule
-from agent_core.workspace.policy.rules import Rule
+from agent_core.workspace.permissions.call_permission import LETS_IN, Containment, Needs
+from agent_core.workspace.permissions.policy import (
+    CommandAsked,
+    RuleSet,
+    Situation,
+    git_starts_programs,
+)
+from agent_core.workspace.permissions.policy.explanation import Explanation, Part, explain
+from agent_core.workspace.permissions.policy.rules.entries import entry_of
+from agent_core.workspace.permissions.policy.rules.rule import Rule
+from agent_core.workspace.permissions.policy.rules.rules_file import (
+    NAME,
+    Loaded,
+    Origin,
+    load_rules,
+    remembered_file,
+)
+from agent_core.workspace.permissions.policy.rules.rules_file_writer import remove_rule
 from tiller_server.cli.environment import Commands, Environment
 from tiller_server.cli.exits import DONE, FAILED, code_of_error, complain
 from tiller_server.cli.trust import look_at

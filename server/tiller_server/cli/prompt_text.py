@@ -122,11 +122,11 @@ def _named(word: str) -> Path:
 
 def _picture(path: Path, data: bytes) -> tuple[UserContent, ...] | None:
     # What the tool `read` shows of a picture is what a person shows of it too.
-    from agent_core.tools.builtin.read_image import (  # noqa: PLC0415 - see above
+    from agent_core.tools.builtin.read.image import (  # noqa: PLC0415 - see above
         ImageRules,
         image_result,
     )
-    from agent_core.tools.builtin.read_image_head import image_kind  # noqa: PLC0415 - see above
+    from agent_core.tools.builtin.read.image_header import image_kind  # noqa: PLC0415 - see above
     from agent_core.workspace import FileBytes  # noqa: PLC0415 - see above
 
     kind = image_kind(data)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from agent_core.workspace.adapters.process_mark import LEAST_LIMIT, MARK, limit_of
+from agent_core.workspace.processes.mark import LEAST_LIMIT, MARK, limit_of
 from tiller_server.lsp.streams import EXHAUSTED
 
 PROC: Final = Path("/proc")

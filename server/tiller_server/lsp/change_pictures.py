@@ -6,9 +6,9 @@ from typing import Final, TypeAlias
 
 from anyio import to_thread
 
-from agent_core.changes.change_sets import ChangeSet
-from agent_core.changes.following import GONE, FileNow
-from agent_core.changes.hunks import Hunk
+from agent_core.changes.change_set import ChangeSet
+from agent_core.changes.history.hunk_tracker import GONE, FileNow
+from agent_core.changes.history.hunks import Hunk
 from agent_core.kernel import JsonValue
 from agent_core.kernel.redaction import Redactor
 from tiller_server.lsp.positions import Encoding, Lines

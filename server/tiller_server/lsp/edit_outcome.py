@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from agent_core.kernel.errors import EditRefused, EditUnverified, StaleText, WorkspaceError
 from agent_core.kernel.values import Value
-from agent_core.workspace.edits.minimal import (
+from agent_core.workspace.diff.minimal_edits import (
     Hunk,
     Splice,
     line_hunks,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from agent_core.workspace.origin import EditOrigin
+from agent_core.workspace.files.edit_origin import EditOrigin
 from tiller_server.lsp.abilities import Abilities
 from tiller_server.lsp.codec import as_array, as_object
 from tiller_server.lsp.documents import Document

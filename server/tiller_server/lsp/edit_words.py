@@ -5,7 +5,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from agent_core.workspace import FileText, Written
-from agent_core.workspace.edits.told import changes_words
+from agent_core.workspace.diff.conflict_message import changes_words
 from tiller_server.lsp.documents import Document
 from tiller_server.lsp.edit_checks import noted
 from tiller_server.lsp.edit_outcome import without_ends

@@ -12,8 +12,8 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from agent_core.kernel.values import Value
-from agent_core.workspace.adapters.path_locks import PathLocks
-from agent_core.workspace.edits.minimal import Splice, minimal_edits
+from agent_core.workspace.diff.minimal_edits import Splice, minimal_edits
+from agent_core.workspace.files.disk.path_locks import PathLocks
 from tiller_server.lsp.abilities import abilities_of
 from tiller_server.lsp.attention import Attention
 from tiller_server.lsp.codec import as_object

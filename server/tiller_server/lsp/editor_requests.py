@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from agent_core.kernel.values import Value
-from agent_core.workspace.origin import edit_origin
+from agent_core.workspace.files.edit_origin import edit_origin
 from tiller_server.lsp.abilities import Abilities
 from tiller_server.lsp.codec import as_array, as_object
 from tiller_server.lsp.documents import Document

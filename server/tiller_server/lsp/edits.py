@@ -34,9 +34,9 @@ from agent_core.workspace import (
     Write,
     Written,
 )
-from agent_core.workspace.adapters.bytes_reader import BytesReader
-from agent_core.workspace.one_by_one import write_one_by_one
-from agent_core.workspace.origin import changing, edit_origin
+from agent_core.workspace.files.bytes_reader import BytesReader
+from agent_core.workspace.files.edit_origin import changing, edit_origin
+from agent_core.workspace.files.write_sequence import write_one_by_one
 from tiller_server.lsp.buffers import Buffers, text_of
 from tiller_server.lsp.edit_checks import noted, over
 from tiller_server.lsp.editor import Editor

@@ -10,7 +10,7 @@ from anyio import to_thread
 from agent_core.kernel.errors import EditRefused, EditUnverified, FileMissing, WorkspaceError
 from agent_core.kernel.shield import uncancelled
 from agent_core.workspace import FileBytes, Files, FileText
-from agent_core.workspace.adapters.disk_errors import not_moved
+from agent_core.workspace.files.disk.errors import not_moved
 from tiller_server.lsp.buffers import Buffer, Buffers
 from tiller_server.lsp.edit_checks import check_current, check_settled, over
 from tiller_server.lsp.edit_outcome import Answer

@@ -12,8 +12,8 @@ import msgspec
 from anyio import to_thread
 from msgspec import Struct
 
-from agent_core.changes.following import FileNow
-from agent_core.changes.hunks import Hunk
+from agent_core.changes.history.hunk_tracker import FileNow
+from agent_core.changes.history.hunks import Hunk
 from agent_core.events import ChangesUpdated, RunEnded
 from agent_core.kernel import JsonValue, SessionId
 from agent_core.kernel.values import Value

@@ -26,7 +26,7 @@ from agent_core.resources.watching import FolderWatches
 from agent_core.session import AgentSession
 from agent_core.tools.builtin.diagnostics import DiagnosticsTool
 from agent_core.workspace import Files
-from agent_core.workspace.adapters.path_locks import PathLocks
+from agent_core.workspace.files.disk.path_locks import PathLocks
 from agent_core.workspace.sandbox import Prober
 from tiller_server.lsp.edits import EditorFiles
 from tiller_server.lsp.extension_views import shows

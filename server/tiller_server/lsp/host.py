@@ -14,7 +14,7 @@ from agent_core.kernel.errors import SessionNotFound, WorkspaceMissing
 from agent_core.kernel.redaction import Redactor
 from agent_core.providers.registry import ModelRegistry
 from agent_core.resources.paths import app_paths
-from agent_core.workspace.adapters.path_locks import PathLocks
+from agent_core.workspace.files.disk.path_locks import PathLocks
 from tiller_server.lsp.bindings import FILE, Bindings
 from tiller_server.lsp.choice import LATEST, NEW, candidates
 from tiller_server.lsp.client_options import ends_sessions, opening_of, settings_of

@@ -11,7 +11,7 @@ from anyio import to_thread
 from msgspec import Struct
 
 from agent_core.kernel.values import Value
-from agent_core.workspace.origin import EditOrigin
+from agent_core.workspace.files.edit_origin import EditOrigin
 from tiller_server.lsp.documents import Document
 from tiller_server.lsp.editor import Editor
 from tiller_server.lsp.landed_text import (

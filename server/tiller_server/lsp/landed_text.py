@@ -5,8 +5,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from agent_core.workspace.edits.minimal import line_hunks, lines_of
-from agent_core.workspace.origin import EditOrigin
+from agent_core.workspace.diff.minimal_edits import line_hunks, lines_of
+from agent_core.workspace.files.edit_origin import EditOrigin
 from tiller_server.lsp.documents import hash_of
 from tiller_server.lsp.edit_outcome import find_edit
 

@@ -8,8 +8,8 @@ import anyio
 from msgspec.structs import replace
 
 from agent_core.kernel.values import Value
-from agent_core.workspace.edits.merge import merge
-from agent_core.workspace.edits.minimal import Splice, minimal_edits
+from agent_core.workspace.diff.merge import merge
+from agent_core.workspace.diff.minimal_edits import Splice, minimal_edits
 from tiller_server.lsp.documents import Document, passed
 from tiller_server.lsp.positions import Lines
 

@@ -9,7 +9,7 @@ from anyio import to_thread
 from agent_core.kernel.errors import EditDeferred, WorkspaceError
 from agent_core.kernel.shield import uncancelled
 from agent_core.workspace import Files, FileText, Written
-from agent_core.workspace.origin import edit_origin
+from agent_core.workspace.files.edit_origin import edit_origin
 from tiller_server.lsp.buffers import Buffer, Buffers
 from tiller_server.lsp.documents import Document
 from tiller_server.lsp.edit_checks import check_current, check_merges, noted, over

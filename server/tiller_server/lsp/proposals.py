@@ -9,7 +9,7 @@ from typing import Final
 
 from anyio import Lock, to_thread
 
-from agent_core.changes.unified import unified
+from agent_core.changes.diff.unified_diff import unified
 from agent_core.kernel.values import Value
 
 MOST: Final = 50

@@ -15,8 +15,8 @@ from agent_core.kernel.errors import (
 )
 from agent_core.kernel.shield import uncancelled
 from agent_core.kernel.values import Value
-from agent_core.workspace.edits.merge import Merged, merge, merge_all
-from agent_core.workspace.edits.told import conflicts_words
+from agent_core.workspace.diff.conflict_message import conflicts_words
+from agent_core.workspace.diff.merge import Merged, merge, merge_all
 from tiller_server.lsp.buffers import Buffer
 from tiller_server.lsp.documents import Document
 from tiller_server.lsp.edit_checks import check_settled, freeze

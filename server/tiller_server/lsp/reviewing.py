@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import anyio
 
-from agent_core.changes.verdicts import Action
+from agent_core.changes.decisions import Action
 from agent_core.kernel.errors import TillerError
 from agent_core.session.changes.review import Wish
 from tiller_server.lsp.codec import as_object

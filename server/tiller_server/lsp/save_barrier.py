@@ -8,7 +8,7 @@ import anyio
 
 from agent_core.events import Answers, QuestionLine, QuestionOption
 from agent_core.workspace import NO_NEEDS, Process, Processes
-from agent_core.workspace.permission import Needs
+from agent_core.workspace.permissions.call_permission import Needs
 from tiller_server.lsp.buffers import Buffer
 from tiller_server.lsp.edits import EditorFiles
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from agent_core.changes.verdicts import ACTIONS
+from agent_core.changes.decisions import ACTIONS
 from agent_core.session.changes.review import Wish
 from tiller_server.lsp.front import bad
 from tiller_server.lsp.uris import path_of

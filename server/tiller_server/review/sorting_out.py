@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from agent_core.kernel.values import Value
-from agent_core.workspace.protected import is_secret
+from agent_core.workspace.permissions.protected_names import is_secret
 from tiller_server.review.deletions import within_bounds
 from tiller_server.review.diff import ChangedFile, Status
 from tiller_server.review.findings import LeftOut

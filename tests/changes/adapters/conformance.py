@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from agent_core.changes import Contents
-from agent_core.workspace.text import sha256_of
+from agent_core.workspace.files.text import sha256_of
 
 SAMPLES = [b"", b"text\n", b"\x00\xff\r\n", b"x" * 3_000_000]
 IDS = ["empty", "text", "bytes", "large"]

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.changes.adapters.folder import FolderContents
+from agent_core.changes.adapters.folder_store import FolderContents
 from agent_core.kernel.errors import StorageError
-from agent_core.workspace.text import sha256_of
+from agent_core.workspace.files.text import sha256_of
 from tests.changes.adapters.conformance import ContentsConformance
 
 KEPT = b"what a file held"

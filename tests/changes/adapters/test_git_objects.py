@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
-from agent_core.changes.adapters.lookout import DiskLookout
-from agent_core.changes.adapters.memory import MemoryContents
-from agent_core.changes.committed import committed
-from agent_core.workspace.adapters.processes import DiskProcesses
+from agent_core.changes.adapters.detector.disk_detector import DiskLookout
+from agent_core.changes.adapters.memory_store import MemoryContents
+from agent_core.changes.commit_check import committed
+from agent_core.workspace.processes.disk_processes import DiskProcesses
 from tests.support.poisoned import POISONS, poisoned
 from tests.support.repositories import Repository
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
-from agent_core.changes.adapters.lookout import MOST_EFFECTS, MOST_LOST, DiskLookout
-from agent_core.changes.adapters.memory import MemoryContents
-from agent_core.changes.adapters.tree_look import MOST_IGNORED, TreeLook
-from agent_core.changes.effects import Effects
+from agent_core.changes.adapters.detector.disk_detector import MOST_EFFECTS, MOST_LOST, DiskLookout
+from agent_core.changes.adapters.detector.tree_scanner import MOST_IGNORED, TreeLook
+from agent_core.changes.adapters.memory_store import MemoryContents
+from agent_core.changes.ports.change_detector import Effects
 from agent_core.changes.versions import MOST_BYTES
-from agent_core.workspace.adapters.processes import DiskProcesses
+from agent_core.workspace.processes.disk_processes import DiskProcesses
 
 GIT = {
     "GIT_CONFIG_GLOBAL": "/dev/null",

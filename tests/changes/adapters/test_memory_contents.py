@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.changes.adapters.memory import MemoryContents
+from agent_core.changes.adapters.memory_store import MemoryContents
 from tests.changes.adapters.conformance import ContentsConformance
 
 

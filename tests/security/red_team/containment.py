@@ -19,17 +19,17 @@ import anyio
 from anyio import to_thread
 
 from agent_core.kernel.errors import TillerError
-from agent_core.workspace.adapters.processes import DiskProcesses
-from agent_core.workspace.permission import Containment as Level, Needs
-from agent_core.workspace.policy import Ask, CommandAsked, Refuse, decide, writes_data
-from agent_core.workspace.policy.subjects import Situation
-from agent_core.workspace.port import Killed, ProcessEnd
-from agent_core.workspace.protected import (
+from agent_core.workspace.permissions.call_permission import Containment as Level, Needs
+from agent_core.workspace.permissions.policy import Ask, CommandAsked, Refuse, decision, writes_data
+from agent_core.workspace.permissions.policy.subjects import Situation
+from agent_core.workspace.permissions.protected_names import (
     PROTECTED_FOLDERS,
     PROTECTED_NAMES,
     PROTECTED_PATTERNS,
     folded,
 )
+from agent_core.workspace.port import Killed, ProcessEnd
+from agent_core.workspace.processes.disk_processes import DiskProcesses
 from agent_core.workspace.sandbox import Boundaries, Containing, Sandbox, probe, sandbox_for
 
 GRACE_S = 0.15
@@ -195,7 +195,7 @@ def verdict(
     asked = CommandAsked(
         command=command, cwd=root, env_path=os.defpath, git_starts_programs=git_starts_programs
     )
-    match decide(asked, situation):
+    match decision(asked, situation):
         case Ask():
             return "ask"
         case Refuse():

@@ -17,19 +17,19 @@ from typing import Final, get_args
 import pytest
 from anyio import to_thread
 
-from agent_core.changes.adapters.lookout import DiskLookout
-from agent_core.changes.adapters.memory import MemoryContents
+from agent_core.changes.adapters.detector.disk_detector import DiskLookout
+from agent_core.changes.adapters.memory_store import MemoryContents
 from agent_core.events import Notice
 from agent_core.kernel.errors import CheckpointConflict
 from agent_core.session.context import Place
 from agent_core.session.permissions.state import Standing
 from agent_core.tools.builtin import builtin_tools
 from agent_core.workspace import Workspace
-from agent_core.workspace.adapters.disk import DiskFiles
-from agent_core.workspace.adapters.processes import DiskProcesses
-from agent_core.workspace.permission import Containment
+from agent_core.workspace.files.disk.disk_files import DiskFiles
+from agent_core.workspace.permissions.call_permission import Containment
+from agent_core.workspace.processes.disk_processes import DiskProcesses
 from agent_core.workspace.sandbox import Containing, Sandbox, sandbox_for
-from agent_core.workspace.sandbox.landlock import try_landlock
+from agent_core.workspace.sandbox.backends.landlock import try_landlock
 from tests.security.red_team.containment import boundaries, verdict
 from tests.security.red_team.destructive import FILES, HISTORY, IGNORED, ROWS
 from tests.security.red_team.world import World, laid_out

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from agent_core.workspace.sandbox.guards.tree_index import Entry, TreeIndex
 from agent_core.workspace.sandbox.private_folder import PrivateFolder
 from agent_core.workspace.sandbox.quarantine import Quarantine
-from agent_core.workspace.sandbox.tree_index import Entry, TreeIndex
 from tests.security.red_team.attack import Attack
 from tests.security.red_team.oracle import snapshot
 from tests.security.red_team.world import world

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.changes.following import FileNow, Following, Texts, accepted
+from agent_core.changes.history.hunk_tracker import FileNow, Following, Texts, accepted
 from agent_core.changes.values import Change, FileVersion, Op
 from agent_core.kernel import RunId, ToolCallId
-from agent_core.workspace.text import sha256_of
+from agent_core.workspace.files.text import sha256_of
 from tiller_server.lsp.plain import diff_text as module
 from tiller_server.lsp.plain.diff_text import HEAD, NOTHING, diff_text
 

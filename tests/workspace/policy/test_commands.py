@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.policy.arguments import STARTING, misleading
-from agent_core.workspace.policy.commands import spelt_as
-from agent_core.workspace.policy.programs import find_program
+from agent_core.workspace.permissions.policy.commands.arguments import STARTING, misleading
+from agent_core.workspace.permissions.policy.commands.prefixes import spelt_as
+from agent_core.workspace.permissions.policy.commands.programs import find_program
 from tests.workspace.policy.world import World, command_rule, make_world, verdict
 
 

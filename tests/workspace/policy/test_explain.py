@@ -1,6 +1,6 @@
 """What people are told about a command: what would happen, and how that was found."""
 
-from agent_core.workspace.policy.explain import Part, explain
+from agent_core.workspace.permissions.policy.explanation import Part, explain
 from tests.workspace.policy.world import World, command_rule
 
 

@@ -6,8 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.policy import Origin, Rule, RuleSet, load_rules, remembered_file
-from agent_core.workspace.policy.file import MOST_BYTES, MOST_RULES, Loaded
+from agent_core.workspace.permissions.policy import (
+    Origin,
+    Rule,
+    RuleSet,
+    load_rules,
+    remembered_file,
+)
+from agent_core.workspace.permissions.policy.rules.rules_file import MOST_BYTES, MOST_RULES, Loaded
 from tests.workspace.policy.world import World, other, verdict
 
 
@@ -338,7 +344,9 @@ def test_a_fault_in_the_reading_leaves_a_rule_that_asks_about_everything(
     def fails(*_: object, **__: object) -> Rule:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("agent_core.workspace.policy.file.read_entry", fails)
+    monkeypatch.setattr(
+        "agent_core.workspace.permissions.policy.rules.rules_file.read_entry", fails
+    )
     found = load(world, rules(DENY))
     assert [(one.tool, one.verdict) for one in found.rules] == [("*", "ask")]
     assert "cannot be understood (ZeroDivisionError)" in found.problems[0].text

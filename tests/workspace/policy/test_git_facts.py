@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.workspace.policy import starts_programs
+from agent_core.workspace.permissions.policy import starts_programs
 
 ORDINARY = [
     "core.repositoryformatversion", "core.filemode", "core.bare", "core.logallrefupdates", "core.ignorecase",

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.policy import git_starts_programs
-from agent_core.workspace.policy.git_look import MOST_CONFIG_BYTES, setting_names
+from agent_core.workspace.permissions.policy import git_starts_programs
+from agent_core.workspace.permissions.policy.commands.git_inspection import (
+    MOST_CONFIG_BYTES,
+    setting_names,
+)
 
 ENV = {"PATH": os.defpath, "GIT_CONFIG_NOSYSTEM": "1", "HOME": "/nonexistent"}
 WHO = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "protocol.file.allow=always")

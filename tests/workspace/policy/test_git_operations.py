@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.policy import git_use, line_starts_programs, writes_data
+from agent_core.workspace.permissions.policy import git_use, line_starts_programs, writes_data
 from tests.workspace.policy.git_lines import TABLE
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from agent_core.kernel import own_file
 from agent_core.kernel.errors import ConfigError
-from agent_core.workspace.policy import Rule, load_rules, named, remove_rule, save_rule
+from agent_core.workspace.permissions.policy import Rule, load_rules, named, remove_rule, save_rule
 from tests.support.sizes import at_size
 from tests.workspace.policy.world import World, command_rule, file_rule
 

@@ -5,15 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.policy import Ask, Option, Rule, Run, Situation, Subject, decide
-from agent_core.workspace.policy.proposals import prefix_of
+from agent_core.workspace.permissions.policy import (
+    Ask,
+    Option,
+    Rule,
+    Run,
+    Situation,
+    Subject,
+    decision,
+)
+from agent_core.workspace.permissions.policy.rules.proposals import prefix_of
 from tests.workspace.policy.world import World, command_rule, other, verdict
 
 LASTING = ["allowOnce", "allowRun", "allowSession", "allowProject", "rejectOnce", "rejectAlways"]
 
 
 def ask(subject: Subject, situation: Situation) -> Ask:
-    found = decide(subject, situation)
+    found = decision(subject, situation)
     assert isinstance(found, Ask), found
     return found
 
@@ -56,7 +64,7 @@ def test_the_network_of_contained_commands_is_one_answer(world: World) -> None:
     assert rule is not None
     assert rule == command_rule("allow", host="*", scope="project")
     after = replace(situation, rules=situation.rules.with_rule(rule))
-    assert isinstance(decide(world.command("curl $x > y", "network"), after), Run)
+    assert isinstance(decision(world.command("curl $x > y", "network"), after), Run)
     assert options[5].rule == command_rule("deny", "npm", "install", host="*", scope="project")
 
 
@@ -139,7 +147,7 @@ def test_a_question_that_was_answered_always_is_not_asked_again(
 ) -> None:
     situation = world.situation(containment=containment)
     subject = world.command(command, *needs)
-    if isinstance(decide(subject, situation), Run):
+    if isinstance(decision(subject, situation), Run):
         return
     for option in ask(subject, situation).options:
         if option.rule is None:

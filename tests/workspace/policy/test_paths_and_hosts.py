@@ -4,8 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.policy.globs import covers_path, exact_glob, may_mean_path
-from agent_core.workspace.policy.hosts import covers_host, may_mean_host
+from agent_core.workspace.permissions.policy.rules.globs import (
+    covers_path,
+    exact_glob,
+    may_mean_path,
+)
+from agent_core.workspace.permissions.policy.rules.hosts import covers_host, may_mean_host
 
 ROOTS = (Path("/ws"), Path("/o[1]"))
 

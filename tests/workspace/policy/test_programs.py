@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.policy.programs import find_outside_program, outside_path
+from agent_core.workspace.permissions.policy.commands.programs import (
+    find_outside_program,
+    outside_path,
+)
 
 
 def program(path: Path, text: str = "#!/bin/sh\n") -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.policy import git_starts_programs
+from agent_core.workspace.permissions.policy import git_starts_programs
 from tests.support.shared import shared_path
 from tests.workspace.policy.world import World, command_rule, make_world, verdict
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from agent_core.workspace.permission import Containment, Mode, Needs, ToolKind
-from agent_core.workspace.policy import (
+from agent_core.workspace.permissions.call_permission import Containment, Mode, Needs, ToolKind
+from agent_core.workspace.permissions.policy import (
     Ask,
     CommandAsked,
     Decision,
@@ -20,7 +20,7 @@ from agent_core.workspace.policy import (
     Scope,
     Situation,
     Subject,
-    decide,
+    decision as decision_module,
     named,
 )
 
@@ -132,4 +132,4 @@ def word(decision: Decision) -> Word:
 
 
 def verdict(subject: Subject, situation: Situation) -> Word:
-    return word(decide(subject, situation))
+    return word(decision_module(subject, situation))

@@ -17,9 +17,9 @@ import anyio
 from anyio import to_thread
 
 from agent_core.workspace import Killed, ProcessEnd
-from agent_core.workspace.adapters.processes import DiskProcesses
-from agent_core.workspace.permission import Needs
-from agent_core.workspace.policy import writes_data
+from agent_core.workspace.permissions.call_permission import Needs
+from agent_core.workspace.permissions.policy import writes_data
+from agent_core.workspace.processes.disk_processes import DiskProcesses
 
 SECRET = "tell-nobody-4711"
 GRACE_S = 0.15

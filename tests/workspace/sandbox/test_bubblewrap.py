@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.permission import Needs
-from agent_core.workspace.sandbox import bubblewrap as module, survey
-from agent_core.workspace.sandbox.bubblewrap import Bubblewrap, Problem, filter_descriptor
-from agent_core.workspace.sandbox.seccomp import seccomp_filter
+from agent_core.workspace.permissions.call_permission import Needs
+from agent_core.workspace.sandbox import survey
+from agent_core.workspace.sandbox.backends import bubblewrap as module
+from agent_core.workspace.sandbox.backends.bubblewrap import Bubblewrap, Problem, filter_descriptor
+from agent_core.workspace.sandbox.backends.seccomp import seccomp_filter
 from agent_core.workspace.sandbox.values import Aftermath, Boundaries, Containing, Launch
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is for Linux")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
-from agent_core.workspace.adapters.processes import DiskProcesses
-from agent_core.workspace.permission import Containment
+from agent_core.workspace.permissions.call_permission import Containment
+from agent_core.workspace.processes.disk_processes import DiskProcesses
 from agent_core.workspace.sandbox import (
     SWITCHED_OFF,
     Boundaries,
@@ -21,12 +21,12 @@ from agent_core.workspace.sandbox import (
     probe,
     sandbox_for,
 )
-from agent_core.workspace.sandbox.landlock import LAUNCHER, PYTHON, launcher_rules
-from agent_core.workspace.sandbox.memory_file import closing, memory_file
+from agent_core.workspace.sandbox.backends.landlock import LAUNCHER, PYTHON, launcher_rules
+from agent_core.workspace.sandbox.backends.memory_file import closing, memory_file
+from agent_core.workspace.sandbox.backends.seatbelt import seatbelt_profile
+from agent_core.workspace.sandbox.backends.uncontained import Uncontained
 from agent_core.workspace.sandbox.probe import find_program, try_bubblewrap
-from agent_core.workspace.sandbox.sandbox import homes_of, why_uncontainable
-from agent_core.workspace.sandbox.seatbelt import seatbelt_profile
-from agent_core.workspace.sandbox.uncontained import Uncontained
+from agent_core.workspace.sandbox.selection import homes_of, why_uncontainable
 from tests.support.contained import require_full
 
 HOME = Path("/home/me")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.adapters.processes import DiskProcesses
-from agent_core.workspace.permission import Needs
+from agent_core.workspace.permissions.call_permission import Needs
+from agent_core.workspace.processes.disk_processes import DiskProcesses
 from tests.support.contained import contained, contained_processes
 from tests.workspace.sandbox.ground import Ground, ground
 

@@ -9,8 +9,8 @@ from typing import NoReturn
 
 import pytest
 
-from agent_core.workspace.sandbox import control_group as module
-from agent_core.workspace.sandbox.control_group import ControlGroup
+from agent_core.workspace.sandbox.backends import control_group as module
+from agent_core.workspace.sandbox.backends.control_group import ControlGroup
 
 MEMORY_BYTES = 4_000
 ARGV = ("echo", "ran", "as it is")

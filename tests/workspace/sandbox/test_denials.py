@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.sandbox.denials import (
+from agent_core.workspace.sandbox.denial_messages import (
     EXCHANGE_SAID,
     GIT_DATA_SAID,
     GIT_SAID,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.sandbox.git_folders import (
+from agent_core.workspace.sandbox.guards.git_folders import (
     MOST_BYTES,
     NEUTRAL_CONFIG,
     RUNS_PROGRAMS,

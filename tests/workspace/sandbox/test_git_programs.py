@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.sandbox.git_programs import MOST_INCLUDES, first_made, git_programs
+from agent_core.workspace.sandbox.guards.git_programs import MOST_INCLUDES, first_made, git_programs
 from tests.workspace.sandbox.test_holds import git, indexed, put
 
 TRACKED = ("tools/there.sh", "tools/deep/other.sh", "plain")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.protected import (
+from agent_core.workspace.permissions.protected_names import (
     PROTECTED_FOLDERS,
     PROTECTED_NAMES,
     PUBLIC_ENDINGS,
@@ -12,7 +12,7 @@ from agent_core.workspace.protected import (
     SECRET_NAMES,
     is_protected,
 )
-from agent_core.workspace.sandbox.guarded_names import (
+from agent_core.workspace.sandbox.guards.guarded_names import (
     MARKERS,
     NameKind,
     is_repository,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import agent_core
-from agent_core.workspace.sandbox.holds import (
+from agent_core.workspace.sandbox.guards.mount_plan import (
     MOST_MOUNTS,
     GitAccess,
     Holds,
@@ -17,7 +17,7 @@ from agent_core.workspace.sandbox.holds import (
     git_pointers,
     plan_holds,
 )
-from agent_core.workspace.sandbox.tree_index import Entry, TreeIndex
+from agent_core.workspace.sandbox.guards.tree_index import Entry, TreeIndex
 
 
 def put(path: Path, text: str = "x") -> Path:

@@ -8,13 +8,13 @@ from time import perf_counter
 
 import pytest
 
-from agent_core.workspace.sandbox.home_view import HomeView, home_view
-from agent_core.workspace.sandbox.secret_places import (
+from agent_core.workspace.sandbox.guards.secret_places import (
     SECRET_FILES,
     SECRET_FOLDERS,
     SecretPlaces,
     secret_places,
 )
+from agent_core.workspace.sandbox.home_view import HomeView, home_view
 from agent_core.workspace.sandbox.toolchains import HOME_FOLDERS, LOCATED
 from tests.support.contained import require_full
 

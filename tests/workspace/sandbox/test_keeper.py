@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.sandbox.keeper import (
+from agent_core.workspace.sandbox.backends.keeper import (
     EXCHANGED,
     EXCHANGED_SAID,
     Report,
@@ -20,7 +20,7 @@ from agent_core.workspace.sandbox.keeper import (
     planned_mounts,
     read_report,
 )
-from agent_core.workspace.sandbox.memory_file import memory_file
+from agent_core.workspace.sandbox.backends.memory_file import memory_file
 
 
 @pytest.mark.parametrize(

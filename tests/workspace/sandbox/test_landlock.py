@@ -13,10 +13,10 @@ from typing import Any, NoReturn
 
 import pytest
 
-from agent_core.workspace.permission import Needs
-from agent_core.workspace.sandbox import landlock as module, landlock_launcher as launcher
-from agent_core.workspace.sandbox.keeper import FILE_BYTES
-from agent_core.workspace.sandbox.landlock import (
+from agent_core.workspace.permissions.call_permission import Needs
+from agent_core.workspace.sandbox.backends import landlock as module, landlock_launcher as launcher
+from agent_core.workspace.sandbox.backends.keeper import FILE_BYTES
+from agent_core.workspace.sandbox.backends.landlock import (
     LAUNCHER,
     PYTHON,
     Landlocked,
@@ -24,8 +24,8 @@ from agent_core.workspace.sandbox.landlock import (
     launcher_rules,
     try_landlock,
 )
-from agent_core.workspace.sandbox.memory_file import closing, memory_file
-from agent_core.workspace.sandbox.seccomp import seccomp_filter
+from agent_core.workspace.sandbox.backends.memory_file import closing, memory_file
+from agent_core.workspace.sandbox.backends.seccomp import seccomp_filter
 from agent_core.workspace.sandbox.values import Aftermath, Boundaries, Containing, Launch
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Landlock is for Linux")

@@ -6,8 +6,8 @@ from typing import NoReturn
 
 import pytest
 
-from agent_core.workspace.sandbox import secret_places as module
-from agent_core.workspace.sandbox.secret_places import (
+from agent_core.workspace.sandbox.guards import secret_places as module
+from agent_core.workspace.sandbox.guards.secret_places import (
     NAMED_BY,
     SECRET_FILES,
     SECRET_FOLDERS,

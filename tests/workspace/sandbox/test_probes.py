@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.adapters.processes import DiskProcesses
+from agent_core.workspace.processes.disk_processes import DiskProcesses
 from tests.support.contained import contained
 from tests.support.processes import processes_with
 from tests.workspace.sandbox import probes

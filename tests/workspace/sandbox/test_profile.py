@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.sandbox.profile import (
+from agent_core.workspace.sandbox.backends.bubblewrap_arguments import (
     Profile,
     bubblewrap_arguments,
     writable_places,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.sandbox.git_folders import is_tame
+from agent_core.workspace.sandbox.guards.git_folders import is_tame
+from agent_core.workspace.sandbox.guards.tree_index import Entry
 from agent_core.workspace.sandbox.quarantine import ASIDE, Quarantine
-from agent_core.workspace.sandbox.tree_index import Entry
 
 OTHER_DISK = Path("/dev/shm")  # noqa: S108 - another file system, on most machines
 

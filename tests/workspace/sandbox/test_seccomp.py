@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from agent_core.workspace.sandbox.seccomp import seccomp_filter
+from agent_core.workspace.sandbox.backends.seccomp import seccomp_filter
 
 ALLOW, KILL = 0x7FFF0000, 0x80000000
 EPERM, ENOSYS, EAFNOSUPPORT = 0x50001, 0x50026, 0x50061

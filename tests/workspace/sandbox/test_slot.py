@@ -1,6 +1,6 @@
 """One process at most waits for its command, and none once the containment is closed."""
 
-from agent_core.workspace.sandbox.slot import Slot
+from agent_core.workspace.sandbox.backends.prestart_slot import Slot
 
 
 class Waits:

@@ -11,16 +11,17 @@ from typing import NoReturn
 import pytest
 from typing_extensions import override
 
-from agent_core.workspace.permission import Needs
+from agent_core.workspace.permissions.call_permission import Needs
 from agent_core.workspace.sandbox import survey as module
-from agent_core.workspace.sandbox.denials import (
+from agent_core.workspace.sandbox.denial_messages import (
     GIT_DATA_SAID,
     GIT_SAID,
     HIDDEN_SAID,
     MASKED_SAID,
     PROTECTED_SAID,
 )
-from agent_core.workspace.sandbox.holds import GitAccess
+from agent_core.workspace.sandbox.guards.mount_plan import GitAccess
+from agent_core.workspace.sandbox.guards.tree_index import Entry
 from agent_core.workspace.sandbox.private_folder import PrivateFolder
 from agent_core.workspace.sandbox.survey import (
     UNSEEN,
@@ -31,7 +32,6 @@ from agent_core.workspace.sandbox.survey import (
     inner_environment,
     shown_again,
 )
-from agent_core.workspace.sandbox.tree_index import Entry
 from agent_core.workspace.sandbox.values import Aftermath, Boundaries
 
 CLOSED: frozenset[Needs] = frozenset()

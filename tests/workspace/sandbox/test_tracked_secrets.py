@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.sandbox.tracked_secrets import MOST_FILE_BYTES, TrackedSecrets
+from agent_core.workspace.sandbox.guards.tracked_secrets import MOST_FILE_BYTES, TrackedSecrets
 from tests.workspace.sandbox.test_holds import git, indexed, put
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typing_extensions import override
 
-from agent_core.workspace.folder_watch import FolderWatch
-from agent_core.workspace.sandbox.tree_index import LONGEST_PATH_BYTES, Entry, TreeIndex
+from agent_core.workspace.files.folder_watch import FolderWatch
+from agent_core.workspace.sandbox.guards.tree_index import LONGEST_PATH_BYTES, Entry, TreeIndex
 
 DEEP = "/".join(f"d{number}" for number in range(30))
 EVENTS_OF_A_QUEUE = Path("/proc/sys/fs/inotify/max_queued_events")

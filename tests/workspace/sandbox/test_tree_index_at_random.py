@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.sandbox.tree_index import TreeIndex
+from agent_core.workspace.sandbox.guards.tree_index import TreeIndex
 from tests.workspace.sandbox.test_tree_index import WATCHES, fresh
 
 NAMES = ("a", "b", "node_modules", ".github", "workflows", ".vscode", "AGENTS.md", ".env", ".git", "HEAD", "objects", "refs", "c.py")  # fmt: skip

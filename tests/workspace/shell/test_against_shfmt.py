@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from agent_core.workspace.shell import Plain, read_command
+from agent_core.workspace.permissions.shell import Plain, read_command
 from tests.support.shell_lines import LineMaker
 from tests.support.shfmt import commands_by_shfmt, find_shfmt
 from tests.support.sizes import at_size

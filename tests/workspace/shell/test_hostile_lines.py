@@ -5,7 +5,7 @@ import time
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agent_core.workspace.shell import Plain, mentioned, read_command
+from agent_core.workspace.permissions.shell import Plain, mentioned, read_command
 from tests.support.shell_lines import BARE, BLANKS, DOUBTFUL, JOINS, PROGRAMS, QUOTED
 from tests.support.sizes import at_size
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.workspace.shell import mentioned
+from agent_core.workspace.permissions.shell import mentioned
 
 HIDDEN = (
     "rm -rf x",

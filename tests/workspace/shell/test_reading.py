@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent_core.workspace.shell import Plain, Unclear, read_command
-from agent_core.workspace.shell.reading import LONGEST_BYTES, MOST_COMMANDS
+from agent_core.workspace.permissions.shell import Plain, Unclear, read_command
+from agent_core.workspace.permissions.shell.strict_parser import LONGEST_BYTES, MOST_COMMANDS
 
 PLAIN: dict[str, tuple[tuple[str, ...], ...]] = {
     "git status": (("git", "status"),),

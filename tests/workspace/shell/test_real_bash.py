@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.shell import Plain, read_command
+from agent_core.workspace.permissions.shell import Plain, read_command
 from tests.support.real_bash import Argv, calls_in_bash
 from tests.support.shell_lines import PROGRAMS, LineMaker
 from tests.support.sizes import at_size

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from agent_core.workspace.policy.arguments import misleading
-from agent_core.workspace.shell import Plain, is_wrapper, mentioned, read_command
+from agent_core.workspace.permissions.policy.commands.arguments import misleading
+from agent_core.workspace.permissions.shell import Plain, is_wrapper, mentioned, read_command
 from tests.support.shared import shared_path
 
 Says = Literal["allow", "ask", "deny"]

@@ -8,7 +8,7 @@ import pytest
 from tests.support.shared import ROOT
 
 CHECK = """
-from agent_core.workspace.shell import mentioned, read_command
+from agent_core.workspace.permissions.shell import mentioned, read_command
 print(read_command("git status").reason)
 print(mentioned("ls $(rm -rf x)"))
 """

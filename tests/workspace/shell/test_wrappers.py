@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.workspace.shell import WRAPPERS, is_wrapper
+from agent_core.workspace.permissions.shell import WRAPPERS, is_wrapper
 
 NAMED_IN_RULES = [".", "source", "eval", "exec", "alias", "trap", "coproc", "time", "command", "builtin", "env", "sudo", "doas", "xargs", "nohup", "timeout", "nice", "setsid", "bash", "sh", "zsh", "python", "node", "perl", "ruby", "awk"]  # fmt: skip
 

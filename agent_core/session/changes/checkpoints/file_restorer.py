@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from agent_core.changes import Contents, FileVersion
-from agent_core.changes.raw import RawFiles
-from agent_core.changes.taking_back import Goal
+from agent_core.changes.ports.byte_files import RawFiles
+from agent_core.changes.revert.targets import Goal
 from agent_core.changes.versions import keep, text_of
 from agent_core.kernel.errors import AccessRefused, FileMissing, NotText
 from agent_core.kernel.shield import uncancelled

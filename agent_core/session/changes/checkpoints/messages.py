@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from agent_core.changes import Change
-from agent_core.changes.restoring import why_lost
+from agent_core.changes.revert.plan import why_lost
 from agent_core.events import Answers, QuestionLine, QuestionOption
 from agent_core.session.changes.checkpoints.restore import Preview, Skipped
 

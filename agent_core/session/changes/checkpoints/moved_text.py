@@ -7,9 +7,9 @@ from pathlib import Path
 from anyio import to_thread
 
 from agent_core.changes import FileVersion
-from agent_core.changes.carried import Going, Staying, carriers, words_of
-from agent_core.changes.restoring import Group
-from agent_core.changes.taking_back import Goal
+from agent_core.changes.revert.moved_text import Going, Staying, carriers, words_of
+from agent_core.changes.revert.plan import Group
+from agent_core.changes.revert.targets import Goal
 from agent_core.kernel.errors import WorkspaceError
 from agent_core.workspace import FileBytes, FileText
 

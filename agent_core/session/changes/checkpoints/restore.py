@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Literal
 
 from agent_core.changes import Change, Contents, FileVersion
-from agent_core.changes.raw import RawFiles
-from agent_core.changes.restoring import Group, Now, Status, changed_paths, plan
-from agent_core.changes.taking_back import Against, Goal, merged_goals
+from agent_core.changes.ports.byte_files import RawFiles
+from agent_core.changes.revert.plan import Group, Now, Status, changed_paths, plan
+from agent_core.changes.revert.targets import Against, Goal, merged_goals
 from agent_core.changes.versions import look_at, same_version
 from agent_core.kernel.errors import FileMissing, WorkspaceError
 from agent_core.kernel.values import Value

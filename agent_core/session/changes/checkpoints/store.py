@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from agent_core.changes import Change, ChangeLog, Checkpoint, Contents
 from agent_core.changes.checkpoint_codec import decode_checkpoint
 from agent_core.changes.codec import decode_change
-from agent_core.changes.restoring import changed_paths
+from agent_core.changes.revert.plan import changed_paths
 from agent_core.events import CheckpointCreated, CheckpointShown, Event
 from agent_core.kernel import Clock, EntryId, RunId
 from agent_core.kernel.errors import CheckpointUnknown

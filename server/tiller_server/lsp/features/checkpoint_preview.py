@@ -5,7 +5,7 @@ from typing import Any
 
 from anyio import to_thread
 
-from agent_core.changes.unified import unified
+from agent_core.changes.diff.unified_diff import unified
 from agent_core.kernel.errors import TillerError
 from agent_core.session.changes.checkpoints.restore import Preview
 from tiller_server.lsp.failures import rpc_error

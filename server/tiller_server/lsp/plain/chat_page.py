@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from agent_core.workspace.edits.minimal import line_hunks
+from agent_core.workspace.diff.minimal_edits import line_hunks
 from tiller_server.lsp.plain.chat_text import AGENT, YOU, Piece, draft_of, mark_of
 
 MOST_CHARS: Final = 400_000

@@ -10,7 +10,7 @@ from anyio import to_thread
 from agent_core.kernel.errors import FileMissing, NotText, StaleText
 from agent_core.kernel.values import Value
 from agent_core.workspace import FileText, Written
-from agent_core.workspace.adapters.disk import DiskFiles
+from agent_core.workspace.files.disk.disk_files import DiskFiles
 from tiller_server.lsp.buffers import Buffer
 from tiller_server.lsp.edits import EditorFiles
 from tiller_server.lsp.names import CHAT_FILE

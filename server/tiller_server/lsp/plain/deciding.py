@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-from agent_core.changes.verdicts import Action
+from agent_core.changes.decisions import Action
 from agent_core.events import RuleShown
 from agent_core.kernel.errors import TillerError
 from tiller_server.lsp import pictures

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from agent_core.changes.following import FileNow
-from agent_core.changes.hunks import taken_back
-from agent_core.changes.unified import unified
+from agent_core.changes.diff.unified_diff import unified
+from agent_core.changes.history.hunk_tracker import FileNow
+from agent_core.changes.history.hunks import taken_back
 from agent_core.kernel.visible import one_line
 
 HEAD: Final = (

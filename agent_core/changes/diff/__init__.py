@@ -1,0 +1,1 @@
+"""Changes as unified diffs and git patches."""

@@ -1,0 +1,1 @@
+"""Plans for restoring files to a checkpoint and for reverting changes."""

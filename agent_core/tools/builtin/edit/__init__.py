@@ -1,0 +1,1 @@
+"""The tool `edit` and its text matching, line endings and diff."""

@@ -1,0 +1,1 @@
+"""The tool `find` and the collection of its matches."""

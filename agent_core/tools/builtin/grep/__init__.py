@@ -1,0 +1,1 @@
+"""The tool `grep`, with ripgrep or with a search in Python."""

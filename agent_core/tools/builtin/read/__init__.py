@@ -1,0 +1,1 @@
+"""The tool `read` and its pages, notebooks and images."""

@@ -1,0 +1,1 @@
+"""Paths, text and file access of a workspace."""

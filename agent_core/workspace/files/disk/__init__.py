@@ -1,0 +1,1 @@
+"""Files of a workspace on the local disk."""

@@ -1,0 +1,1 @@
+"""Opening of folders without following links."""

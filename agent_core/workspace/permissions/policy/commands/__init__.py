@@ -1,0 +1,1 @@
+"""Analysis of command lines and programs for the policy."""

@@ -1,0 +1,144 @@
+"""Decides whether something may run, must be asked about, or is refused: pure, but for looking up programs."""
+
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from agent_core.workspace.permissions.call_permission import LETS_IN
+from agent_core.workspace.permissions.policy.commands.prefixes import COMMAND_TOOL
+from agent_core.workspace.permissions.policy.matrix import MATRIX, Column, column_of
+from agent_core.workspace.permissions.policy.options import DEFAULT, offers
+from agent_core.workspace.permissions.policy.outcomes import Ask, Decision, Refuse, Run
+from agent_core.workspace.permissions.policy.risk import risk_of
+from agent_core.workspace.permissions.policy.rules.matching import (
+    Known,
+    allowing,
+    known,
+    strict_rule,
+)
+from agent_core.workspace.permissions.policy.rules.rule import Rule
+from agent_core.workspace.permissions.policy.subjects import (
+    CommandAsked,
+    FileAsked,
+    Situation,
+    Subject,
+)
+
+log = logging.getLogger(__name__)
+
+
+def decide(subject: Subject, situation: Situation) -> Decision:
+    """Return what may become of a subject. Never raises: a check that fails refuses.
+
+    The order: rules that deny, what the mode or missing trust refuses, rules that ask and protected targets, what
+    the mode runs by itself, rules that allow, and then a person.
+    """
+    try:
+        return _decided(subject, situation)
+    except Exception as error:
+        # A fault in the check must not become a yes, and must not end the run either.
+        log.exception("the permission check failed")
+        why = f"the permission check itself failed ({type(error).__name__}), so nothing was done."
+        return Refuse(reason=f"{why} Go on without it, and tell the user.", happened=why)
+
+
+def _decided(subject: Subject, situation: Situation) -> Decision:
+    about = known(subject)
+    if rule := strict_rule("deny", about, situation):
+        return Refuse(reason=f"{_what(subject)} is denied by {_told(rule)}.", rule=rule)
+    column = column_of(subject, situation)
+    mode = situation.mode if situation.trusted else "plan"
+    cell = MATRIX[column][mode]
+    if cell == "refuse":
+        return _refused(subject, situation)
+    if rule := strict_rule("ask", about, situation):
+        why = f"{_told(rule)} wants to be asked{_and_wants(subject)}"
+        return _ask(about, situation, column, why=why, rule=rule)
+    if cell == "run":
+        return Run(reason=_why_run(column, situation))
+    rules = allowing(about, situation) if cell == "rules" else None
+    if rules:
+        told = " and ".join(_told(rule) for rule in rules)
+        return Run(reason=f"{told} allows it", rule=rules[0])
+    return _ask(about, situation, column, why=_why_ask(subject, column, situation))
+
+
+def _ask(
+    about: Known, situation: Situation, column: Column, *, why: str, rule: Rule | None = None
+) -> Ask:
+    lasting = rule is None and MATRIX[column][situation.mode] == "rules"
+    return Ask(
+        reason=why,
+        risk=risk_of(about, column),
+        options=offers(about, situation, lasting="by rules" if lasting else "never"),
+        default=DEFAULT,
+        rule=rule,
+    )
+
+
+def _what(subject: Subject) -> str:
+    match subject:
+        case CommandAsked():
+            return "this command"
+        case FileAsked():
+            return f"to {subject.operation} {str(subject.path)!r}"
+        case _:
+            return f"the tool {subject.tool!r}"
+
+
+def _told(rule: Rule) -> str:
+    kind = "project's" if rule.scope == "project" else f"{rule.scope}'s"
+    return f"the {kind} rule {rule.id!r}"
+
+
+def _refused(subject: Subject, situation: Situation) -> Refuse:
+    tool = COMMAND_TOOL if isinstance(subject, CommandAsked) else _what(subject)
+    if not situation.trusted:
+        why = f"{tool} is refused: this workspace is not trusted yet, so it may only be read."
+        return Refuse(
+            reason=f"{why} The user can trust it with `tiller trust add`, or `--trust`.",
+            happened=f"{why} Trust the folder to allow it.",
+        )
+    why = f"{tool} is refused in plan mode: nothing may be changed."
+    return Refuse(reason=f"{why} Describe the change instead.", happened=why)
+
+
+def _why_run(column: Column, situation: Situation) -> str:
+    if column == "command contained":
+        return "it is contained: it reaches nothing outside of the workspace"
+    return f"{column} runs in {situation.mode} mode"
+
+
+_WHY_ASK: Final[Mapping[Column, str]] = {
+    "edit protected": "it would change what steers the agent or runs code; that is always asked",
+    "read protected": "it would read a file of secrets; that is always asked",
+    "outside the roots": "it leads outside of the workspace",
+    "command that loses data of git": (
+        "it may lose commits, or files that git ignores, for good, or change another repository"
+    ),
+    "command of git that starts programs": (
+        "git would start hooks or programs that the repository names, with its data open to them"
+    ),
+}
+
+
+def _why_ask(subject: Subject, column: Column, situation: Situation) -> str:
+    if column in {"network", "unix sockets"}:
+        always = "; that is always asked" if column == "unix sockets" else ""
+        return f"it wants {_wanted(subject) or 'the network'}{always}"
+    why = _WHY_ASK.get(column, "no rule allows it")
+    if column == "command not contained":
+        held = "not" if situation.containment == "none" else "only partly"
+        why = f"commands are {held} contained here, and no rule allows this one"
+    return f"{why}{_and_wants(subject)}"
+
+
+def _and_wants(subject: Subject) -> str:
+    wanted = _wanted(subject)
+    return f"; it wants {wanted}" if wanted else ""
+
+
+def _wanted(subject: Subject) -> str:
+    """Name what a yes lets in; empty: nothing beyond containment."""
+    needs = sorted(subject.needs) if isinstance(subject, CommandAsked) else ()
+    return ", and ".join(LETS_IN[need] for need in needs)

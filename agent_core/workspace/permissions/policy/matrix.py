@@ -1,0 +1,112 @@
+"""Decision table of the modes and the kinds of target, before rules."""
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from agent_core.workspace.files.paths import is_inside
+from agent_core.workspace.permissions.call_permission import Mode
+from agent_core.workspace.permissions.policy.commands.git_operations import git_use
+from agent_core.workspace.permissions.policy.subjects import (
+    CommandAsked,
+    FileAsked,
+    OtherAsked,
+    Situation,
+    Subject,
+)
+
+Column = Literal[
+    "read inside",
+    "read protected",
+    "edit inside",
+    "edit protected",
+    "command contained",
+    "command that loses data of git",
+    "command of git that starts programs",
+    "command not contained",
+    "network",
+    "unix sockets",
+    "outside the roots",
+    "another server's reading tool",
+    "another tool",
+]
+Cell = Literal["run", "rules", "ask", "refuse"]
+"""`rules`: allow rules, else ask. `ask`: whatever rules allow."""
+
+MATRIX: Final[Mapping[Column, Mapping[Mode, Cell]]] = {
+    "read inside": {"plan": "run", "ask": "run", "auto": "run", "yolo": "run"},
+    "read protected": {"plan": "ask", "ask": "ask", "auto": "ask", "yolo": "ask"},
+    "edit inside": {"plan": "refuse", "ask": "run", "auto": "run", "yolo": "run"},
+    "edit protected": {"plan": "refuse", "ask": "ask", "auto": "ask", "yolo": "ask"},
+    "command contained": {"plan": "refuse", "ask": "run", "auto": "run", "yolo": "run"},
+    "command that loses data of git": {
+        "plan": "refuse",
+        "ask": "rules",
+        "auto": "rules",
+        "yolo": "run",
+    },
+    "command of git that starts programs": {
+        "plan": "refuse",
+        "ask": "rules",
+        "auto": "rules",
+        "yolo": "run",
+    },
+    "command not contained": {"plan": "refuse", "ask": "rules", "auto": "rules", "yolo": "run"},
+    "network": {"plan": "refuse", "ask": "rules", "auto": "rules", "yolo": "run"},
+    # A socket may be docker's: whoever reaches that is root. So no rule allows it.
+    "unix sockets": {"plan": "refuse", "ask": "ask", "auto": "ask", "yolo": "run"},
+    "outside the roots": {"plan": "refuse", "ask": "rules", "auto": "rules", "yolo": "run"},
+    # It may reach out into the world: before a folder is trusted a person is asked.
+    "another server's reading tool": {"plan": "rules", "ask": "run", "auto": "run", "yolo": "run"},
+    "another tool": {"plan": "refuse", "ask": "rules", "auto": "rules", "yolo": "run"},
+}
+
+
+def column_of(subject: Subject, situation: Situation) -> Column:
+    """Return which column a subject falls into: the strictest of those that fit."""
+    match subject:
+        case CommandAsked():
+            return _of_command(subject, situation)
+        case FileAsked():
+            return _of_file(subject)
+        case OtherAsked():
+            return _of_other(subject)
+
+
+def _of_command(subject: CommandAsked, situation: Situation) -> Column:
+    if "gitConfig" in subject.needs:
+        return "edit protected"
+    if "sockets" in subject.needs:
+        return "unix sockets"
+    if not is_inside(subject.cwd, situation.roots):
+        return "outside the roots"
+    if subject.needs:
+        return "network"
+    return _of_contained(subject) if situation.containment == "full" else "command not contained"
+
+
+def _of_contained(subject: CommandAsked) -> Column:
+    match git_use(subject.command):
+        case "loses":
+            return "command that loses data of git"
+        case "adds" if subject.git_starts_programs:
+            return "command of git that starts programs"
+        case _:
+            return "command contained"
+
+
+def _of_file(subject: FileAsked) -> Column:
+    if subject.operation == "read":
+        if subject.protected:
+            return "read protected"
+        return "read inside" if subject.inside else "outside the roots"
+    if subject.protected:
+        return "edit protected"
+    return "edit inside" if subject.inside else "outside the roots"
+
+
+def _of_other(subject: OtherAsked) -> Column:
+    if subject.host is not None:
+        return "network"
+    if subject.kind == "read":
+        return "read inside" if subject.mcp is None else "another server's reading tool"
+    return "another tool"

@@ -1,0 +1,1 @@
+"""Rules of the policy: their values, files, validation and matching."""

@@ -1,0 +1,1 @@
+"""Sandbox backends: bubblewrap, Landlock, Seatbelt and their parts."""
