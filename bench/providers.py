@@ -15,7 +15,6 @@ from typing_extensions import override
 
 from agent_core.kernel import SystemClock
 from agent_core.providers import Answer, Api, Model, ModelFacts, ModelRequest
-from agent_core.providers.access import Grant
 from agent_core.providers.adapters.anthropic_messages import AnthropicMessages
 from agent_core.providers.adapters.azure_openai_responses import AzureOpenAIResponses
 from agent_core.providers.adapters.bedrock_converse import BedrockConverse
@@ -25,8 +24,9 @@ from agent_core.providers.adapters.mistral_conversations import MistralConversat
 from agent_core.providers.adapters.ollama_chat import OllamaChat
 from agent_core.providers.adapters.openai_completions import OpenAICompletions
 from agent_core.providers.adapters.openai_responses import OpenAIResponses
-from agent_core.providers.http import HttpPool
-from agent_core.providers.partial_json import GrowingArguments
+from agent_core.providers.auth.authenticator import Grant
+from agent_core.providers.http.client import HttpPool
+from agent_core.providers.messages.partial_json import GrowingArguments
 from bench.kit import Bar, Benchmark, Peer, Plan, Row, alternate
 from bench.lab import MeasurementFailedError, Workshop
 from bench.provider_streams import FLOODS, WORD, Flood

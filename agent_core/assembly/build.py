@@ -25,11 +25,11 @@ from agent_core.events import (
 )
 from agent_core.hooks import HookLimits, HookRunner, HookTable, SessionBegun
 from agent_core.kernel import Clock, uuid7
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.kernel.values import Value
 from agent_core.mcp.servers import Around
 from agent_core.providers import Model
-from agent_core.providers.http import HttpPool
+from agent_core.providers.http.client import HttpPool
 from agent_core.resources.loaded import Reloads
 from agent_core.resources.watching import FolderWatches
 from agent_core.session import AgentSession

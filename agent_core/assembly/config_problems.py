@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agent_core.assembly.ground import home_of
 from agent_core.mcp.files import ServerFiles
-from agent_core.providers.models_file import read_models_file
+from agent_core.providers.catalog.models_file import read_models_file
 from agent_core.resources.paths import AppPaths
 from agent_core.workspace.permissions.policy.rules.rules_file import NAME, load_rules
 

@@ -20,7 +20,7 @@ from agent_core.mcp.definitions import (
     STDIO_KEYS,
     WORD_OF_NEED,
 )
-from agent_core.providers.models_file import ProviderShape
+from agent_core.providers.catalog.models_file import ProviderShape
 from agent_core.resources.settings_values import settings_schema
 from agent_core.workspace.permissions.policy.rules.entries import (
     KEYS as RULE_KEYS,

@@ -26,7 +26,7 @@ from agent_core.kernel.errors import ExtensionBroken
 from agent_core.kernel.values import Value
 from agent_core.messages import Usage
 from agent_core.providers import Model
-from agent_core.providers.brought import NOTHING, Brought
+from agent_core.providers.extension_models import NOTHING, Brought
 from agent_core.resources.loaded import Loaded, Problem
 from agent_core.resources.paths import project_folder
 from agent_core.resources.settings import load_settings

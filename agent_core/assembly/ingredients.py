@@ -29,7 +29,7 @@ from agent_core.changes.ports.change_detector import Lookout
 from agent_core.hooks import HookLimits
 from agent_core.kernel import SessionId
 from agent_core.kernel.environment import EnvironmentWithout
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.resources.settings_values import SettingsValues
 from agent_core.resources.system_prompt import Section, written
 from agent_core.session.context import Place, SystemPrompt

@@ -8,7 +8,7 @@ from agent_core.assembly.ground import lay_ground
 from agent_core.assembly.models import load_models
 from agent_core.assembly.request import SessionRequest
 from agent_core.kernel.values import Value
-from agent_core.providers.http import HttpPool
+from agent_core.providers.http.client import HttpPool
 from agent_core.providers.registry import ModelRegistry
 
 

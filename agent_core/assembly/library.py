@@ -19,7 +19,7 @@ from agent_core.kernel.errors import (
     StorageUnavailable,
     UsageError,
 )
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.kernel.values import Value
 from agent_core.messages import UserMessage
 from agent_core.resources.paths import AppPaths

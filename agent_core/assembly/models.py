@@ -11,16 +11,16 @@ from msgspec.structs import replace
 from agent_core.kernel import Clock
 from agent_core.kernel.environment import EnvironmentWith
 from agent_core.kernel.errors import ConfigError
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.kernel.values import Value
 from agent_core.providers import Api, Model, ModelFacts
-from agent_core.providers.access import Access
-from agent_core.providers.adapters.embedded.facts import EMBEDDED_FACTS
-from agent_core.providers.auth_store import AuthStore
-from agent_core.providers.brought import NOTHING, Brought
-from agent_core.providers.catalogue import ProviderFacts
-from agent_core.providers.http import HttpPool
-from agent_core.providers.models_file import load_models_file
+from agent_core.providers.adapters.embedded.model_info import EMBEDDED_FACTS
+from agent_core.providers.auth.authenticator import Access
+from agent_core.providers.auth.store import AuthStore
+from agent_core.providers.catalog.catalogue import ProviderFacts
+from agent_core.providers.catalog.models_file import load_models_file
+from agent_core.providers.extension_models import NOTHING, Brought
+from agent_core.providers.http.client import HttpPool
 from agent_core.providers.registry import ModelRegistry, Opener
 from agent_core.resources.paths import AppPaths
 from agent_core.workspace.permissions.policy.commands.programs import outside_path

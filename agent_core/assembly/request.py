@@ -12,9 +12,9 @@ from agent_core.extensions.loading import Factory
 from agent_core.extensions.showing import Showing
 from agent_core.hooks import HookTable
 from agent_core.kernel import Clock, JsonObject, SystemClock
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.kernel.values import Value
-from agent_core.providers.http import HttpPool
+from agent_core.providers.http.client import HttpPool
 from agent_core.resources.paths import AppPaths
 from agent_core.resources.settings import LayerName
 from agent_core.resources.watching import FolderWatches

@@ -19,7 +19,7 @@ from agent_core.mcp import McpServers
 from agent_core.mcp.adapters.http import http
 from agent_core.mcp.adapters.library import connected
 from agent_core.mcp.adapters.stdio import stdio
-from agent_core.mcp.approved import ApprovalStore
+from agent_core.mcp.approvals import ApprovalStore
 from agent_core.mcp.definitions import Http, Server, Stdio
 from agent_core.mcp.files import ServerFiles
 from agent_core.mcp.port import Connection, ServerFailed

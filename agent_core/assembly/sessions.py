@@ -21,7 +21,7 @@ from agent_core.events import ThinkingLevel
 from agent_core.extensions import ExtensionApi
 from agent_core.hooks import HookTable
 from agent_core.kernel import Clock, JsonObject, SessionId, SystemClock, uuid7
-from agent_core.providers.http import HttpPool, StreamLimits
+from agent_core.providers.http.client import HttpPool, StreamLimits
 from agent_core.resources.paths import AppPaths
 from agent_core.resources.settings_values import SettingsValues
 from agent_core.session import AgentSession

@@ -6,8 +6,8 @@ from agent_core.events import ThinkingLevel
 from agent_core.kernel.errors import ModelUnknown
 from agent_core.kernel.values import Value
 from agent_core.providers import Model
+from agent_core.providers.messages.thinking_level import LEVELS
 from agent_core.providers.registry import Choice, ModelRegistry
-from agent_core.providers.thinking import LEVELS
 from agent_core.resources.settings_values import SettingsValues
 from agent_core.session.model_selection import Choosable
 from agent_core.transcript import Context

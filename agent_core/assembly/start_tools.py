@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from agent_core.kernel.values import Value
-from agent_core.mcp.declared import is_of_server
+from agent_core.mcp.declarations import is_of_server
 from agent_core.session.runs.recovered_state import tools_of
 from agent_core.tools import Tool
 from agent_core.transcript import AnyEntry

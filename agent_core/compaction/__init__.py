@@ -14,7 +14,7 @@ from agent_core.compaction.estimate import (
     estimate_text,
 )
 from agent_core.compaction.outputs import CutOutput, cut_outputs
-from agent_core.compaction.prepare import NothingToCompact, prepare
+from agent_core.compaction.preparation import NothingToCompact, prepare
 from agent_core.compaction.settings import CompactionSettings, ModelFigures, should_compact
 
 __all__ = [

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from agent_core.compaction.estimate import estimate_message
 from agent_core.compaction.files import TouchedFiles, touched_files
 from agent_core.compaction.prompts import EXACT, SECTIONS, focused, tagged, with_files
-from agent_core.compaction.serialise import serialise
+from agent_core.compaction.serialisation import serialise
 from agent_core.compaction.settings import RESERVE_TOKENS, CompactionSettings
 from agent_core.kernel import JsonValue
 from agent_core.kernel.values import Value

@@ -18,7 +18,7 @@ from agent_core.compaction.prompts import (
     turn_prompt,
     with_files,
 )
-from agent_core.compaction.serialise import (
+from agent_core.compaction.serialisation import (
     TIGHTER_RESULT_CHARS,
     serialise_within,
 )

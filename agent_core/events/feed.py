@@ -7,7 +7,7 @@ import anyio
 import msgspec
 from msgspec import Struct
 
-from agent_core.events.merging import Stamped, elide, merge
+from agent_core.events.delta_merge import Stamped, elide, merge
 from agent_core.events.union import Delta, Event
 from agent_core.kernel import Clock
 

@@ -9,7 +9,7 @@ from agent_core.extensions.contexts import CommandContext, Context, ToolCallCont
 from agent_core.extensions.programs import ExecResult
 from agent_core.extensions.views import ListView, Row, TableView, TextView, View
 from agent_core.kernel.errors import ContextStale, ExtensionBroken, Unsupported
-from agent_core.providers.oauth_facts import DeviceFacts, PkceFacts
+from agent_core.providers.auth.oauth import DeviceFacts, PkceFacts
 from agent_core.resources.commands import Completion
 from agent_core.tools import ToolResult, error_result, text_result
 from agent_core.tools.arguments import ToolArguments

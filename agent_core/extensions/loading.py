@@ -15,10 +15,10 @@ from agent_core.extensions.footing import Footing
 from agent_core.extensions.modules import PREFIX, forget, import_apart
 from agent_core.extensions.registered import Registered
 from agent_core.hooks.call import HookCall
-from agent_core.hooks.fence import OutOfTime, Threads, within_limit
+from agent_core.hooks.isolation import OutOfTime, Threads, within_limit
 from agent_core.kernel.errors import ExtensionBroken, TillerError
 from agent_core.kernel.values import Value
-from agent_core.kernel.visible import readable
+from agent_core.kernel.visible_text import readable
 
 LOAD_LIMIT_S: Final = 10.0
 """How long an extension may take to be imported and to register."""

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from agent_core.extensions.registered import Provider
 from agent_core.kernel import JsonObject
-from agent_core.providers.brought import Brought
-from agent_core.providers.models_file import ProviderShape, read_models_file
+from agent_core.providers.catalog.models_file import ProviderShape, read_models_file
+from agent_core.providers.extension_models import Brought
 from agent_core.resources.loaded import Problem
 
 OWN_ADDRESS = "extension:"

@@ -12,8 +12,8 @@ from agent_core.hooks.table import AnyHook
 from agent_core.kernel import JsonObject
 from agent_core.kernel.values import Value
 from agent_core.messages import CustomMessage
-from agent_core.providers.brought import Adapter
-from agent_core.providers.oauth_facts import OAuthFacts
+from agent_core.providers.auth.oauth import OAuthFacts
+from agent_core.providers.extension_models import Adapter
 from agent_core.resources.commands import Completion
 from agent_core.tools import Tool
 

@@ -16,8 +16,8 @@ from agent_core.extensions.registered import (
     Shortcut,
 )
 from agent_core.kernel import JsonObject
-from agent_core.providers.brought import Adapter
-from agent_core.providers.oauth_facts import OAuthFacts
+from agent_core.providers.auth.oauth import OAuthFacts
+from agent_core.providers.extension_models import Adapter
 
 Handler = TypeVar("Handler", bound=Callable[..., object])
 

@@ -11,7 +11,7 @@ from agent_core.extensions.commands import ExtensionCommands, Offering
 from agent_core.extensions.registered import Flag, FlagValue, Renderer
 from agent_core.extensions.views import ListView, TableView, TextView, view_json
 from agent_core.hooks.call import HookCall
-from agent_core.hooks.fence import OutOfTime, Threads, apart, within_limit
+from agent_core.hooks.isolation import OutOfTime, Threads, apart, within_limit
 from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import ExtensionBroken
 from agent_core.kernel.values import Value

@@ -22,23 +22,6 @@ from agent_core.hooks.kinds import (
     Overrides,
     Stops,
 )
-from agent_core.hooks.moments import (
-    AnswerReplaced,
-    MessageBegun,
-    MessageGrown,
-    MessageOutcome,
-    MessageOver,
-    PromptClosed,
-    PromptShown,
-    RunBegun,
-    RunOver,
-    RunSettled,
-    ToolBegun,
-    ToolOver,
-    ToolPrinted,
-    TurnBegun,
-    TurnOver,
-)
 from agent_core.hooks.points import (
     ArgumentsReplaced,
     CommandBlocked,
@@ -72,6 +55,23 @@ from agent_core.hooks.points import (
     ToolCallOutcome,
     ToolResultOutcome,
     ToolReturned,
+)
+from agent_core.hooks.run_points import (
+    AnswerReplaced,
+    MessageBegun,
+    MessageGrown,
+    MessageOutcome,
+    MessageOver,
+    PromptClosed,
+    PromptShown,
+    RunBegun,
+    RunOver,
+    RunSettled,
+    ToolBegun,
+    ToolOver,
+    ToolPrinted,
+    TurnBegun,
+    TurnOver,
 )
 from agent_core.hooks.runner import (
     HookLimits,

@@ -5,22 +5,6 @@ from types import MappingProxyType, UnionType
 from typing import Literal, get_args
 
 from agent_core.hooks.kinds import Composition, GoOn, Input, Outcome
-from agent_core.hooks.moments import (
-    MessageBegun,
-    MessageGrown,
-    MessageOutcome,
-    MessageOver,
-    PromptClosed,
-    PromptShown,
-    RunBegun,
-    RunOver,
-    RunSettled,
-    ToolBegun,
-    ToolOver,
-    ToolPrinted,
-    TurnBegun,
-    TurnOver,
-)
 from agent_core.hooks.points import (
     CommandOutcome,
     CommandTyped,
@@ -41,6 +25,22 @@ from agent_core.hooks.points import (
     ToolCallOutcome,
     ToolResultOutcome,
     ToolReturned,
+)
+from agent_core.hooks.run_points import (
+    MessageBegun,
+    MessageGrown,
+    MessageOutcome,
+    MessageOver,
+    PromptClosed,
+    PromptShown,
+    RunBegun,
+    RunOver,
+    RunSettled,
+    ToolBegun,
+    ToolOver,
+    ToolPrinted,
+    TurnBegun,
+    TurnOver,
 )
 from agent_core.hooks.session_points import (
     Compacting,

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from agent_core.hooks.call import HookCall
 from agent_core.hooks.catalogue import POINTS, Point
 from agent_core.hooks.failure import HookFailure
-from agent_core.hooks.fence import OutOfTime, Patience, Threads, apart
+from agent_core.hooks.isolation import OutOfTime, Patience, Threads, apart
 from agent_core.hooks.kinds import Chains, Collects, Decides, GoOn, Input, Outcome, Stops
-from agent_core.hooks.soundness import fault
 from agent_core.hooks.table import Entered, HookTable
+from agent_core.hooks.validation import fault
 from agent_core.kernel.values import Value
 
 SHORT_LIMIT_S = 5.0

@@ -34,7 +34,7 @@ from agent_core.hooks import (
 from agent_core.kernel import EntryId, ItemId, RunId, ToolCallId, TurnId
 from agent_core.kernel.errors import ProviderError
 from agent_core.kernel.shield import uncancelled
-from agent_core.loop.growing import growing
+from agent_core.loop.hook_stream import growing
 from agent_core.loop.port import Demand, Loop
 from agent_core.messages import (
     AssistantMessage,

@@ -12,7 +12,7 @@ from agent_core.events import ToolEnded, ToolOutputDelta, ToolRunning, ToolStatu
 from agent_core.hooks import ToolOver, ToolPrinted
 from agent_core.kernel import ItemId, JsonObject, JsonValue, TurnId
 from agent_core.loop.answer import KEEP_S, Answered
-from agent_core.loop.growing import Growth, Unheard, growing
+from agent_core.loop.hook_stream import Growth, Unheard, growing
 from agent_core.loop.port import Demand, Loop
 from agent_core.messages import Text, ToolCall, ToolResultMessage, UserContent
 from agent_core.messages.values import Unfinished

@@ -12,7 +12,7 @@ from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import is_object
 from agent_core.kernel.unknown_keys import NOTES, did_you_mean
 from agent_core.kernel.values import Value
-from agent_core.mcp.expanding import Unfit, expanded
+from agent_core.mcp.variable_expansion import Unfit, expanded
 from agent_core.workspace.permissions.call_permission import Needs
 from agent_core.workspace.sandbox.environment import is_secret, steers_programs
 

@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import ToolError
 from agent_core.kernel.values import Value
-from agent_core.mcp.declared import Declared
+from agent_core.mcp.declarations import Declared
 from agent_core.mcp.definitions import Server
 
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from agent_core.kernel import Clock, RunId
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.values import Value
-from agent_core.mcp.approved import (
+from agent_core.mcp.approvals import (
     ApprovalStore,
     News,
     Word,
@@ -24,7 +24,7 @@ from agent_core.mcp.approved import (
     is_approved,
     key_of,
 )
-from agent_core.mcp.declared import tool_name
+from agent_core.mcp.declarations import tool_name
 from agent_core.mcp.definitions import Defined, Http, Server, Stdio, shown_way
 from agent_core.mcp.files import ServerFiles
 from agent_core.mcp.port import Opens

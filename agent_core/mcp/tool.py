@@ -8,8 +8,8 @@ from typing import Final
 from anyio import current_time, to_thread
 
 from agent_core.kernel import JsonObject
-from agent_core.kernel.visible import one_line
-from agent_core.mcp.declared import Declared
+from agent_core.kernel.visible_text import one_line
+from agent_core.mcp.declarations import Declared
 from agent_core.mcp.port import Progress, ServerFailed
 from agent_core.mcp.results import Pictures, result_of
 from agent_core.mcp.server import McpServer

@@ -1,6 +1,6 @@
 """Messages of a conversation, with their text, images, thoughts and tool calls."""
 
-from agent_core.messages.draft import Draft
+from agent_core.messages.partial_answer import Draft
 from agent_core.messages.values import (
     AssistantContent,
     AssistantMessage,

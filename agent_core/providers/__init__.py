@@ -1,6 +1,6 @@
 """Models: the port, what is known of them, and how to find one."""
 
-from agent_core.providers.port import (
+from agent_core.providers.model import (
     Answer,
     Api,
     CacheRetention,

@@ -10,16 +10,22 @@ from msgspec.structs import replace
 
 from agent_core.events import ThinkingLevel
 from agent_core.kernel.errors import ConfigError, ModelUnknown
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.kernel.values import Value
-from agent_core.providers.access import Access
-from agent_core.providers.auth_store import AuthStore
-from agent_core.providers.brought import NOTHING, Adapter, Brought
-from agent_core.providers.catalogue import ProviderFacts
-from agent_core.providers.credentials import Credentials
-from agent_core.providers.known import Ground, known_with
-from agent_core.providers.local_servers import FoundServer, local_model, local_servers
-from agent_core.providers.model_refs import (
+from agent_core.providers.auth.authenticator import Access
+from agent_core.providers.auth.credentials import Credentials
+from agent_core.providers.auth.store import AuthStore
+from agent_core.providers.catalog.catalogue import ProviderFacts
+from agent_core.providers.catalog.local_servers import FoundServer, local_model, local_servers
+from agent_core.providers.catalog.models_file import (
+    CONTEXT_WINDOW,
+    MAX_TOKENS,
+    ModelsFile,
+    load_models_file,
+)
+from agent_core.providers.catalog.provider_state import ProviderState, state_of
+from agent_core.providers.catalog.provider_table import Ground, known_with
+from agent_core.providers.catalog.references import (
     Named,
     Scope,
     exactly,
@@ -27,15 +33,9 @@ from agent_core.providers.model_refs import (
     without_date,
     without_level,
 )
-from agent_core.providers.models_file import (
-    CONTEXT_WINDOW,
-    MAX_TOKENS,
-    ModelsFile,
-    load_models_file,
-)
-from agent_core.providers.port import Api, Model, ModelFacts
-from agent_core.providers.provider_state import ProviderState, state_of
-from agent_core.providers.thinking import LEVELS
+from agent_core.providers.extension_models import NOTHING, Adapter, Brought
+from agent_core.providers.messages.thinking_level import LEVELS
+from agent_core.providers.model import Api, Model, ModelFacts
 
 Opener = Callable[[ModelFacts, Access], Model]
 """Makes a model of one API, ready to be asked."""

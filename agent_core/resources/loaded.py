@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from agent_core.kernel.values import Value
-from agent_core.kernel.visible import readable
+from agent_core.kernel.visible_text import readable
 
 ResourceKind = Literal["context", "skill", "prompt", "extension", "systemPrompt", "settings"]
 

@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 from msgspec.structs import replace
 
 from agent_core.kernel.values import Value
-from agent_core.kernel.visible import for_model, one_line
+from agent_core.kernel.visible_text import for_model, one_line
 from agent_core.resources.frontmatter import split_frontmatter
 from agent_core.resources.loaded import Problem
 

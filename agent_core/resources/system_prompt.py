@@ -6,7 +6,7 @@ from pathlib import PurePath
 from xml.sax.saxutils import quoteattr
 
 from agent_core.kernel.values import Value
-from agent_core.kernel.visible import for_model, one_line
+from agent_core.kernel.visible_text import for_model, one_line
 from agent_core.resources.reading import Instructions
 
 PREAMBLE = """\

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_core.kernel.values import Value
-from agent_core.kernel.visible import one_line
+from agent_core.kernel.visible_text import one_line
 from agent_core.resources.frontmatter import split_frontmatter
 from agent_core.resources.loaded import Problem
 from agent_core.resources.template_arguments import fill_in, split_arguments

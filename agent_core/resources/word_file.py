@@ -9,7 +9,7 @@ from typing import Final
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import ConfigError
 from agent_core.kernel.json import as_object, is_object
-from agent_core.kernel.own_file import locked, replace_text
+from agent_core.kernel.private_file import locked, replace_text
 from agent_core.resources.json_text import JsonTextError, read_object
 
 VERSION: Final = 1

@@ -25,11 +25,11 @@ from agent_core.events.values import SessionState as State
 from agent_core.hooks import HookRunner
 from agent_core.kernel import Clock, EntryId, JsonObject, JsonValue, SessionId, uuid7
 from agent_core.kernel.errors import ProviderError, TillerError
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.kernel.values import Value
 from agent_core.mcp import McpServers
 from agent_core.providers import CacheRetention
-from agent_core.providers.retry import is_retryable
+from agent_core.providers.http.retry import is_retryable
 from agent_core.resources.loaded import Reloads
 from agent_core.resources.watching import FolderWatches
 from agent_core.session.changes.checkpoints.store import Checkpoints

@@ -8,9 +8,9 @@ from agent_core.events import ThinkingLevel
 from agent_core.kernel.errors import ImagesUnsupported, ModelUnknown
 from agent_core.messages import Image, UserContent
 from agent_core.providers import Model, ModelFacts
-from agent_core.providers.model_refs import Named, Scope, next_of
-from agent_core.providers.provider_state import ProviderState
-from agent_core.providers.thinking import clamp, supported
+from agent_core.providers.catalog.provider_state import ProviderState
+from agent_core.providers.catalog.references import Named, Scope, next_of
+from agent_core.providers.messages.thinking_level import clamp, supported
 from agent_core.session.history.entries import Draft, model_entry, thinking_entry
 
 NO_MODEL = (

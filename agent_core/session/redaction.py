@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from agent_core.events import Event
 from agent_core.events.permissions import PermissionRequested
 from agent_core.events.questions import QuestionRequested
-from agent_core.events.streaming import StreamKey, stream_of, streams_ended_by
+from agent_core.events.streams import StreamKey, stream_of, streams_ended_by
 from agent_core.events.union import Delta
 from agent_core.kernel import JsonValue
-from agent_core.kernel.redaction import Cleaner, HeldOnly, RedactedStream, Redactor
+from agent_core.kernel.redaction.redactor import Cleaner, HeldOnly, RedactedStream, Redactor
 from agent_core.messages import Image, Thinking
 
 Value = TypeVar("Value")

@@ -15,8 +15,8 @@ from agent_core.events import (
 from agent_core.kernel import RunId
 from agent_core.messages import AssistantMessage, Message
 from agent_core.providers import Model, ModelFacts
-from agent_core.providers.model_refs import Named
-from agent_core.providers.provider_state import ProviderState
+from agent_core.providers.catalog.provider_state import ProviderState
+from agent_core.providers.catalog.references import Named
 from agent_core.session.changes.user_edits import UserEdits
 from agent_core.session.context import Parts, refresh_models
 from agent_core.session.event_view import EventsView

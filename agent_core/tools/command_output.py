@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from agent_core.kernel.own_file import make_private_folder
+from agent_core.kernel.private_file import make_private_folder
 from agent_core.kernel.truncation import (
     DEFAULT_MAX_BYTES,
     DEFAULT_MAX_LINES,
@@ -20,7 +20,7 @@ from agent_core.kernel.truncation import (
     format_size,
     truncate_tail,
 )
-from agent_core.kernel.visible import PlainStream, plain
+from agent_core.kernel.visible_text import PlainStream, plain
 
 WINDOW_BYTES = 100 * 1_024
 """Size of the end that is kept in memory; more than the model ever gets."""

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from agent_core.kernel import JsonValue
 from agent_core.kernel.json import scrub
 from agent_core.kernel.truncation import DEFAULT_MAX_BYTES, byte_count, cut_bytes, format_size
-from agent_core.kernel.visible import for_model
+from agent_core.kernel.visible_text import for_model
 from agent_core.messages import Image, Text, UserContent
 from agent_core.tools.port import ToolResult
 

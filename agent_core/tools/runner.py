@@ -20,7 +20,7 @@ from agent_core.kernel import Clock, JsonObject, RunId
 from agent_core.kernel.errors import ArgumentsInvalid, TillerError
 from agent_core.kernel.json import LoneSurrogate, has_lone_surrogate
 from agent_core.kernel.values import Value
-from agent_core.kernel.visible import one_line
+from agent_core.kernel.visible_text import one_line
 from agent_core.messages import ToolCall
 from agent_core.tools.port import Tool, ToolContext, ToolResult, error_result
 from agent_core.tools.result_limits import shaped

@@ -3,7 +3,7 @@
 import sys
 
 from agent_core.kernel import EntryId, JsonObject, JsonValue, parse_rfc3339
-from agent_core.messages.beside import BEGINNINGS
+from agent_core.messages.attachments import BEGINNINGS
 from agent_core.messages.block_codec import NOTHING
 from agent_core.messages.stop_codec import STOP_REASONS
 from agent_core.messages.usage_codec import decode_usage, plain_usage

@@ -11,7 +11,7 @@ from agent_core.messages import (
     ToolResultMessage,
     UserMessage,
 )
-from agent_core.messages.beside import own_words
+from agent_core.messages.attachments import own_words
 from agent_core.messages.block_codec import NOTHING
 from agent_core.messages.values import AssistantContent, UserContent
 from agent_core.transcript.entries import (

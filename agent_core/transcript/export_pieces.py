@@ -6,7 +6,7 @@ from json import dumps
 
 from agent_core.kernel import EntryId, JsonObject, json
 from agent_core.kernel.values import Value
-from agent_core.kernel.visible import shown as written_out
+from agent_core.kernel.visible_text import shown as written_out
 from agent_core.messages import (
     AssistantMessage,
     BashMessage,

@@ -1,4 +1,4 @@
-"""Writes `agent_core/providers/data/catalogue.json`: run before a release, with genai-prices installed.
+"""Writes `agent_core/providers/catalog/data/catalogue.json`: run before a release, with genai-prices installed.
 
 The models and prices are those of genai-prices, what it does not tell is in `models.toml`, and the providers are in
 `providers.toml`. Tiller reads only the result: importing genai-prices costs a fifth of a second and 3 MB.

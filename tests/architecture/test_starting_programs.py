@@ -16,7 +16,7 @@ OF = frozenset({"subprocess", "anyio", "asyncio", "os", "pty"})
 
 # Path → what it starts, in a few words.
 STARTING: Mapping[str, str] = {
-    "agent_core/providers/setting_values.py": "a command of the user's own settings that gives a key",
+    "agent_core/providers/auth/setting_values.py": "a command of the user's own settings that gives a key",
     "agent_core/workspace/processes/launch.py": "what tools start",
     "agent_core/workspace/sandbox/backends/landlock.py": "our launcher, to try it",
     "agent_core/workspace/sandbox/backends/landlock_launcher.py": "becomes the command that it contains",

@@ -15,7 +15,7 @@ from agent_core.mcp.definitions import (
     STDIO_KEYS,
     read_definitions,
 )
-from agent_core.providers.models_file import ModelShape, ProviderShape, read_models_file
+from agent_core.providers.catalog.models_file import ModelShape, ProviderShape, read_models_file
 from agent_core.resources.settings import Layer, load_settings_now
 from agent_core.resources.settings_values import SettingsValues
 from agent_core.workspace.permissions.policy.rules.entries import KEYS, NOTES

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agent_core.providers.auth_entries import StoredTokens
-from agent_core.providers.oauth_facts import DeviceFacts
+from agent_core.providers.auth.entries import StoredTokens
+from agent_core.providers.auth.oauth import DeviceFacts
 from tests.providers.auth_server import auth_server
 from tiller_server.cli import auth
 from tiller_server.cli.environment import Environment

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.compaction.cut import Cut, find_cut
+from agent_core.compaction.cut_point import Cut, find_cut
 from agent_core.kernel import EntryId
 from agent_core.messages import (
     BashMessage,

@@ -11,7 +11,7 @@ from agent_core.extensions.registered import Registered
 from agent_core.extensions.tools import ExtensionTool
 from agent_core.extensions.ui import Ui
 from agent_core.hooks import POINTS
-from agent_core.providers.models_file import ModelShape, ProviderShape
+from agent_core.providers.catalog.models_file import ModelShape, ProviderShape
 from agent_core.tools import ToolSpec
 
 How = Literal["given", "view", "not offered"]

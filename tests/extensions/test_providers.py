@@ -8,8 +8,8 @@ from agent_core.extensions.models import brought_by
 from agent_core.extensions.registered import Provider
 from agent_core.kernel import JsonObject
 from agent_core.messages import AssistantMessage, ToolResultMessage, text_of
-from agent_core.providers.brought import Brought
-from agent_core.providers.oauth_facts import DeviceFacts
+from agent_core.providers.auth.oauth import DeviceFacts
+from agent_core.providers.extension_models import Brought
 from agent_core.providers.registry import ModelRegistry
 from tests.support.extensions import Home
 from tests.support.folders import Folder, ask

@@ -12,8 +12,8 @@ from agent_core.hooks import (
     GoOn,
     Input,
     Outcome,
-    moments,
     points,
+    run_points,
     session_points,
 )
 from tests.support.hook_samples import SAMPLES
@@ -99,7 +99,7 @@ def test_hooks_around_summaries_and_providers_have_time_to_ask_a_model() -> None
 def test_every_input_class_is_a_point() -> None:
     classes = {
         one
-        for module in (moments, points, session_points)
+        for module in (run_points, points, session_points)
         for one in vars(module).values()
         if isinstance(one, type) and issubclass(one, Input) and one is not Input
     }
@@ -110,7 +110,7 @@ def test_every_outcome_class_is_an_answer_somewhere() -> None:
     bases = {Chains, Collects, GoOn, Outcome, *Outcome.__subclasses__()}
     classes = {
         one
-        for module in (moments, points, session_points)
+        for module in (run_points, points, session_points)
         for one in vars(module).values()
         if isinstance(one, type) and issubclass(one, Outcome)
     } - bases

@@ -10,9 +10,9 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agent_core.kernel import held_values, redaction
-from agent_core.kernel.redaction import WITHHELD, HeldOnly, RedactedStream, Redactor
-from agent_core.kernel.secret_patterns import Span
+from agent_core.kernel.redaction import held_values, redactor as redactor_module
+from agent_core.kernel.redaction.pattern_search import Span
+from agent_core.kernel.redaction.redactor import WITHHELD, HeldOnly, RedactedStream, Redactor
 from tests.support.shared import shared_path
 from tests.support.sizes import at_size
 from tiller_server.lsp.redacted_log import RedactedLog
@@ -179,7 +179,7 @@ class _Broken:
 
 def _break(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = _Broken()
-    monkeypatch.setattr(redaction, "secret_spans", broken.spans)
+    monkeypatch.setattr(redactor_module, "secret_spans", broken.spans)
     monkeypatch.setattr(held_values.HeldValues, "spans", lambda _self, text: broken.spans(text))
 
 
@@ -243,7 +243,7 @@ class _Counting:
 
 async def test_a_long_text_is_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
     counting = _Counting()
-    monkeypatch.setattr(redaction, "secret_spans", counting.spans)
+    monkeypatch.setattr(redactor_module, "secret_spans", counting.spans)
     redactor = Redactor()
     long, short = "word " * 4_000, "word " * 10
     await redactor.prepare([long, short])
@@ -251,7 +251,7 @@ async def test_a_long_text_is_looked_through_once(monkeypatch: pytest.MonkeyPatc
     assert redactor.text(long) == long
     await redactor.prepare([long])
     assert counting.asked == 1
-    for number in range(redaction.REMEMBERED + 1):
+    for number in range(redactor_module.REMEMBERED + 1):
         _ = redactor.text(f"{number} " + "x" * 3_000)
     counting.asked = 0
     assert redactor.text(long) == long

@@ -6,19 +6,22 @@ from tests.support.mutation import mutate
 from tests.support.sizes import at_size, is_campaign
 
 CHANGED = {
-    "agent_core/kernel/redaction.py": ("kernel/test_redaction.py", "session/test_redacting.py"),
-    "agent_core/kernel/held_values.py": ("kernel/test_redaction.py",),
-    "agent_core/kernel/secret_stream.py": ("kernel/test_redaction.py",),
-    "agent_core/kernel/secret_patterns.py": (
+    "agent_core/kernel/redaction/redactor.py": (
+        "kernel/test_redaction.py",
+        "session/test_redacting.py",
+    ),
+    "agent_core/kernel/redaction/held_values.py": ("kernel/test_redaction.py",),
+    "agent_core/kernel/redaction/stream.py": ("kernel/test_redaction.py",),
+    "agent_core/kernel/redaction/pattern_search.py": (
         "kernel/test_secret_kinds.py",
         "kernel/test_secret_patterns.py",
         "kernel/test_redaction.py",
     ),
-    "agent_core/kernel/secret_shapes.py": (
+    "agent_core/kernel/redaction/pattern_table.py": (
         "kernel/test_secret_shapes.py",
         "kernel/test_secret_kinds.py",
     ),
-    "agent_core/kernel/secret_values.py": (
+    "agent_core/kernel/redaction/heuristics.py": (
         "kernel/test_secret_values.py",
         "kernel/test_secret_kinds.py",
         "kernel/test_secret_patterns.py",

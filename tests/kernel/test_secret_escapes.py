@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.redaction.redactor import Redactor
 from tests.kernel.test_secret_shapes import CASES
 
 GONE = "[redacted:"

@@ -6,7 +6,7 @@ import string
 
 import pytest
 
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.redaction.redactor import Redactor
 
 DRAWN = random.Random(7)  # noqa: S311 - keys that open nothing
 LETTERED = string.ascii_letters + string.digits

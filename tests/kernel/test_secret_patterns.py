@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agent_core.kernel.redaction import Redactor
-from agent_core.kernel.secret_patterns import is_secret_name, looks_secret, secret_spans
+from agent_core.kernel.redaction.pattern_search import is_secret_name, looks_secret, secret_spans
+from agent_core.kernel.redaction.redactor import Redactor
 from tests.support.shared import shared_path
 from tests.support.untraced import processor_s
 

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from agent_core.kernel.redaction import Redactor
-from agent_core.kernel.secret_shapes import SHAPES
+from agent_core.kernel.redaction.pattern_table import SHAPES
+from agent_core.kernel.redaction.redactor import Redactor
 
 # None of them opens anything.
 MIXED = "aB3xY9kQ2zLm7Rt5Wp8Vj4Nc6Hd1Fg0Ks"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.kernel.secret_values import (
+from agent_core.kernel.redaction.heuristics import (
     aws_like,
     ends_as_secret,
     has_digit,

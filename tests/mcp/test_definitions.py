@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_core.mcp.declared import Declared, believed, tool_name
+from agent_core.mcp.declarations import Declared, believed, tool_name
 from agent_core.mcp.definitions import Http, Stdio, read_definitions, shown_way, without_password
 from agent_core.mcp.files import ServerFiles
 

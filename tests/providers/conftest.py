@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from agent_core.providers.catalogue import builtin_providers
-from agent_core.providers.http import HttpPool
+from agent_core.providers.catalog.catalogue import builtin_providers
+from agent_core.providers.http.client import HttpPool
 from tests.providers.replay import pool
 
 Pools = Callable[..., HttpPool]

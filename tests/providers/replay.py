@@ -26,7 +26,6 @@ from agent_core.providers import (
     TextDelta,
     ThinkingDelta,
 )
-from agent_core.providers.access import Access, Grant
 from agent_core.providers.adapters.anthropic_messages import AnthropicMessages
 from agent_core.providers.adapters.azure_openai_responses import AzureOpenAIResponses
 from agent_core.providers.adapters.bedrock_converse import BedrockConverse
@@ -36,7 +35,8 @@ from agent_core.providers.adapters.mistral_conversations import MistralConversat
 from agent_core.providers.adapters.ollama_chat import OllamaChat
 from agent_core.providers.adapters.openai_completions import OpenAICompletions
 from agent_core.providers.adapters.openai_responses import OpenAIResponses
-from agent_core.providers.http import HttpPool, StreamLimits
+from agent_core.providers.auth.authenticator import Access, Grant
+from agent_core.providers.http.client import HttpPool, StreamLimits
 
 
 class Opener(Protocol):

@@ -10,9 +10,9 @@ from agent_core.kernel.errors import ProviderError
 from agent_core.kernel.json import encode
 from agent_core.messages import AssistantMessage
 from agent_core.providers import ModelFacts, Part
-from agent_core.providers.responses_compat import responses_compat
-from agent_core.providers.responses_request import responses_body
-from agent_core.providers.responses_stream import ResponseReader
+from agent_core.providers.wire.responses.compat import responses_compat
+from agent_core.providers.wire.responses.request import responses_body
+from agent_core.providers.wire.responses.stream import ResponseReader
 from tests.providers.replay import HELLO, LAB
 from tests.support.clock import FakeClock
 

@@ -10,9 +10,9 @@ from typing_extensions import override
 from agent_core.kernel import SystemClock, json
 from agent_core.kernel.errors import ProviderError
 from agent_core.providers import Api, ModelFacts, ModelRequest
-from agent_core.providers.chat_thoughts import FIELDS
-from agent_core.providers.http import Exchange, HttpPool, Incoming
-from agent_core.providers.post import Post
+from agent_core.providers.http.client import Exchange, HttpPool, Incoming
+from agent_core.providers.http.request import Post
+from agent_core.providers.wire.chat.reasoning import FIELDS
 from tests.providers.conversations import Signs
 from tests.providers.replay import LAB, OPENERS, PROJECT, OpenDoor
 from tests.support.validator import Body

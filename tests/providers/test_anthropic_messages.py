@@ -17,7 +17,7 @@ from agent_core.messages import (
     UserMessage,
 )
 from agent_core.providers import ModelRequest, ToolDeclaration
-from agent_core.providers.anthropic_request import request_body
+from agent_core.providers.wire.anthropic.request import request_body
 from tests.providers.conftest import Pools
 from tests.providers.loopback import Reply, loopback, sse
 from tests.providers.replay import HELLO, LAB, Outcome, ask, model_at

@@ -11,12 +11,12 @@ import anyio
 import pytest
 
 from agent_core.kernel.errors import ConfigError, ModelUnknown, ProviderError
-from agent_core.providers.auth_entries import InKeyring, StoredKey, StoredTokens
-from agent_core.providers.auth_store import REFRESH_BEFORE_MS, AuthStore
-from agent_core.providers.file_lock import LockTaken, locked
-from agent_core.providers.models_file import read_models_file
-from agent_core.providers.oauth_facts import OAuthFacts
-from agent_core.providers.oauth_tokens import LoginFailed
+from agent_core.providers.auth.entries import InKeyring, StoredKey, StoredTokens
+from agent_core.providers.auth.file_lock import LockTaken, locked
+from agent_core.providers.auth.oauth import OAuthFacts
+from agent_core.providers.auth.oauth_tokens import LoginFailed
+from agent_core.providers.auth.store import REFRESH_BEFORE_MS, AuthStore
+from agent_core.providers.catalog.models_file import read_models_file
 from agent_core.providers.registry import ModelRegistry
 from tests.providers.test_registry import APIS, PATH, Opened, opener
 from tests.support.clock import FakeClock

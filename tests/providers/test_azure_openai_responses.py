@@ -7,9 +7,9 @@ import pytest
 
 from agent_core.kernel.errors import ProviderError
 from agent_core.providers import ModelFacts
-from agent_core.providers.access import Grant
 from agent_core.providers.adapters.azure_openai_responses import AzureOpenAIResponses
 from agent_core.providers.adapters.azure_openai_responses.address import deployment, responses_url
+from agent_core.providers.auth.authenticator import Grant
 from tests.providers.conftest import Pools
 from tests.providers.loopback import Reply, loopback, sse
 from tests.providers.replay import LAB, OpenDoor, ask

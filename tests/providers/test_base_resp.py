@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from agent_core.providers import Api
-from agent_core.providers.base_resp import exposed
-from agent_core.providers.retry import is_retryable
+from agent_core.providers.http.base_resp import exposed
+from agent_core.providers.http.retry import is_retryable
 from tests.providers.conftest import Pools
 from tests.providers.loopback import Reply, loopback, sse
 from tests.providers.replay import ask, model_at

@@ -17,7 +17,7 @@ from agent_core.messages import (
     UserMessage,
 )
 from agent_core.providers import ModelFacts, ModelRequest, ToolDeclaration
-from agent_core.providers.adapters.bedrock_converse.place import region_of, url_of
+from agent_core.providers.adapters.bedrock_converse.address import region_of, url_of
 from agent_core.providers.adapters.bedrock_converse.request import request_body
 from tests.providers.replay import HELLO, LAB
 

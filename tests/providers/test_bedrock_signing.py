@@ -14,8 +14,8 @@ import pytest
 
 from agent_core.kernel import json
 from agent_core.kernel.errors import ProviderError
-from agent_core.providers.access import Grant
 from agent_core.providers.adapters.bedrock_converse import AwsSigner, BedrockConverse
+from agent_core.providers.auth.authenticator import Grant
 from tests.providers.aws_frames import delta, ended
 from tests.providers.conftest import Pools
 from tests.providers.loopback import Asked, Reply, loopback

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.providers.catalogue import (
+from agent_core.providers.auth.oauth import DeviceFacts, PkceFacts
+from agent_core.providers.catalog.catalogue import (
     CATALOGUE,
     ProviderFacts,
     builtin_providers,
     read_catalogue,
 )
-from agent_core.providers.models_file import ProviderShape
-from agent_core.providers.oauth_facts import DeviceFacts, PkceFacts
-from agent_core.providers.port import Prices
-from agent_core.providers.provider_environment import in_environment
-from agent_core.providers.thinking import supported
+from agent_core.providers.catalog.models_file import ProviderShape
+from agent_core.providers.catalog.provider_environment import in_environment
+from agent_core.providers.messages.thinking_level import supported
+from agent_core.providers.model import Prices
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROVIDERS = {one.id: one for one in builtin_providers()}

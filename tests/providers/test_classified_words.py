@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from agent_core.providers.failures import failure_from_response
-from agent_core.providers.retry import is_retryable
+from agent_core.providers.http.errors import failure_from_response
+from agent_core.providers.http.retry import is_retryable
 
 OVERFLOW, RETRY, NEITHER = (True, False), (False, True), (False, False)
 

@@ -13,14 +13,14 @@ from agent_core.messages.usage_codec import decode_usage, encode_usage
 from agent_core.providers import Prices
 from agent_core.providers.adapters.bedrock_converse.stream import ConverseReader
 from agent_core.providers.adapters.ollama_chat.stream import LineReader
-from agent_core.providers.anthropic_stream import EventReader
-from agent_core.providers.chat_chunks import ChunkReader
-from agent_core.providers.counts import billed, count
-from agent_core.providers.event_stream import EventStreamDecoder
-from agent_core.providers.gemini_stream import GeminiReader
-from agent_core.providers.port import ModelFacts
-from agent_core.providers.responses_stream import ResponseReader
-from agent_core.providers.streaming import Dialect
+from agent_core.providers.http.aws_event_stream import EventStreamDecoder
+from agent_core.providers.http.stream import Dialect
+from agent_core.providers.messages.token_counts import billed, count
+from agent_core.providers.model import ModelFacts
+from agent_core.providers.wire.anthropic.stream import EventReader
+from agent_core.providers.wire.chat.stream import ChunkReader
+from agent_core.providers.wire.gemini.stream import GeminiReader
+from agent_core.providers.wire.responses.stream import ResponseReader
 from tests.providers.replay import LAB
 from tests.support.clock import FakeClock
 

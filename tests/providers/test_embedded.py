@@ -16,8 +16,8 @@ from agent_core.messages import (
     UserMessage,
 )
 from agent_core.providers import Answer, ModelRequest
-from agent_core.providers.adapters.embedded.facts import EMBEDDED_FACTS
 from agent_core.providers.adapters.embedded.model import EmbeddedModel
+from agent_core.providers.adapters.embedded.model_info import EMBEDDED_FACTS
 from tests.support.repairing import (
     BARE_PYTHON,
     FULL_PYTHON,

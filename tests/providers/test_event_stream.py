@@ -6,8 +6,8 @@ from binascii import crc32
 
 import pytest
 
-from agent_core.providers.event_stream import EventStreamDecoder
-from agent_core.providers.sse import BadFraming, SseEvent
+from agent_core.providers.http.aws_event_stream import EventStreamDecoder
+from agent_core.providers.http.sse import BadFraming, SseEvent
 from tests.providers.aws_frames import event, exception, frame
 
 STREAM = (

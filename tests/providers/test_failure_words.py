@@ -15,10 +15,10 @@ from anyio.abc import Listener, SocketAttribute, SocketStream
 from anyio.streams.tls import TLSListener
 
 from agent_core.kernel.errors import ProviderError
-from agent_core.providers.access import Grant
 from agent_core.providers.adapters.openai_completions import OpenAICompletions
-from agent_core.providers.failure_words import origin_of, redirected, unreachable
-from agent_core.providers.http import HttpPool
+from agent_core.providers.auth.authenticator import Grant
+from agent_core.providers.http.client import HttpPool
+from agent_core.providers.http.error_messages import origin_of, redirected, unreachable
 from tests.providers.conftest import Pools
 from tests.providers.loopback import Reply, loopback
 from tests.providers.replay import LAB, ask

@@ -7,9 +7,9 @@ import pytest
 
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import AssistantMessage, StopReason, Text, Usage
-from agent_core.providers.failures import failure_from_response, retry_after
-from agent_core.providers.overflow import is_overflow_text, overflowed_silently
-from agent_core.providers.retry import is_retryable
+from agent_core.providers.http.errors import failure_from_response, retry_after
+from agent_core.providers.http.overflow import is_overflow_text, overflowed_silently
+from agent_core.providers.http.retry import is_retryable
 
 NOW_MS = 1_700_000_000_000
 

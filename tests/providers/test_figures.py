@@ -8,12 +8,12 @@ import pytest
 from agent_core.events import ThinkingLevel
 from agent_core.messages import Cost, Text, Usage, UserMessage
 from agent_core.providers import ModelRequest, Prices
-from agent_core.providers.answer import read_arguments
-from agent_core.providers.chat_usage import read_usage
-from agent_core.providers.output_limit import clamp_output, output_limit
-from agent_core.providers.port import PriceTier
-from agent_core.providers.pricing import priced
-from agent_core.providers.thinking import budget, clamp, effort, supported
+from agent_core.providers.messages.builder import read_arguments
+from agent_core.providers.messages.output_limit import clamp_output, output_limit
+from agent_core.providers.messages.pricing import priced
+from agent_core.providers.messages.thinking_level import budget, clamp, effort, supported
+from agent_core.providers.model import PriceTier
+from agent_core.providers.wire.chat.usage import read_usage
 from tests.providers.replay import LAB
 
 

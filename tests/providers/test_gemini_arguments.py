@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agent_core.providers.gemini_arguments import PartialArguments
+from agent_core.providers.wire.gemini.arguments import PartialArguments
 
 YES = True
 

@@ -16,8 +16,8 @@ from agent_core.messages import (
     UserMessage,
 )
 from agent_core.providers import ModelFacts, ModelRequest, ToolDeclaration
-from agent_core.providers.gemini_request import request_body
-from agent_core.providers.gemini_schema import gemini_schema
+from agent_core.providers.wire.gemini.request import request_body
+from agent_core.providers.wire.gemini.schema import gemini_schema
 from tests.providers.replay import HELLO, LAB
 
 NEW = replace(LAB, api="google-generative-ai", images=True, id="gemini-3-flash-preview")

@@ -14,9 +14,9 @@ from agent_core.kernel import ToolCallId
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import Text, ToolCall, Usage
 from agent_core.providers import ToolDeclaration
-from agent_core.providers.access import Grant
 from agent_core.providers.adapters.google_vertex import AdcTokens, GoogleVertex, Ticket
-from agent_core.providers.adapters.google_vertex.place import url_of
+from agent_core.providers.adapters.google_vertex.address import url_of
+from agent_core.providers.auth.authenticator import Grant
 from tests.providers.auth_server import AuthServer, auth_server
 from tests.providers.conftest import Pools
 from tests.providers.loopback import Asked, Reply, loopback, sse

@@ -12,8 +12,8 @@ from keyring.backends.fail import Keyring as NoKeyring  # noqa: E402 - see above
 from keyring.errors import PasswordDeleteError  # noqa: E402 - see above
 
 from agent_core.kernel.errors import ProviderError  # noqa: E402 - see above
-from agent_core.providers.auth_entries import InKeyring  # noqa: E402 - see above
-from agent_core.providers.keyring_store import (  # noqa: E402 - see above
+from agent_core.providers.auth.entries import InKeyring  # noqa: E402 - see above
+from agent_core.providers.auth.keyring_store import (  # noqa: E402 - see above
     KeyringMissing,
     drop_from_keyring,
     keep_in_keyring,

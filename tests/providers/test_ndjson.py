@@ -5,8 +5,8 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
-from agent_core.providers.ndjson import NdjsonDecoder
-from agent_core.providers.sse import EventTooLarge, SseEvent
+from agent_core.providers.http.ndjson import NdjsonDecoder
+from agent_core.providers.http.sse import EventTooLarge, SseEvent
 
 STREAM = '{"a":"é😀"}\n\r\n  {"b":"\\n"} \r\n\n[1]\n{"last":true}'.encode()
 LINES = ['{"a":"é😀"}', '{"b":"\\n"}', "[1]", '{"last":true}']

@@ -11,12 +11,12 @@ import anyio
 import pytest
 
 from agent_core.kernel import Clock
-from agent_core.providers.auth_entries import StoredKey, StoredTokens
-from agent_core.providers.json_ask import AskFailed, Question, Reply, ask_json
-from agent_core.providers.oauth_browser import challenge_of, log_in_with_browser
-from agent_core.providers.oauth_device import DeviceCode, log_in_with_code
-from agent_core.providers.oauth_facts import DeviceFacts, PkceFacts
-from agent_core.providers.oauth_tokens import LoginFailed, refreshed
+from agent_core.providers.auth.entries import StoredKey, StoredTokens
+from agent_core.providers.auth.oauth import DeviceFacts, PkceFacts
+from agent_core.providers.auth.oauth_browser import challenge_of, log_in_with_browser
+from agent_core.providers.auth.oauth_device import DeviceCode, log_in_with_code
+from agent_core.providers.auth.oauth_tokens import LoginFailed, refreshed
+from agent_core.providers.http.json_request import AskFailed, Question, Reply, ask_json
 from tests.providers.auth_server import AuthServer, auth_server
 from tests.support.clock import FakeClock
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agent_core.kernel import JsonObject
-from agent_core.providers.partial_json import GrowingArguments
+from agent_core.providers.messages.partial_json import GrowingArguments
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from agent_core.hooks import (
     ResponseArrived,
 )
 from agent_core.providers import Api
-from agent_core.providers.http import HttpPool
-from agent_core.providers.post import Post
-from agent_core.providers.post_hooks import changed_by_hooks
+from agent_core.providers.http.client import HttpPool
+from agent_core.providers.http.hooks import changed_by_hooks
+from agent_core.providers.http.request import Post
 from tests.providers.conftest import Pools
 from tests.providers.loopback import Reply, loopback, sse
 from tests.providers.replay import ask, model_at

@@ -5,9 +5,9 @@ from decimal import Decimal
 import pytest
 
 from agent_core.messages import Cost, Usage
-from agent_core.providers.catalogue import builtin_providers
-from agent_core.providers.port import Prices, PriceTier
-from agent_core.providers.pricing import priced
+from agent_core.providers.catalog.catalogue import builtin_providers
+from agent_core.providers.messages.pricing import priced
+from agent_core.providers.model import Prices, PriceTier
 
 PLAIN = Prices(input=3, output=15, cache_read=0.3, cache_write=3.75)
 DEAR = Prices(input=6, output=22.5, cache_read=0.6, cache_write=7.5)

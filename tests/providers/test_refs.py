@@ -4,7 +4,7 @@ import pytest
 
 from agent_core.kernel.errors import ModelUnknown
 from agent_core.providers import ModelFacts
-from agent_core.providers.model_refs import Named, matching, next_of, without_level
+from agent_core.providers.catalog.references import Named, matching, next_of, without_level
 from tests.providers.test_registry import LAB, registry
 
 KEYS = {"ANTHROPIC_API_KEY": "k", "OPENROUTER_API_KEY": "k"}

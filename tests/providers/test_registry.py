@@ -9,10 +9,10 @@ import pytest
 
 from agent_core.kernel.errors import ModelUnknown, ProviderError
 from agent_core.providers import Api, Model, ModelFacts, Prices
-from agent_core.providers.access import Access
-from agent_core.providers.catalogue import ProviderFacts
-from agent_core.providers.models_file import load_models_file, read_models_file
-from agent_core.providers.port import PriceTier
+from agent_core.providers.auth.authenticator import Access
+from agent_core.providers.catalog.catalogue import ProviderFacts
+from agent_core.providers.catalog.models_file import load_models_file, read_models_file
+from agent_core.providers.model import PriceTier
 from agent_core.providers.registry import Choice, ModelRegistry
 from tests.support.scripted_model import ScriptedModel
 

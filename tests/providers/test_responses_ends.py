@@ -10,7 +10,7 @@ from agent_core.kernel import ToolCallId
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import Cost, Text, Thinking, ToolCall, Usage
 from agent_core.providers import Part, Prices, TextDelta
-from agent_core.providers.responses_stream import ENDS, ResponseReader
+from agent_core.providers.wire.responses.stream import ENDS, ResponseReader
 from tests.providers.responses_events import (
     FACTS,
     USAGE,

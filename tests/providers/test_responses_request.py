@@ -18,8 +18,8 @@ from agent_core.messages import (
     UserMessage,
 )
 from agent_core.providers import ModelFacts, ModelRequest, ToolDeclaration
-from agent_core.providers.responses_compat import responses_compat
-from agent_core.providers.responses_request import responses_body, session_headers
+from agent_core.providers.wire.responses.compat import responses_compat
+from agent_core.providers.wire.responses.request import responses_body, session_headers
 from tests.providers.conversations import Signs, made_up_request
 from tests.providers.replay import HELLO
 from tests.providers.responses_events import FACTS

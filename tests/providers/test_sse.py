@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
-from agent_core.providers.sse import EventTooLarge, SseDecoder, SseEvent
+from agent_core.providers.http.sse import EventTooLarge, SseDecoder, SseEvent
 
 STREAM = (
     ': a comment\n\ndata: {"a":"é😀"}\n\nevent: named\ndata:no space\n\n'

@@ -8,7 +8,7 @@ import pytest
 
 from agent_core.messages import Cost, Usage
 from agent_core.providers import Prices, UsageUpdate
-from agent_core.providers.streaming import WHOLE_BYTES
+from agent_core.providers.http.stream import WHOLE_BYTES
 from tests.providers.conftest import Pools
 from tests.providers.loopback import Reply, loopback, sse
 from tests.providers.replay import HELLO, Outcome, ask, model_at

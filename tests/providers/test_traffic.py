@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from agent_core.providers.http import HttpPool
+from agent_core.providers.http.client import HttpPool
 from tests.providers.replay import (
     Case,
     Outcome,

@@ -22,7 +22,7 @@ from agent_core.messages import (
     UserContent,
     UserMessage,
 )
-from agent_core.providers.transform import BRANCH_LEAD, acceptable
+from agent_core.providers.messages.normalisation import BRANCH_LEAD, acceptable
 from tests.providers.replay import LAB
 
 PICTURE = Image(mime="image/png", data="aWs=")

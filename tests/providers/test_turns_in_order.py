@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from agent_core.providers import ModelFacts, gemini_request
+from agent_core.providers import ModelFacts
 from agent_core.providers.adapters.bedrock_converse import request as bedrock_request
+from agent_core.providers.wire.gemini import request
 from tests.providers.conversations import Signs, made_up_request
 from tests.providers.replay import LAB
 from tests.support.sizes import at_size
@@ -19,7 +20,7 @@ CONVERSE = replace(GEMINI, api="bedrock-converse-stream")
 
 
 def gemini(seed: int, facts: ModelFacts) -> Any:
-    return gemini_request.request_body(made_up_request(seed, facts, SIGNED), facts)["contents"]
+    return request.request_body(made_up_request(seed, facts, SIGNED), facts)["contents"]
 
 
 def converse(seed: int, facts: ModelFacts) -> Any:
@@ -51,7 +52,7 @@ def test_gemini_hears_no_two_answers_in_a_row_and_no_signature_that_is_not_base6
         roles = [content["role"] for content in contents]
         assert ("model", "model") not in pairwise(roles)
         signatures = {part.get("thoughtSignature") for each in contents for part in each["parts"]}
-        allowed = {None, "c2ln", "dGg=", "Y2Fs", gemini_request.UNSIGNED}
+        allowed = {None, "c2ln", "dGg=", "Y2Fs", request.UNSIGNED}
         assert signatures <= allowed
 
 

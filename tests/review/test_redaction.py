@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.redaction.redactor import Redactor
 from tests.support.repositories import Repository
 from tests.support.reviewing import Reviewing, a_report, reports, says
 from tests.support.reviews import a_finding, a_review, a_suggestion

@@ -160,7 +160,7 @@ async def test_a_redactor_that_fails_withholds_what_it_could_not_look_through(
     say = {"name": "bash", "arguments": {"command": "echo s3cret-token-of-mine"}}
     configure(folder, lab, say, permission={"mode": "ask", "fallback": "rules"})
     folder.env["DEPLOY_TOKEN"] = "s3cret-token-of-mine"
-    _ = break_part(monkeypatch, "agent_core.kernel.held_values:HeldValues.spans")
+    _ = break_part(monkeypatch, "agent_core.kernel.redaction.held_values:HeldValues.spans")
     told: list[str] = []
     with suppress(Boom):
         async with folder.open(model=None) as session:

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import pytest
 
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.redaction.redactor import Redactor
 from tiller_server.lsp.redacted_log import EarlyLog, RedactedLog, hide_early, hide_in_log
 
 ROOT = Path(__file__).resolve().parents[2]

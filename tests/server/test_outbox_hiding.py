@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from agent_core.kernel.held_values import HeldValues
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.redaction.held_values import HeldValues
+from agent_core.kernel.redaction.redactor import Redactor
 from tiller_server.lsp.outbox import Lane, Outbox
 
 SECRET_SAMPLE = "held-Value-0123456789"

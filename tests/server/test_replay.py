@@ -9,7 +9,7 @@ import pytest
 
 from agent_core.events import DocumentChange, EditApplied, RunStarted, ToolRunning
 from agent_core.kernel import ItemId, RunId, ToolCallId
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.redaction.redactor import Redactor
 from tests.support.sizes import at_size
 from tests.support.told import SESSION, Client, chance_of, course, keeping, told
 from tiller_server.lsp.replay_file import find

@@ -14,7 +14,7 @@ from agent_core.events import (
     ToolInputDelta,
     ToolOutputDelta,
 )
-from agent_core.events.merging import HEAD_CHARS, TAIL_CHARS
+from agent_core.events.delta_merge import HEAD_CHARS, TAIL_CHARS
 from agent_core.events.values import ChangeCounts
 from agent_core.kernel import ItemId, RunId, TurnId
 from agent_core.messages import Text

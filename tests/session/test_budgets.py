@@ -10,7 +10,7 @@ from agent_core.kernel import RunId
 from agent_core.kernel.errors import BudgetRefused, PriceUnknown, ProviderError
 from agent_core.messages import Cost, Usage
 from agent_core.providers import UsageUpdate
-from agent_core.providers.port import Prices
+from agent_core.providers.model import Prices
 from agent_core.session.runs.budgets import Used, loosened, reached, tightened, unpriced
 from agent_core.tools import text_result
 from tests.support.clock import FakeClock

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 from typing_extensions import override
 
-from agent_core.session.permissions import broker as gate_module
+from agent_core.session.permissions import broker
 from agent_core.session.permissions.state import KeptRules, Standing
 from agent_core.tools import text_result
 from tests.support.asking import MemoryRules, command_tool, ended, model_of, run
@@ -33,7 +33,7 @@ ERRORS = [RuntimeError("boom"), OSError("disk"), TimeoutError(), KeyError("x")]
     "name", ["decide", "question", "is_protected", "is_secret", "is_inside", "_unasked", "as_input"]
 )
 async def test_whatever_fails_in_the_gate_nothing_runs_unasked(monkeypatch, name, error) -> None:
-    monkeypatch.setattr(gate_module, name, Broken(error))
+    monkeypatch.setattr(broker, name, Broken(error))
     ran: list[str] = []
 
     async def work(arguments, context):

@@ -12,7 +12,7 @@ import pytest
 from agent_core.events import Notice, PermissionRequested
 from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import FileMissing
-from agent_core.kernel.visible import for_model
+from agent_core.kernel.visible_text import for_model
 from agent_core.messages import AssistantMessage, ToolResultMessage, text_of
 from agent_core.session.context import Place
 from agent_core.session.permissions.state import Standing

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from agent_core.kernel import JsonObject
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.messages import AssistantMessage
 from agent_core.session.context import Place
 from agent_core.session.permissions.state import Standing

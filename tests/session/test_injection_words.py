@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from agent_core.kernel import EntryId
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.messages import AssistantMessage, Message, Text
 from agent_core.resources.reading import Instructions
 from agent_core.session.context import Place

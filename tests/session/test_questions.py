@@ -19,7 +19,7 @@ from agent_core.events import (
 )
 from agent_core.kernel import ItemId, SessionId
 from agent_core.kernel.errors import UsageError
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.session.permissions.state import Standing
 from agent_core.session.redaction import EventRedaction
 from agent_core.tools import text_result

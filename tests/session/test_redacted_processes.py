@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.session.tools.redacted_processes import RedactedProcesses
 from agent_core.workspace import Killed, Process, ProcessEnd
 

@@ -8,8 +8,8 @@ import pytest
 from agent_core.events import MessageDelta, MessageEnded, ThoughtDelta, ToolEnded
 from agent_core.events.codec import encode
 from agent_core.kernel import ToolCallId, json
-from agent_core.kernel.held_values import HeldValues
-from agent_core.kernel.redaction import WITHHELD, Redactor
+from agent_core.kernel.redaction.held_values import HeldValues
+from agent_core.kernel.redaction.redactor import WITHHELD, Redactor
 from agent_core.messages import AssistantMessage, Image, Text, Thinking, ToolResultMessage, text_of
 from agent_core.session.redaction import long_texts, redacted
 from tests.support.scripted_model import ScriptedModel, both, call, say, think

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from anyio.lowlevel import checkpoint
 
 from agent_core.kernel import JsonObject, ToolCallId
-from agent_core.kernel.visible import as_meant
+from agent_core.kernel.visible_text import as_meant
 from agent_core.messages import (
     BashMessage,
     BranchSummaryMessage,

@@ -23,8 +23,8 @@ from agent_core.messages import (
     text_of,
 )
 from agent_core.providers import Model, ModelFacts
-from agent_core.providers.model_refs import Named, Scope, without_level
-from agent_core.providers.provider_state import ProviderState
+from agent_core.providers.catalog.provider_state import ProviderState
+from agent_core.providers.catalog.references import Named, Scope, without_level
 from agent_core.session import AgentSession
 from agent_core.session.context import Place, SessionOptions
 from agent_core.session.history.entries import INTERRUPTION

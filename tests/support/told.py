@@ -27,7 +27,7 @@ from agent_core.events import (
 from agent_core.events.values import ChangeCounts
 from agent_core.kernel import ItemId, RunId, ToolCallId, TurnId, rfc3339
 from agent_core.kernel.json import decode
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.messages import Text, Usage
 from agent_core.session.snapshot import Picture
 from tests.support.clock import FakeClock

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from agent_core.kernel.errors import PathRefused
-from agent_core.workspace.files.disk.gate import folder_gate as gate_module, openat2
+from agent_core.workspace.files.disk.gate import folder_gate, openat2
 from agent_core.workspace.files.disk.gate.folder_gate import (
     Gate,
     best_gate,
@@ -184,7 +184,7 @@ def test_a_system_without_the_one_step_walks(monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(openat2, "_call", lambda code=code: lambda *_: (-1, code))
         assert has_openat2() is False
         best_gate.cache_clear()
-        assert isinstance(gate_module.best_gate(), WalkGate)
+        assert isinstance(folder_gate.best_gate(), WalkGate)
     monkeypatch.undo()
     best_gate.cache_clear()
     expected = OpenAt2Gate if sys.platform == "linux" and has_openat2() else WalkGate

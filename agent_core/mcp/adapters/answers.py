@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
 from agent_core.kernel import JsonObject, JsonValue
-from agent_core.mcp.declared import Declared
+from agent_core.mcp.declarations import Declared
 from agent_core.mcp.port import Answer, Part
 
 if TYPE_CHECKING:

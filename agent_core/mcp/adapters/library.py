@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from agent_core.kernel import JsonObject
 from agent_core.mcp.adapters.answers import answer_of, declared_of
-from agent_core.mcp.declared import Declared
+from agent_core.mcp.declarations import Declared
 from agent_core.mcp.port import (
     Answer,
     Listed,

@@ -26,7 +26,7 @@ from agent_core.kernel.errors import EntryUnknown, ForkRefused, SessionBusy
 from agent_core.kernel.shield import uncancelled
 from agent_core.kernel.values import Value
 from agent_core.messages import UserMessage, text_of
-from agent_core.providers.thinking import LEVELS
+from agent_core.providers.messages.thinking_level import LEVELS
 from agent_core.session.context import Parts
 from agent_core.session.history.compaction_events import AskedAgain, counted
 from agent_core.session.history.entries import (

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from agent_core.kernel import Clock, EntryId, new_entry_id
 from agent_core.kernel.errors import StorageError
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.kernel.shield import uncancelled
 from agent_core.messages import Message
 from agent_core.session.history.background import Steps

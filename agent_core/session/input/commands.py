@@ -11,7 +11,7 @@ from anyio.abc import TaskGroup
 from agent_core.events import Event, ExtensionError
 from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import UsageError
-from agent_core.kernel.visible import readable
+from agent_core.kernel.visible_text import readable
 from agent_core.messages import CustomMessage, Text, UserContent
 from agent_core.resources.commands import Command, CommandSource, Completion, Slashed, slashed
 from agent_core.resources.loaded import Loaded

@@ -45,7 +45,7 @@ from agent_core.workspace.permissions.policy import (
     Refuse,
     Run,
     Subject,
-    decision as decision_module,
+    decide,
     git_starts_programs,
     git_use,
     line_starts_programs,
@@ -223,8 +223,8 @@ class Gate(Struct, kw_only=True):
             self.levels[call] = situation.containment
         if isinstance(subject, CommandAsked):
             # Reading a command loads a grammar once, and looks for programs on the disk.
-            return await to_thread.run_sync(decision_module, subject, situation)
-        return decision_module(subject, situation)
+            return await to_thread.run_sync(decide, subject, situation)
+        return decide(subject, situation)
 
     async def _remember(self, ask: Ask, answered: Answered) -> RuleShown | None:
         """Apply the rule of an answer before the answer is published, and return it; None: there is none."""

@@ -6,7 +6,7 @@ from typing import Final
 from agent_core.events import PermissionOption, PermissionRequest, ServerSubject
 from agent_core.kernel import Clock, ItemId, RunId, SessionId
 from agent_core.kernel.values import Value
-from agent_core.kernel.visible import readable
+from agent_core.kernel.visible_text import readable
 from agent_core.mcp import Approval, Reply
 from agent_core.session.permissions.permission_prompts import Answered, Desk
 from agent_core.session.permissions.state import Standing

@@ -20,7 +20,7 @@ from agent_core.events import (
 )
 from agent_core.kernel import Clock, ItemId, RunId, SessionId
 from agent_core.kernel.errors import TillerError
-from agent_core.kernel.visible import readable
+from agent_core.kernel.visible_text import readable
 from agent_core.session.permissions.permission_prompts import Answered, Desk
 from agent_core.session.permissions.state import Standing
 

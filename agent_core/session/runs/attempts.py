@@ -12,7 +12,7 @@ from agent_core.kernel.errors import BudgetExceeded, ProviderError
 from agent_core.loop import Loop, run_turns
 from agent_core.messages import AssistantMessage
 from agent_core.providers import ModelFacts
-from agent_core.providers.overflow import overflowed_silently
+from agent_core.providers.http.overflow import overflowed_silently
 from agent_core.session.context import Parts, failure_of
 from agent_core.session.history.compaction import Compaction
 from agent_core.session.runs.continuation import (

@@ -22,7 +22,7 @@ from agent_core.kernel.errors import BudgetExceeded, ProviderError, TillerError,
 from agent_core.kernel.values import Value
 from agent_core.loop import Demand, Loop, TurnCount, Words, say
 from agent_core.messages import CustomMessage, ToolCall
-from agent_core.providers.cache_retention import told_retention
+from agent_core.providers.messages.cache_retention import told_retention
 from agent_core.session.context import Parts, failure_of, refresh_models, status_of
 from agent_core.session.history.compaction import Compaction
 from agent_core.session.history.entries import (

@@ -4,7 +4,7 @@ import codecs
 from collections.abc import Mapping
 from pathlib import Path
 
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.workspace import Killed, Process, ProcessEnd, Processes
 from agent_core.workspace.permissions.call_permission import Needs
 

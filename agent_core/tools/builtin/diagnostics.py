@@ -8,7 +8,7 @@ from pydantic import Field
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.values import Value
-from agent_core.kernel.visible import for_model, one_line
+from agent_core.kernel.visible_text import for_model, one_line
 from agent_core.tools.arguments import ModelTool, Seconds, ToolArguments, schema_of
 from agent_core.tools.port import ToolContext, ToolResult, ToolSpec, text_result
 

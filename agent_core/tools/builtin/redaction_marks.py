@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from agent_core.kernel.errors import ToolError
-from agent_core.kernel.secret_patterns import secret_spans
+from agent_core.kernel.redaction.pattern_search import secret_spans
 
 MARK: Final = re.compile(r"\[redacted:[a-z-]{1,40}\]")
 

@@ -12,7 +12,7 @@ from errno import ESTALE, EXDEV
 from pathlib import Path
 from typing import Final
 
-from agent_core.kernel.own_file import make_private_folder
+from agent_core.kernel.private_file import make_private_folder
 from agent_core.workspace.sandbox.guards.git_folders import (
     MOST_BYTES,
     NEUTRAL_CONFIG,

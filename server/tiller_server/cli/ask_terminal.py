@@ -23,7 +23,7 @@ from agent_core.events import (
 )
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.values import Value
-from agent_core.kernel.visible import shown
+from agent_core.kernel.visible_text import shown
 from agent_core.session import AgentSession
 from tiller_server.cli.sessions_text import one_line
 from tiller_server.lsp.dialogs import dialog, shortened

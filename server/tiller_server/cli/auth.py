@@ -13,14 +13,14 @@ import anyio.to_thread
 from agent_core.kernel import JsonValue, SystemClock
 from agent_core.kernel.errors import TillerError, UsageError
 from agent_core.kernel.json import encode
-from agent_core.providers.auth_entries import Entry, InKeyring, StoredKey
-from agent_core.providers.auth_store import AuthStore
-from agent_core.providers.catalogue import ProviderFacts
-from agent_core.providers.keyring_store import KeyringMissing, keep_in_keyring
-from agent_core.providers.oauth_browser import log_in_with_browser
-from agent_core.providers.oauth_device import DeviceCode, log_in_with_code
-from agent_core.providers.oauth_facts import OAuthFacts, PkceFacts, way_of
-from agent_core.providers.oauth_tokens import LoginFailed
+from agent_core.providers.auth.entries import Entry, InKeyring, StoredKey
+from agent_core.providers.auth.keyring_store import KeyringMissing, keep_in_keyring
+from agent_core.providers.auth.oauth import OAuthFacts, PkceFacts, way_of
+from agent_core.providers.auth.oauth_browser import log_in_with_browser
+from agent_core.providers.auth.oauth_device import DeviceCode, log_in_with_code
+from agent_core.providers.auth.oauth_tokens import LoginFailed
+from agent_core.providers.auth.store import AuthStore
+from agent_core.providers.catalog.catalogue import ProviderFacts
 from agent_core.providers.registry import ModelRegistry
 from agent_core.resources.paths import AppPaths, app_paths
 from tiller_server.cli.environment import Commands, Environment

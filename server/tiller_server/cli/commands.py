@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Final, Protocol
 
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.redaction.redactor import Redactor
 from tiller_server import VERSION
 from tiller_server.cli.environment import Commands, Environment, read_environment
 from tiller_server.cli.exits import FAILED, USAGE, complain

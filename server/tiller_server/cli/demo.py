@@ -17,7 +17,7 @@ from agent_core.assembly.models import load_models
 from agent_core.kernel import SystemClock
 from agent_core.kernel.json import as_object, decode, encode
 from agent_core.kernel.values import Value
-from agent_core.providers.http import HttpPool
+from agent_core.providers.http.client import HttpPool
 from agent_core.resources.paths import AppPaths, app_paths
 from agent_core.resources.settings import Layer, load_settings
 from tiller_server.cli.demo_editor import DemoEditor

@@ -13,7 +13,7 @@ from typing import Final
 
 from agent_core.assembly.config_problems import rule_problems
 from agent_core.assembly.containment import read_paths
-from agent_core.providers.keyring_store import can_have_keyring
+from agent_core.providers.auth.keyring_store import can_have_keyring
 from agent_core.resources.paths import AppPaths
 from agent_core.resources.settings import Settings
 from agent_core.tools.builtin.search.ripgrep import OLDEST, ripgrep_programs

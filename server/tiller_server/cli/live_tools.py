@@ -14,7 +14,7 @@ from agent_core.events import (
     ToolOutputDelta,
     ToolRunning,
 )
-from agent_core.kernel.visible import PlainStream, one_line
+from agent_core.kernel.visible_text import PlainStream, one_line
 from tiller_server.cli.changed_lines import changed_lines
 from tiller_server.cli.render import DIM, MARKS, YELLOW, tool_line
 

@@ -26,7 +26,7 @@ from agent_core.events import (
 )
 from agent_core.kernel import JsonObject
 from agent_core.kernel.values import Value
-from agent_core.kernel.visible import shown
+from agent_core.kernel.visible_text import shown
 from agent_core.messages import text_of
 from tiller_server.cli.live_tools import BOLD, LiveTools
 from tiller_server.cli.live_words import LiveWords

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agent_core.kernel.visible import shown
+from agent_core.kernel.visible_text import shown
 from tiller_server.cli.markdown_blocks import Blocks
 from tiller_server.cli.markdown_text import rendered
 from tiller_server.cli.screen import Surface

@@ -5,9 +5,9 @@ from typing import Final
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import encode
-from agent_core.providers.port import ModelFacts, Prices
+from agent_core.providers.messages.thinking_level import supported
+from agent_core.providers.model import ModelFacts, Prices
 from agent_core.providers.registry import ModelRegistry
-from agent_core.providers.thinking import supported
 
 WINDOW_WIDTH: Final = 9
 PRICE_WIDTH: Final = 17

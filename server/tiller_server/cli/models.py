@@ -10,10 +10,10 @@ import anyio.to_thread
 from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.json import encode
-from agent_core.providers.catalogue import builtin_providers
-from agent_core.providers.local_servers import FoundServer
-from agent_core.providers.model_sources import value_sources
-from agent_core.providers.port import ModelFacts
+from agent_core.providers.catalog.catalogue import builtin_providers
+from agent_core.providers.catalog.field_sources import value_sources
+from agent_core.providers.catalog.local_servers import FoundServer
+from agent_core.providers.model import ModelFacts
 from agent_core.providers.registry import ModelRegistry
 from agent_core.resources.paths import AppPaths, app_paths
 from agent_core.resources.settings import Layer, load_settings

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from agent_core.assembly import SessionRequest
 from agent_core.kernel import SystemClock
 from agent_core.kernel.errors import TillerError
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.redaction.redactor import Redactor
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.exits import BUDGET, DONE, FAILED, FINDINGS, REFUSED, StoppedEarly, complain
 from tiller_server.cli.review_order import order_of, read_accepted

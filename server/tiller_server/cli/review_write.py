@@ -9,7 +9,7 @@ import anyio
 import anyio.to_thread
 
 from agent_core.kernel.errors import UsageError
-from agent_core.kernel.own_file import replace_text
+from agent_core.kernel.private_file import replace_text
 from tiller_server.review.baseline import read_baseline, written_baseline
 from tiller_server.review.errors import ReviewFileInvalid
 from tiller_server.review.findings import Review

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from shutil import get_terminal_size
 from typing import Final
 
-from agent_core.kernel.visible import shown
+from agent_core.kernel.visible_text import shown
 
 BOLD: Final = "1"
 DIM: Final = "2"

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.redaction.redactor import Redactor
 from tiller_server.cli.environment import Commands, Environment
 from tiller_server.cli.exits import DONE, FAILED, USAGE, complain
 from tiller_server.cli.trace_file import Said, TraceInvalid, read_trace

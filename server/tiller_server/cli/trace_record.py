@@ -10,7 +10,7 @@ from typing import Final
 
 from agent_core.kernel import JsonValue, SystemClock, rfc3339
 from agent_core.kernel.json import decode
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.redaction.redactor import Redactor
 from tiller_server.cli.trace_file import Said, Side, broken_line, head_line, line_of
 from tiller_server.lsp.frames import FrameError, FrameReader
 from tiller_server.lsp.streams import Reader, stdio_streams

@@ -5,9 +5,9 @@ from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from agent_core.kernel.errors import TillerError
-from agent_core.providers.oauth_facts import way_of
-from agent_core.providers.oauth_tokens import LoginFailed
-from agent_core.providers.provider_state import ProviderState
+from agent_core.providers.auth.oauth import way_of
+from agent_core.providers.auth.oauth_tokens import LoginFailed
+from agent_core.providers.catalog.provider_state import ProviderState
 from tiller_server.lsp.front import Front, bad
 from tiller_server.lsp.rpc import REQUEST_FAILED, RpcError
 from tiller_server.lsp.signing_in import Door, Show

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from agent_core.kernel.visible import one_line
+from agent_core.kernel.visible_text import one_line
 from tiller_server.lsp.uris import path_of
 from tiller_server.lsp.wire import EditorContext, EditorFocus
 

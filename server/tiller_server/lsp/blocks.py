@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from xml.sax.saxutils import quoteattr
 
-from agent_core.kernel.visible import for_model, one_line
+from agent_core.kernel.visible_text import for_model, one_line
 from agent_core.messages import Image, Text, UserContent
 from agent_core.tools.builtin.diagnostics import SEVERITIES
 from tiller_server.lsp.rpc import INVALID_PARAMS, RpcError

@@ -10,7 +10,7 @@ from agent_core.changes.change_set import ChangeSet
 from agent_core.changes.history.hunk_tracker import GONE, FileNow
 from agent_core.changes.history.hunks import Hunk
 from agent_core.kernel import JsonValue
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.redaction.redactor import Redactor
 from tiller_server.lsp.positions import Encoding, Lines
 
 Clean: TypeAlias = Callable[[str], str]

@@ -10,7 +10,7 @@ from agent_core.events import (
     ServerSubject,
     TrustSubject,
 )
-from agent_core.kernel.visible import shown
+from agent_core.kernel.visible_text import shown
 from tiller_server.lsp.codec import as_object
 
 ACTIONS: Final = 4

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from agent_core.events import UiNotify
 from agent_core.extensions.showing import Shown
-from agent_core.kernel.visible import readable
+from agent_core.kernel.visible_text import readable
 from tiller_server.lsp.front import Front
 
 TELL: Final = "window/showMessage"

@@ -14,7 +14,7 @@ from agent_core.assembly.library import SessionLibrary
 from agent_core.events import Attendant, Reader, RunStarted, WorkspaceRoot
 from agent_core.kernel import JsonValue, RunId, SessionId
 from agent_core.kernel.errors import TillerError
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.providers.registry import ModelRegistry
 from agent_core.session import AgentSession
 from tiller_server.lsp import pictures

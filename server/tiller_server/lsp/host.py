@@ -11,7 +11,7 @@ from agent_core.assembly.library import SessionLibrary
 from agent_core.assembly.models import load_models
 from agent_core.kernel import Clock, JsonValue, SessionId, SystemClock
 from agent_core.kernel.errors import SessionNotFound, WorkspaceMissing
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.providers.registry import ModelRegistry
 from agent_core.resources.paths import app_paths
 from agent_core.workspace.files.disk.path_locks import PathLocks

@@ -30,7 +30,7 @@ class RedactedLog(logging.Formatter):
             line = self.inner.format(record)
         except Exception:  # noqa: BLE001 - a wrong log call must not stop what it tells of
             line = f"(a log line that cannot be put together, of {record.name})"
-        from agent_core.kernel.visible import readable  # noqa: PLC0415 - loaded with the first record, as below
+        from agent_core.kernel.visible_text import readable  # noqa: PLC0415 - loaded with the first record, as below
 
         # Tracebacks hold what others wrote, which may be orders to the terminal that shows the log.
         return readable(self._redactor.text(line))
@@ -61,7 +61,7 @@ class EarlyLog(logging.Formatter):
             return f"(a log line that cannot be looked through for secrets, of {record.name})"
 
     def _loaded(self) -> Cleaner:
-        from agent_core.kernel.redaction import Redactor  # noqa: PLC0415 - see above
+        from agent_core.kernel.redaction.redactor import Redactor  # noqa: PLC0415 - see above
 
         redactor = Redactor()
         redactor.hold_environment(self._environment())

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from agent_core.kernel import JsonValue
 from agent_core.kernel.json import decode_sound, encode
-from agent_core.kernel.redaction import HeldOnly, Redactor
+from agent_core.kernel.redaction.redactor import HeldOnly, Redactor
 from agent_core.kernel.values import Value
 
 KEPT_BYTES: Final = 8 * 1024 * 1024

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_core.events import BashOutput, Delta, RunEnded, RunStarted, Stamped
-from agent_core.events.streaming import StreamKey, stream_of, streams_ended_by
+from agent_core.events.streams import StreamKey, stream_of, streams_ended_by
 
 OPEN_CHARS: Final = 1 << 20
 """How much text of unfinished items is kept; a client that would need more gets a snapshot."""

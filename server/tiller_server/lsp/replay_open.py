@@ -16,7 +16,7 @@ from agent_core.events import (
 )
 from agent_core.events.codec import queue_item, value
 from agent_core.kernel import RunId
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.session import AgentSession, SessionSnapshot
 from agent_core.storage.adapters.paths import EVENTS_SUFFIX, SUFFIX
 from tiller_server.lsp.replay import EventLog

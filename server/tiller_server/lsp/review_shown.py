@@ -4,7 +4,7 @@ import anyio
 
 from agent_core.events import Reader, RunEnded
 from agent_core.kernel import JsonValue, RunId
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.redaction.redactor import Redactor
 from tiller_server.lsp.change_pictures import change_set
 from tiller_server.lsp.diagnostics_told import DiagnosticsTold
 from tiller_server.lsp.editor import Editor

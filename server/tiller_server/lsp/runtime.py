@@ -20,7 +20,7 @@ from tiller_server.lsp.streams import EXHAUSTED
 
 FEATURES: Final = "tiller_server.lsp.features"
 FOR_REQUESTS: Final = (
-    "httpx_exchange",
+    "http.httpx_client",
     "adapters.anthropic_messages",
     "adapters.openai_completions",
     "adapters.openai_responses",

@@ -5,7 +5,7 @@ from typing import Final, TypeVar, get_args
 
 from agent_core.events import PermissionMode, QueueMode, SessionConfig
 from agent_core.kernel.errors import TillerError
-from agent_core.providers.thinking import LEVELS
+from agent_core.providers.messages.thinking_level import LEVELS
 from agent_core.session import AgentSession
 from tiller_server.lsp.failures import rpc_error
 from tiller_server.lsp.permission import asked_budgets, check_mode

@@ -7,14 +7,14 @@ from typing import Literal, TypeAlias
 import anyio
 
 from agent_core.kernel import Clock
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.kernel.values import Value
-from agent_core.providers.auth_entries import Entry
-from agent_core.providers.auth_store import AuthStore
-from agent_core.providers.oauth_browser import LOGIN_S, log_in_with_browser
-from agent_core.providers.oauth_device import DeviceCode, log_in_with_code
-from agent_core.providers.oauth_facts import OAuthFacts, PkceFacts
-from agent_core.providers.provider_state import ProviderState
+from agent_core.providers.auth.entries import Entry
+from agent_core.providers.auth.oauth import OAuthFacts, PkceFacts
+from agent_core.providers.auth.oauth_browser import LOGIN_S, log_in_with_browser
+from agent_core.providers.auth.oauth_device import DeviceCode, log_in_with_code
+from agent_core.providers.auth.store import AuthStore
+from agent_core.providers.catalog.provider_state import ProviderState
 
 Way: TypeAlias = Literal["login", "key"]
 

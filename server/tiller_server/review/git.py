@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agent_core.kernel.values import Value
-from agent_core.kernel.visible import one_line
+from agent_core.kernel.visible_text import one_line
 from agent_core.workspace.git.command import (
     USER_SETTINGS,
     GitCommand,

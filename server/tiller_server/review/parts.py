@@ -6,7 +6,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from agent_core.kernel.values import Value
-from agent_core.kernel.visible import for_model
+from agent_core.kernel.visible_text import for_model
 from tiller_server.review.deletions import beginning_of
 from tiller_server.review.diff import ChangedFile, Hunk
 from tiller_server.review.findings import ReviewedFile

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from agent_core.kernel.visible import for_model
+from agent_core.kernel.visible_text import for_model
 from tiller_server.review.findings import CATEGORIES, Finding, Severity
 from tiller_server.review.parts import Part
 from tiller_server.review.rules import REVIEW_RULES, ProjectRules

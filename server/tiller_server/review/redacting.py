@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from agent_core.kernel.redaction import Cleaner
+from agent_core.kernel.redaction.redactor import Cleaner
 from tiller_server.review.findings import Dropped, Finding, Review
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from pydantic import Field
 
 from agent_core.kernel import JsonObject
-from agent_core.kernel.redaction import Cleaner
+from agent_core.kernel.redaction.redactor import Cleaner
 from agent_core.tools import Tool, ToolContext, ToolResult, ToolSpec
 from agent_core.tools.arguments import Count, ModelTool, ToolArguments, schema_of
 from agent_core.tools.port import error_result, text_result

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from agent_core.kernel import own_file
+from agent_core.kernel import private_file
 from agent_core.kernel.errors import ConfigError
 from agent_core.workspace.permissions.policy import Rule, load_rules, named, remove_rule, save_rule
 from tests.support.sizes import at_size
@@ -114,10 +114,10 @@ def test_a_write_that_fails_leaves_the_file_as_it_was(
 
 
 def test_a_lock_that_nobody_lets_go_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_file, "LOCK_WAIT_S", 0.0)
+    monkeypatch.setattr(private_file, "LOCK_WAIT_S", 0.0)
     path = world.base / "policy.json"
     with (
-        own_file.locked(path),
+        private_file.locked(path),
         pytest.raises(ConfigError, match="another process holds its lock"),
     ):
         save_rule(path, command_rule("deny", "rm"))

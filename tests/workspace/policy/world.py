@@ -20,7 +20,7 @@ from agent_core.workspace.permissions.policy import (
     Scope,
     Situation,
     Subject,
-    decision as decision_module,
+    decide,
     named,
 )
 
@@ -132,4 +132,4 @@ def word(decision: Decision) -> Word:
 
 
 def verdict(subject: Subject, situation: Situation) -> Word:
-    return word(decision_module(subject, situation))
+    return word(decide(subject, situation))

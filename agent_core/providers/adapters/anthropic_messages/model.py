@@ -4,13 +4,13 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 
 from agent_core.kernel import json
-from agent_core.providers.access import Access, Grant, with_headers
-from agent_core.providers.anthropic_request import beta_headers, request_body
-from agent_core.providers.anthropic_stream import EventReader
-from agent_core.providers.http import HttpPool, posted
-from agent_core.providers.port import ModelFacts, ModelRequest, Part
-from agent_core.providers.post import Post
-from agent_core.providers.streaming import read_parts
+from agent_core.providers.auth.authenticator import Access, Grant, with_headers
+from agent_core.providers.http.client import HttpPool, posted
+from agent_core.providers.http.request import Post
+from agent_core.providers.http.stream import read_parts
+from agent_core.providers.model import ModelFacts, ModelRequest, Part
+from agent_core.providers.wire.anthropic.request import beta_headers, request_body
+from agent_core.providers.wire.anthropic.stream import EventReader
 
 VERSION = "2023-06-01"
 

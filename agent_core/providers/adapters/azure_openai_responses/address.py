@@ -4,8 +4,8 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from agent_core.kernel import JsonValue, json
 from agent_core.kernel.errors import ProviderError
-from agent_core.providers.port import ModelFacts
-from agent_core.providers.responses_compat import AZURE
+from agent_core.providers.model import ModelFacts
+from agent_core.providers.wire.responses.compat import AZURE
 
 RESOURCE = "azureResourceName"
 API_VERSION = "azureApiVersion"

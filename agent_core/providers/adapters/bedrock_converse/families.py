@@ -3,7 +3,7 @@
 import re
 from typing import Literal
 
-from agent_core.providers.port import ModelFacts
+from agent_core.providers.model import ModelFacts
 
 Family = Literal["claude", "nova", "gpt-oss", "gpt", "other"]
 

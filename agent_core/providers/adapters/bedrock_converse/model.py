@@ -4,21 +4,21 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, asynccontextmanager
 
 from agent_core.kernel import json
-from agent_core.providers.access import Access, Grant, with_headers
-from agent_core.providers.adapters.bedrock_converse.place import (
+from agent_core.providers.adapters.bedrock_converse.address import (
     DEFAULT_REGION,
     profile_of,
     region_of,
     url_of,
 )
 from agent_core.providers.adapters.bedrock_converse.request import request_body
-from agent_core.providers.adapters.bedrock_converse.signing import AwsSigner, Signer
+from agent_core.providers.adapters.bedrock_converse.signature import AwsSigner, Signer
 from agent_core.providers.adapters.bedrock_converse.stream import ConverseReader
-from agent_core.providers.event_stream import EventStreamDecoder
-from agent_core.providers.http import HttpPool, posted
-from agent_core.providers.port import ModelFacts, ModelRequest, Part
-from agent_core.providers.post import Post
-from agent_core.providers.streaming import read_parts
+from agent_core.providers.auth.authenticator import Access, Grant, with_headers
+from agent_core.providers.http.aws_event_stream import EventStreamDecoder
+from agent_core.providers.http.client import HttpPool, posted
+from agent_core.providers.http.request import Post
+from agent_core.providers.http.stream import read_parts
+from agent_core.providers.model import ModelFacts, ModelRequest, Part
 
 RESERVED = ("authorization", "host", "content-length")
 RESERVED_LEAD = "x-amz-"

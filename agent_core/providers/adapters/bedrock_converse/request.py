@@ -23,11 +23,11 @@ from agent_core.providers.adapters.bedrock_converse.families import (
     family_of,
     takes_cache_points,
 )
-from agent_core.providers.adapters.bedrock_converse.thinking import extra_fields
-from agent_core.providers.cache_retention import retention, told_retention
-from agent_core.providers.output_limit import output_limit
-from agent_core.providers.port import ModelFacts, ModelRequest, ToolDeclaration
-from agent_core.providers.transform import Turn, acceptable, result_text
+from agent_core.providers.adapters.bedrock_converse.thinking_config import extra_fields
+from agent_core.providers.messages.cache_retention import retention, told_retention
+from agent_core.providers.messages.normalisation import Turn, acceptable, result_text
+from agent_core.providers.messages.output_limit import output_limit
+from agent_core.providers.model import ModelFacts, ModelRequest, ToolDeclaration
 
 ID_LIMIT = 64
 EMPTY = "<empty>"

@@ -5,19 +5,19 @@ from collections.abc import Mapping
 from agent_core.kernel import Clock, JsonObject, JsonValue, json
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import StopReason, Usage
-from agent_core.providers.answer import (
+from agent_core.providers.http.aws_event_stream import EXCEPTION, EventStreamDecoder
+from agent_core.providers.http.errors import failure_from_event
+from agent_core.providers.http.stream import USAGE_FOLLOWS_S
+from agent_core.providers.messages.builder import (
     AnswerBuilder,
     OpenBlock,
     OpenCall,
     OpenText,
     OpenThinking,
 )
-from agent_core.providers.counts import count
-from agent_core.providers.event_stream import EXCEPTION, EventStreamDecoder
-from agent_core.providers.failures import failure_from_event
-from agent_core.providers.port import Answer, ModelFacts, Part
-from agent_core.providers.pricing import priced
-from agent_core.providers.streaming import USAGE_FOLLOWS_S
+from agent_core.providers.messages.pricing import priced
+from agent_core.providers.messages.token_counts import count
+from agent_core.providers.model import Answer, ModelFacts, Part
 
 STOPS: Mapping[str, StopReason] = {
     "end_turn": "stop",

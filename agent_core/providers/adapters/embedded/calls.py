@@ -3,16 +3,16 @@
 import re
 
 from agent_core.providers.adapters.embedded.commands import find_words
-from agent_core.providers.adapters.embedded.members import FOUND
-from agent_core.providers.adapters.embedded.names import repair_missing_self, use_instead
-from agent_core.providers.adapters.embedded.source import FunctionNode, Source, positional
-from agent_core.providers.adapters.embedded.verdicts import (
+from agent_core.providers.adapters.embedded.decisions import (
     Declined,
     Evidence,
     Run,
     Site,
     Verdict,
 )
+from agent_core.providers.adapters.embedded.members import FOUND
+from agent_core.providers.adapters.embedded.names import repair_missing_self, use_instead
+from agent_core.providers.adapters.embedded.source import FunctionNode, Source, positional
 
 TOO_MANY = re.compile(
     r"""(?P<owner>\w+)\.(?P<method>\w+)\(\)\ takes\ (?:from\ \d+\ to\ )?(?P<takes>\d+)\ positional\ arguments?

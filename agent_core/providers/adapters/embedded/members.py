@@ -4,10 +4,7 @@ import re
 
 from agent_core.kernel.values import Value
 from agent_core.providers.adapters.embedded.commands import find_words, try_names
-from agent_core.providers.adapters.embedded.names import told_suggestion, use_instead
-from agent_core.providers.adapters.embedded.output import SUGGESTED
-from agent_core.providers.adapters.embedded.source import Source, binds
-from agent_core.providers.adapters.embedded.verdicts import (
+from agent_core.providers.adapters.embedded.decisions import (
     Declined,
     Evidence,
     Repair,
@@ -15,6 +12,9 @@ from agent_core.providers.adapters.embedded.verdicts import (
     Site,
     Verdict,
 )
+from agent_core.providers.adapters.embedded.names import told_suggestion, use_instead
+from agent_core.providers.adapters.embedded.output import SUGGESTED
+from agent_core.providers.adapters.embedded.source import Source, binds
 
 NO_ATTRIBUTE = re.compile(r".*\bhas no attribute '(?P<name>\w+)'")
 NOT_IMPORTED = re.compile(r"cannot import name '(?P<name>\w+)' from '(?P<module>[\w.]+)'")

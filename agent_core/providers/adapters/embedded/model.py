@@ -17,9 +17,9 @@ from agent_core.messages import (
     ToolCall,
     Usage,
 )
-from agent_core.providers.adapters.embedded.facts import EMBEDDED_FACTS
+from agent_core.providers.adapters.embedded.model_info import EMBEDDED_FACTS
 from agent_core.providers.adapters.embedded.plan import CallTool, Next, Say, next_step
-from agent_core.providers.port import (
+from agent_core.providers.model import (
     Answer,
     ModelFacts,
     ModelRequest,

@@ -6,16 +6,16 @@ import sys
 from collections.abc import Sequence
 
 from agent_core.providers.adapters.embedded.commands import LIST_MODULES, try_names
-from agent_core.providers.adapters.embedded.names import attributes_of, use_instead
-from agent_core.providers.adapters.embedded.source import Source
-from agent_core.providers.adapters.embedded.spelling import closest
-from agent_core.providers.adapters.embedded.verdicts import (
+from agent_core.providers.adapters.embedded.decisions import (
     Declined,
     Evidence,
     Run,
     Site,
     Verdict,
 )
+from agent_core.providers.adapters.embedded.names import attributes_of, use_instead
+from agent_core.providers.adapters.embedded.source import Source
+from agent_core.providers.adapters.embedded.spelling import closest
 
 NO_MODULE = re.compile(r"No module named '(?P<name>[\w.]+)'")
 

@@ -5,6 +5,14 @@ import re
 import sys
 
 from agent_core.providers.adapters.embedded.commands import ask_python, try_names
+from agent_core.providers.adapters.embedded.decisions import (
+    Declined,
+    Evidence,
+    Repair,
+    Run,
+    Site,
+    Verdict,
+)
 from agent_core.providers.adapters.embedded.output import suggestion_in
 from agent_core.providers.adapters.embedded.source import (
     FunctionNode,
@@ -17,14 +25,6 @@ from agent_core.providers.adapters.embedded.source import (
     positional,
 )
 from agent_core.providers.adapters.embedded.spelling import slips
-from agent_core.providers.adapters.embedded.verdicts import (
-    Declined,
-    Evidence,
-    Repair,
-    Run,
-    Site,
-    Verdict,
-)
 
 UNBOUND = re.compile(r"(?:cannot access )?local variable '(?P<name>\w+)'")
 UNDEFINED = re.compile(r"name '(?P<name>\w+)' is not defined")

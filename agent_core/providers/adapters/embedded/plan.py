@@ -10,12 +10,7 @@ from agent_core.providers.adapters.embedded.commands import (
     RUN_TESTS_IN_FOLDER,
     TEST_COMMANDS,
 )
-from agent_core.providers.adapters.embedded.members import repair_attribute, repair_import
-from agent_core.providers.adapters.embedded.modules import repair_module
-from agent_core.providers.adapters.embedded.names import repair_name, repair_unbound
-from agent_core.providers.adapters.embedded.output import Failure, Report, inside, read_run
-from agent_core.providers.adapters.embedded.steps import Step, task_of
-from agent_core.providers.adapters.embedded.verdicts import (
+from agent_core.providers.adapters.embedded.decisions import (
     WINDOW,
     Declined,
     Evidence,
@@ -26,7 +21,11 @@ from agent_core.providers.adapters.embedded.verdicts import (
     Verdict,
     evidence_since_tests,
 )
-from agent_core.providers.adapters.embedded.words import (
+from agent_core.providers.adapters.embedded.members import repair_attribute, repair_import
+from agent_core.providers.adapters.embedded.modules import repair_module
+from agent_core.providers.adapters.embedded.names import repair_name, repair_unbound
+from agent_core.providers.adapters.embedded.output import Failure, Report, inside, read_run
+from agent_core.providers.adapters.embedded.replies import (
     NO_LANGUAGE_MODEL,
     NO_SUMMARY,
     gave_up,
@@ -37,7 +36,8 @@ from agent_core.providers.adapters.embedded.words import (
     stopped,
     tools_missing,
 )
-from agent_core.providers.port import ModelRequest
+from agent_core.providers.adapters.embedded.steps import Step, task_of
+from agent_core.providers.model import ModelRequest
 
 NEEDED_TOOLS = ("bash", "read", "edit")
 RULES: Mapping[str, Callable[[Site, Evidence], Verdict]] = {

@@ -5,13 +5,13 @@ from contextlib import aclosing, asynccontextmanager
 from urllib.parse import quote, urlsplit
 
 from agent_core.kernel import json
-from agent_core.providers.access import Access, Grant, with_headers
-from agent_core.providers.gemini_request import request_body
-from agent_core.providers.gemini_stream import GeminiReader
-from agent_core.providers.http import HttpPool, posted
-from agent_core.providers.port import ModelFacts, ModelRequest, Part
-from agent_core.providers.post import Post
-from agent_core.providers.streaming import read_parts
+from agent_core.providers.auth.authenticator import Access, Grant, with_headers
+from agent_core.providers.http.client import HttpPool, posted
+from agent_core.providers.http.request import Post
+from agent_core.providers.http.stream import read_parts
+from agent_core.providers.model import ModelFacts, ModelRequest, Part
+from agent_core.providers.wire.gemini.request import request_body
+from agent_core.providers.wire.gemini.stream import GeminiReader
 
 BASE_URL = "https://generativelanguage.googleapis.com"
 VERSION = "v1beta"

@@ -5,20 +5,21 @@ from contextlib import aclosing, asynccontextmanager
 
 from agent_core.kernel import JsonObject, json
 from agent_core.kernel.errors import ProviderError
-from agent_core.providers import anthropic_request, gemini_request
-from agent_core.providers.access import Access, Grant, with_headers
-from agent_core.providers.adapters.google_vertex.place import (
+from agent_core.providers.adapters.google_vertex.address import (
     is_claude,
     project_of,
     url_of,
 )
 from agent_core.providers.adapters.google_vertex.tokens import AdcTokens, Ticket, TicketSource
-from agent_core.providers.anthropic_stream import EventReader
-from agent_core.providers.gemini_stream import GeminiReader
-from agent_core.providers.http import HttpPool, posted
-from agent_core.providers.port import ModelFacts, ModelRequest, Part
-from agent_core.providers.post import Post
-from agent_core.providers.streaming import Dialect, read_parts
+from agent_core.providers.auth.authenticator import Access, Grant, with_headers
+from agent_core.providers.http.client import HttpPool, posted
+from agent_core.providers.http.request import Post
+from agent_core.providers.http.stream import Dialect, read_parts
+from agent_core.providers.model import ModelFacts, ModelRequest, Part
+from agent_core.providers.wire.anthropic import request as anthropic_request
+from agent_core.providers.wire.anthropic.stream import EventReader
+from agent_core.providers.wire.gemini import request as gemini_request
+from agent_core.providers.wire.gemini.stream import GeminiReader
 
 CLAUDE_VERSION = "vertex-2023-10-16"
 

@@ -4,14 +4,14 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 
 from agent_core.kernel import json
-from agent_core.providers.access import Access, with_headers
 from agent_core.providers.adapters.mistral_conversations.request import request_body
-from agent_core.providers.cache_retention import retention, told_retention
-from agent_core.providers.chat_chunks import ChunkReader
-from agent_core.providers.http import HttpPool, posted
-from agent_core.providers.port import ModelFacts, ModelRequest, Part
-from agent_core.providers.post import Post
-from agent_core.providers.streaming import read_parts
+from agent_core.providers.auth.authenticator import Access, with_headers
+from agent_core.providers.http.client import HttpPool, posted
+from agent_core.providers.http.request import Post
+from agent_core.providers.http.stream import read_parts
+from agent_core.providers.messages.cache_retention import retention, told_retention
+from agent_core.providers.model import ModelFacts, ModelRequest, Part
+from agent_core.providers.wire.chat.stream import ChunkReader
 
 
 class MistralConversations:

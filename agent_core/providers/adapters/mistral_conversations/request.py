@@ -16,11 +16,11 @@ from agent_core.messages import (
     UserMessage,
     text_of,
 )
-from agent_core.providers.chat_thoughts import FIELDS
-from agent_core.providers.output_limit import output_limit
-from agent_core.providers.port import ModelFacts, ModelRequest, ToolDeclaration
-from agent_core.providers.thinking import LEVEL_MAP, clamp, effort
-from agent_core.providers.transform import Turn, acceptable, result_text
+from agent_core.providers.messages.normalisation import Turn, acceptable, result_text
+from agent_core.providers.messages.output_limit import output_limit
+from agent_core.providers.messages.thinking_level import LEVEL_MAP, clamp, effort
+from agent_core.providers.model import ModelFacts, ModelRequest, ToolDeclaration
+from agent_core.providers.wire.chat.reasoning import FIELDS
 
 ID_LENGTH = 9
 """Of a call's id; Mistral refuses every other, and all but letters and digits."""

@@ -13,10 +13,10 @@ from agent_core.messages import (
     UserMessage,
     text_of,
 )
-from agent_core.providers.output_limit import output_limit
-from agent_core.providers.port import ModelFacts, ModelRequest, ToolDeclaration
-from agent_core.providers.thinking import LEVEL_MAP, clamp
-from agent_core.providers.transform import Turn, acceptable, result_text
+from agent_core.providers.messages.normalisation import Turn, acceptable, result_text
+from agent_core.providers.messages.output_limit import output_limit
+from agent_core.providers.messages.thinking_level import LEVEL_MAP, clamp
+from agent_core.providers.model import ModelFacts, ModelRequest, ToolDeclaration
 
 WINDOW = "numCtx"
 """The key in `compat` for the window to load the model with, in tokens; 0: the server's own."""

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from agent_core.kernel import Clock, JsonObject, JsonValue, json
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import StopReason, Usage
-from agent_core.providers.answer import AnswerBuilder, OpenText, OpenThinking
-from agent_core.providers.counts import count
-from agent_core.providers.failures import failure_from_event
-from agent_core.providers.port import Answer, ModelFacts, Part
-from agent_core.providers.pricing import priced
-from agent_core.providers.streaming import NOTHING_FOLLOWS_S
+from agent_core.providers.http.errors import failure_from_event
+from agent_core.providers.http.stream import NOTHING_FOLLOWS_S
+from agent_core.providers.messages.builder import AnswerBuilder, OpenText, OpenThinking
+from agent_core.providers.messages.pricing import priced
+from agent_core.providers.messages.token_counts import count
+from agent_core.providers.model import Answer, ModelFacts, Part
 
 STOPS: Mapping[str, StopReason] = {"stop": "stop", "length": "length"}
 

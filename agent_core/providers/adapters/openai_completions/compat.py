@@ -4,8 +4,12 @@ from urllib.parse import urlsplit
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.values import Value
-from agent_core.providers.cache_retention import openai_keeps_long, takes_long, told_retention
-from agent_core.providers.port import CacheRetention, ModelFacts
+from agent_core.providers.messages.cache_retention import (
+    openai_keeps_long,
+    takes_long,
+    told_retention,
+)
+from agent_core.providers.model import CacheRetention, ModelFacts
 
 OPENAI = "api.openai.com"
 OLD_LIMIT = (

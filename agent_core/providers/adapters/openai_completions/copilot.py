@@ -1,7 +1,7 @@
 """Request headers of GitHub Copilot. Pure."""
 
 from agent_core.messages import CustomMessage, Image, ToolResultMessage, UserMessage
-from agent_core.providers.port import ModelFacts, ModelRequest
+from agent_core.providers.model import ModelFacts, ModelRequest
 
 HOST = "githubcopilot.com"
 

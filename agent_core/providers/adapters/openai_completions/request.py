@@ -17,14 +17,14 @@ from agent_core.messages import (
     UserMessage,
     text_of,
 )
-from agent_core.providers.adapters.openai_completions.caching import marked
+from agent_core.providers.adapters.openai_completions.cache_marks import marked
 from agent_core.providers.adapters.openai_completions.compat import Compat, compat_of
-from agent_core.providers.cache_retention import OPENAI_LONG, cache_control, retention
-from agent_core.providers.chat_thoughts import replayed
-from agent_core.providers.output_limit import output_limit
-from agent_core.providers.port import CacheRetention, ModelFacts, ModelRequest, ToolDeclaration
-from agent_core.providers.thinking import clamp, effort
-from agent_core.providers.transform import Turn, acceptable, result_text
+from agent_core.providers.messages.cache_retention import OPENAI_LONG, cache_control, retention
+from agent_core.providers.messages.normalisation import Turn, acceptable, result_text
+from agent_core.providers.messages.output_limit import output_limit
+from agent_core.providers.messages.thinking_level import clamp, effort
+from agent_core.providers.model import CacheRetention, ModelFacts, ModelRequest, ToolDeclaration
+from agent_core.providers.wire.chat.reasoning import replayed
 
 IMAGES_LEAD = "Attached image(s) from tool result:"
 ID_LIMIT = 40

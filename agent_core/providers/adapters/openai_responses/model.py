@@ -4,14 +4,14 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 
 from agent_core.kernel import json
-from agent_core.providers.access import Access, with_headers
-from agent_core.providers.http import HttpPool, posted
-from agent_core.providers.port import ModelFacts, ModelRequest, Part
-from agent_core.providers.post import Post
-from agent_core.providers.responses_compat import responses_compat
-from agent_core.providers.responses_request import responses_body, session_headers
-from agent_core.providers.responses_stream import ResponseReader
-from agent_core.providers.streaming import read_parts
+from agent_core.providers.auth.authenticator import Access, with_headers
+from agent_core.providers.http.client import HttpPool, posted
+from agent_core.providers.http.request import Post
+from agent_core.providers.http.stream import read_parts
+from agent_core.providers.model import ModelFacts, ModelRequest, Part
+from agent_core.providers.wire.responses.compat import responses_compat
+from agent_core.providers.wire.responses.request import responses_body, session_headers
+from agent_core.providers.wire.responses.stream import ResponseReader
 
 
 class OpenAIResponses:

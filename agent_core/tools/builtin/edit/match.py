@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from agent_core.kernel.errors import ToolError
 from agent_core.kernel.values import Value
-from agent_core.kernel.visible import as_meant
+from agent_core.kernel.visible_text import as_meant
 from agent_core.tools.builtin.edit.fuzzy_text import FuzzyText, fuzzy
 from agent_core.tools.builtin.edit.line_endings import Endings, with_lf
 from agent_core.tools.builtin.edit.occurrences import (

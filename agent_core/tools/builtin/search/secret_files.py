@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from typing import Final
 
-from agent_core.kernel.visible import one_line
+from agent_core.kernel.visible_text import one_line
 from agent_core.tools.builtin.search.ripgrep import (
     HERE,
     RipgrepRefused,

@@ -12,7 +12,7 @@ from agent_core.events import (
     ServerSubject,
     TrustSubject,
 )
-from agent_core.kernel.visible import one_line
+from agent_core.kernel.visible_text import one_line
 from agent_core.messages import Text, UserContent
 from agent_core.transcript import AnyEntry, CustomEntry
 from tiller_server.lsp.codec import as_object

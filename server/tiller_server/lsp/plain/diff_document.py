@@ -12,7 +12,7 @@ from anyio import to_thread
 
 from agent_core.events import ChangesUpdated, RunEnded
 from agent_core.kernel.errors import TillerError
-from agent_core.kernel.redaction import Redactor
+from agent_core.kernel.redaction.redactor import Redactor
 from tiller_server.lsp.codec import as_object
 from tiller_server.lsp.editor import Editor
 from tiller_server.lsp.following import Following

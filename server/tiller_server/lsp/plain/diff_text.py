@@ -7,7 +7,7 @@ from typing import Final
 from agent_core.changes.diff.unified_diff import unified
 from agent_core.changes.history.hunk_tracker import FileNow
 from agent_core.changes.history.hunks import taken_back
-from agent_core.kernel.visible import one_line
+from agent_core.kernel.visible_text import one_line
 
 HEAD: Final = (
     "# Tiller: what waits for your word. This document is made anew whenever that changes.\n"

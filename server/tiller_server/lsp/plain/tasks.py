@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from agent_core.kernel.values import Value
-from agent_core.kernel.visible import one_line
+from agent_core.kernel.visible_text import one_line
 from tiller_server.lsp.codec import as_object
 from tiller_server.lsp.plain.comments import Request
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from agent_core.kernel.visible import readable
+from agent_core.kernel.visible_text import readable
 from tiller_server.review.findings import SEVERITIES, Finding, Review
 from tiller_server.review.outputs.facts import facts, headline, left_out_lines, place
 from tiller_server.review.outputs.harmless import fenced, harmless, harmless_line, inline_code

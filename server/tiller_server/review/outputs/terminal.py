@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from agent_core.kernel.values import Value
-from agent_core.kernel.visible import plain
+from agent_core.kernel.visible_text import plain
 from tiller_server.review.findings import Finding, Review, Severity
 from tiller_server.review.outputs.cells import broken, cells, cut
 from tiller_server.review.outputs.encodable import encodable

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 
 from agent_core.kernel.values import Value
-from agent_core.kernel.visible import readable
+from agent_core.kernel.visible_text import readable
 from tiller_server.review.findings import Finding, Review
 from tiller_server.review.outputs.facts import SHA_CHARS, headline, place
 from tiller_server.review.posting.host import There, Thread

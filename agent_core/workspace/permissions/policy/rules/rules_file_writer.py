@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agent_core.kernel.errors import ConfigError
 from agent_core.kernel.json import JsonObject, JsonValue, is_object
-from agent_core.kernel.own_file import locked, replace_text
+from agent_core.kernel.private_file import locked, replace_text
 from agent_core.workspace.permissions.policy.rules.entries import entry_of
 from agent_core.workspace.permissions.policy.rules.rule import Rule
 from agent_core.workspace.permissions.policy.rules.rules_file import (

@@ -1,0 +1,14 @@
+"""Facts about the embedded model."""
+
+from agent_core.providers.model import ModelFacts, Prices
+
+EMBEDDED_FACTS = ModelFacts(
+    provider="embedded",
+    id="repair",
+    api="embedded",
+    name="Repair (rule-based, not a language model)",
+    # It has no window: it reads the whole transcript each time. Compaction would only take its memory away.
+    context_window=1_000_000,
+    max_tokens=16_384,
+    prices=Prices(input=0.0, output=0.0),
+)

@@ -1,0 +1,1 @@
+"""Credentials of providers: API keys, auth.json, the keyring and OAuth."""

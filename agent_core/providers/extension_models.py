@@ -1,0 +1,26 @@
+"""Models that extensions bring: entries as in models.json, ways to log in, and adapters of their own."""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from agent_core.kernel.values import Value
+from agent_core.providers.auth.authenticator import Access
+from agent_core.providers.auth.oauth import OAuthFacts
+from agent_core.providers.catalog.models_file import ProviderShape
+from agent_core.providers.model import Model, ModelFacts
+
+Adapter = Callable[[ModelFacts, Access], Model]
+"""Makes a model ready to be asked."""
+
+
+class Brought(Value, frozen=True, kw_only=True):
+    """Everything by the name of the provider."""
+
+    shapes: Mapping[str, ProviderShape] = msgspec.field(default_factory=dict[str, ProviderShape])
+    oauth: Mapping[str, OAuthFacts] = msgspec.field(default_factory=dict[str, OAuthFacts])
+    adapters: Mapping[str, Adapter] = msgspec.field(default_factory=dict[str, Adapter])
+    """Answer in the place of those of the wire format."""
+
+
+NOTHING = Brought()

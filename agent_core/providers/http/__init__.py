@@ -1,0 +1,1 @@
+"""HTTP requests to providers: client, framing of streams, and errors."""

@@ -1,0 +1,328 @@
+"""From the bytes of an answer to its parts, for every dialect and every framing."""
+
+from collections.abc import AsyncGenerator
+from typing import Protocol
+
+import anyio
+from anyio.lowlevel import cancel_shielded_checkpoint
+
+from agent_core.kernel import JsonObject, JsonValue, json
+from agent_core.kernel.errors import ProviderError
+from agent_core.messages import Usage
+from agent_core.providers.http.base_resp import exposed
+from agent_core.providers.http.client import Body, HttpPool
+from agent_core.providers.http.error_messages import PAGE_HEAD, web_page
+from agent_core.providers.http.errors import failure_from_response, masked
+from agent_core.providers.http.ndjson import NdjsonDecoder
+from agent_core.providers.http.request import Post
+from agent_core.providers.http.sse import BOM, BadFraming, SseDecoder, SseEvent
+from agent_core.providers.messages.builder import without_replaced
+from agent_core.providers.model import Answer, ModelFacts, Part, UsageUpdate
+
+USAGE_FOLLOWS_S = 5.0
+"""How long to wait, when the answer has its end, for its usage."""
+NOTHING_FOLLOWS_S = 0.5
+"""How long to wait, when the answer has all it needs, for the server to close or go on."""
+JSON_HEAD = (b"{", b"[")
+PIECE_BYTES = 8_192
+"""So much of a stream is read in one go: some 25 events, a millisecond at most."""
+BEFORE_JSON = BOM + b" \t\r\n"
+"""Gateways send blank lines to keep a connection alive until their answer is ready."""
+WHOLE_BYTES = 8 * 1024 * 1024
+"""An answer in one piece is never bigger."""
+DONE = b"[DONE]"
+
+
+class Decoder(Protocol):
+    """Turns pieces of a stream into its events, however the pieces were cut."""
+
+    def feed(self, piece: bytes) -> list[SseEvent]:
+        """Decode the next bytes, at least one, and return the events that they complete.
+
+        Raises:
+            BadFraming: The bytes are not of this framing.
+        """
+        ...
+
+    def flush(self) -> list[SseEvent]:
+        """Return what the end of the stream completes.
+
+        Raises:
+            BadFraming: The bytes are not of this framing.
+        """
+        ...
+
+
+class Dialect(Protocol):
+    """Reads the events of one answer in one provider's words."""
+
+    @property
+    def has_end(self) -> bool:
+        """Return whether the event came that says the answer is whole."""
+        ...
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether nothing more is expected."""
+        ...
+
+    @property
+    def after_end_s(self) -> float:
+        """How long to wait for what may come behind the end, in seconds."""
+        ...
+
+    def read(self, event: JsonObject, *, name: bytes) -> None:
+        """Read one event.
+
+        Raises:
+            ProviderError: The event reports an error, or violates the provider's own rules.
+        """
+        ...
+
+    def read_whole(self, body: JsonObject) -> None:
+        """Read a complete answer that a server sent although a stream was requested.
+
+        `has_end` is true afterwards, if it was an answer.
+
+        Raises:
+            ProviderError: The answer reports an error, or violates the provider's own rules.
+        """
+        ...
+
+    def done(self) -> None:
+        """Record the closing mark that some providers send."""
+        ...
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens that the provider has counted so far, with their cost; kept when the answer fails."""
+        ...
+
+    def take(self) -> list[Part]:
+        """Return the parts since the last time."""
+        ...
+
+    def answer(self) -> Answer:
+        """Return the whole answer.
+
+        Raises:
+            ProviderError: It is none.
+        """
+        ...
+
+
+async def read_parts(
+    body: Body,
+    dialect: Dialect,
+    *,
+    facts: ModelFacts,
+    pool: HttpPool,
+    post: Post,
+    decoder: Decoder | None = None,
+) -> AsyncGenerator[Part, None]:
+    """Yield the parts of one answer as they arrive, the answer last.
+
+    Args:
+        body: The bytes of the answer.
+        dialect: Parser of its events; not reusable.
+        facts: The model of the request.
+        pool: The pool of the connection.
+        post: The request; its secrets are in no error.
+        decoder: Decoder of the bytes into events; None: server-sent events.
+
+    Raises:
+        ProviderError: The stream broke, fell silent, reported an error, or ended early.
+    """
+    framing = decoder or SseDecoder()
+    events = _Events(facts)
+    # Where each line is JSON, a body that begins like JSON is nothing special.
+    heads = () if isinstance(framing, NdjsonDecoder) else JSON_HEAD
+    begun = False
+    came = False
+    news = _News(dialect)
+    while not dialect.is_over:
+        chunk = await _next(body, dialect)
+        came = came or bool(chunk)
+        head = b"" if begun else chunk.lstrip(BEFORE_JSON)[:1]
+        if head == PAGE_HEAD:
+            failure = _page(facts)
+        elif head in heads:
+            failure = await _read_whole(body, chunk, dialect, events=events, pool=pool, post=post)
+        else:
+            failure = await _read_in_pieces(framing, chunk, dialect, events)
+        begun = begun or bool(head)
+        for part in news.take():
+            yield part
+        if failure is not None:
+            raise _masked(failure, post)
+        if not chunk or head in heads:
+            break
+    if not dialect.has_end:
+        raise _cut(facts, came=came)
+    try:
+        answer = dialect.answer()
+    except ProviderError as error:
+        raise _masked(error, post) from None
+    for part in dialect.take():
+        yield part
+    body.whole = True
+    yield without_replaced(answer) if events.has_replaced else answer
+
+
+class _News:
+    """Tracker of the new parts of an answer, and of its usage when that has changed."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._reported = Usage()
+
+    def take(self) -> list[Part]:
+        """Return what came since the last time."""
+        parts, usage = self._dialect.take(), self._dialect.usage
+        if usage.total and usage != self._reported:
+            self._reported = usage
+            parts.append(UsageUpdate(usage=usage))
+        return parts
+
+
+async def _next(body: Body, dialect: Dialect) -> bytes:
+    if not dialect.has_end:
+        return await body.take()
+    # The answer is whole; only its usage may be missing. That is not worth failing for.
+    with anyio.move_on_after(dialect.after_end_s):
+        try:
+            return await body.take()
+        except ProviderError:
+            return b""
+    return b""
+
+
+async def _read_in_pieces(
+    decoder: Decoder, chunk: bytes, dialect: Dialect, events: "_Events"
+) -> ProviderError | None:
+    """Read what a chunk completes; others get their turn before hundreds of events are read."""
+    for start in range(0, max(1, len(chunk)), PIECE_BYTES):
+        failure = _read(decoder, chunk[start : start + PIECE_BYTES], dialect, events)
+        if failure is not None:
+            return failure
+        # Not cancelled here: what was read has to be told first.
+        await cancel_shielded_checkpoint()
+    return None
+
+
+def _read(
+    decoder: Decoder, chunk: bytes, dialect: Dialect, events: "_Events"
+) -> ProviderError | None:
+    """Read what a chunk completes; the failure is given back, so that what came before it is not lost."""
+    try:
+        for event in decoder.feed(chunk) if chunk else decoder.flush():
+            if event.data == DONE:
+                dialect.done()
+            elif event.data:
+                dialect.read(events.decoded(event), name=event.name)
+    except ProviderError as error:
+        return None if dialect.has_end and error.reason == "protocol" else error
+    except BadFraming as error:
+        return None if dialect.has_end else _broken(events.facts, str(error))
+    return None
+
+
+class _Events:
+    """The events of one answer as JSON. Halves of characters are replaced in them, which is noted."""
+
+    def __init__(self, facts: ModelFacts) -> None:
+        self.facts = facts
+        self.has_replaced = False
+
+    def decoded(self, event: SseEvent) -> JsonObject:
+        """Decode one event.
+
+        Raises:
+            ProviderError: It is no JSON, and no error that came as plain text.
+        """
+        try:
+            value = self.value(event.data)
+        except (ValueError, RecursionError) as error:
+            if event.name == b"error":
+                return {"error": event.data.decode("utf-8", "replace")}
+            raise _broken(self.facts, f"an event that is not JSON ({error})") from None
+        return exposed(json.as_object(value))
+
+    def value(self, data: bytes) -> JsonValue:
+        """Decode JSON.
+
+        Raises:
+            ValueError: It is none.
+        """
+        try:
+            return json.decode_exact(data)
+        except json.LoneSurrogate:
+            self.has_replaced = True
+            return json.decode(data)
+
+
+async def _read_whole(
+    body: Body, head: bytes, dialect: Dialect, *, events: _Events, pool: HttpPool, post: Post
+) -> ProviderError | None:
+    """Read one JSON value: an answer, what went wrong, or all the events in a list."""
+    facts = events.facts
+    whole = bytearray(head)
+    while more := await body.take():
+        whole += more
+        if len(whole) > WHOLE_BYTES:
+            return _broken(facts, f"an answer of more than {WHOLE_BYTES} bytes")
+    raw = bytes(whole).lstrip(BEFORE_JSON)
+    try:
+        value = events.value(raw)
+    except (ValueError, RecursionError) as error:
+        return _broken(facts, f"JSON that is not whole ({error})")
+    told = [exposed(json.as_object(one)) for one in (value if isinstance(value, list) else [value])]
+    if told and told[0].get("error"):
+        return failure_from_response(
+            status=200,
+            headers={},
+            body=raw,
+            provider=facts.provider,
+            now_ms=pool.clock.now_ms(),
+            secrets=post.secrets,
+            key_source=post.key_source,
+        )
+    try:
+        for event in told:
+            if isinstance(value, list):
+                dialect.read(event, name=b"")
+            else:
+                dialect.read_whole(event)
+    except ProviderError as error:
+        return error
+    if dialect.has_end:
+        return None
+    message = f"{facts.ref} answered with JSON that is no answer; check its base URL and api"
+    return ProviderError(message, reason="protocol", provider=facts.provider)
+
+
+def _page(facts: ModelFacts) -> ProviderError:
+    message = web_page(facts.provider)
+    return ProviderError(
+        message, reason="protocol", provider=facts.provider, before_first_byte=True
+    )
+
+
+def _broken(facts: ModelFacts, what: str) -> ProviderError:
+    message = f"{facts.ref} sent {what}; try again"
+    return ProviderError(message, reason="protocol", provider=facts.provider)
+
+
+def _cut(facts: ModelFacts, *, came: bool) -> ProviderError:
+    how = "ended its stream before the answer was whole" if came else "sent an empty stream"
+    return ProviderError(
+        f"{facts.ref} {how}; try again",
+        reason="protocol",
+        provider=facts.provider,
+        before_first_byte=not came,
+    )
+
+
+def _masked(failure: ProviderError, post: Post) -> ProviderError:
+    failure.args = (masked(str(failure), post.secrets),)
+    return failure

@@ -1,0 +1,1 @@
+"""Conversion between transcript messages and model requests and answers."""

@@ -1,0 +1,1 @@
+"""Wire formats that several adapters share, one package per format."""

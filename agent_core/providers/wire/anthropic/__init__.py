@@ -1,0 +1,1 @@
+"""Anthropic's Messages format: request body and event stream."""

@@ -1,0 +1,1 @@
+"""OpenAI's Chat Completions format: chunk stream, tool calls, reasoning and usage."""

@@ -1,0 +1,1 @@
+"""Google's Gemini format: request body, tool schemas and chunk stream."""

@@ -1,0 +1,184 @@
+"""The chunks of Gemini, read into one answer; both of its servers send the same."""
+
+from agent_core.kernel import Clock, JsonObject, json
+from agent_core.kernel.errors import ProviderError
+from agent_core.messages import StopReason, Usage
+from agent_core.providers.http.errors import failure_from_event
+from agent_core.providers.http.stream import USAGE_FOLLOWS_S
+from agent_core.providers.messages.builder import AnswerBuilder, OpenText, OpenThinking
+from agent_core.providers.messages.pricing import priced
+from agent_core.providers.messages.token_counts import count
+from agent_core.providers.model import Answer, ModelFacts, Part
+from agent_core.providers.wire.gemini.tool_calls import GeminiCalls
+
+REFUSALS = (
+    "SAFETY",
+    "RECITATION",
+    "LANGUAGE",
+    "BLOCKLIST",
+    "PROHIBITED_CONTENT",
+    "SPII",
+    "MODEL_ARMOR",
+    "IMAGE_SAFETY",
+    "IMAGE_PROHIBITED_CONTENT",
+    "IMAGE_RECITATION",
+)
+UNKNOWN_CALL = "UNEXPECTED_TOOL_CALL"
+UNSPECIFIED = "FINISH_REASON_UNSPECIFIED"
+
+
+class GeminiReader:
+    """Reads one stream. Its end is a finish reason; nothing but the end of the body comes after it."""
+
+    def __init__(self, facts: ModelFacts, clock: Clock) -> None:
+        self._facts = facts
+        self._clock = clock
+        self._builder = AnswerBuilder(facts)
+        self._calls = GeminiCalls(self._builder, facts)
+        self._finish: str | None = None
+        self._why: str = ""
+        self._usage = Usage()
+        self._response_id: str | None = None
+
+    @property
+    def has_end(self) -> bool:
+        """Return whether the event came that says the answer is whole."""
+        return self._finish is not None
+
+    @property
+    def is_over(self) -> bool:
+        """Never: counts, or more words with another finish reason, may follow until the stream ends."""
+        return False
+
+    @property
+    def after_end_s(self) -> float:
+        """How long to wait for what may come behind the end, in seconds."""
+        return USAGE_FOLLOWS_S
+
+    def done(self) -> None:
+        """Ignore the closing mark: this API has none, but some gateways send it."""
+
+    def read(self, event: JsonObject, *, name: bytes) -> None:
+        """Read one chunk.
+
+        Raises:
+            ProviderError: The chunk reports an error or a blocked prompt.
+        """
+        if event.get("error") or name == b"error":
+            raise failure_from_event(
+                event, provider=self._facts.provider, parts_came=not self._builder.is_empty
+            )
+        self._count(json.as_object(event.get("usageMetadata")))
+        self._check_prompt(json.as_object(event.get("promptFeedback")))
+        candidates = event.get("candidates")
+        for value in candidates if isinstance(candidates, list) else ():
+            candidate = json.as_object(value)
+            # Only the first is the answer.
+            if not candidate.get("index"):
+                self._read_candidate(candidate)
+        response_id = event.get("responseId")
+        if isinstance(response_id, str) and response_id:
+            self._response_id = response_id
+
+    def read_whole(self, body: JsonObject) -> None:
+        """Read a complete, non-streamed answer: it has the form of a chunk."""
+        self.read(body, name=b"")
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens counted so far, by the newest chunk."""
+        return priced(self._usage, self._facts.prices)
+
+    def take(self) -> list[Part]:
+        """Return the parts since the last time."""
+        return self._builder.take()
+
+    def answer(self) -> Answer:
+        """Return the whole answer.
+
+        Raises:
+            ProviderError: The provider refused, or gave a reason that is no good end.
+        """
+        self._calls.close()
+        return self._builder.finish(
+            stop_reason=self._stop_reason(),
+            raw_stop_reason=self._finish,
+            usage=self.usage,
+            response_id=self._response_id,
+            at_ms=self._clock.now_ms(),
+        )
+
+    def _check_prompt(self, feedback: JsonObject) -> None:
+        blocked = feedback.get("blockReason")
+        if isinstance(blocked, str) and blocked:
+            why = feedback.get("blockReasonMessage")
+            raise self._refused(f"{blocked}: {why}" if isinstance(why, str) and why else blocked)
+
+    def _read_candidate(self, candidate: JsonObject) -> None:
+        parts = json.as_object(candidate.get("content")).get("parts")
+        for part in parts if isinstance(parts, list) else ():
+            self._read_part(json.as_object(part))
+        finish = candidate.get("finishReason")
+        if isinstance(finish, str) and finish and finish != UNSPECIFIED:
+            self._finish = finish
+        why = candidate.get("finishMessage")
+        if isinstance(why, str):
+            self._why = why
+
+    def _read_part(self, part: JsonObject) -> None:
+        signature = part.get("thoughtSignature")
+        signed = signature if isinstance(signature, str) and signature else None
+        call = part.get("functionCall")
+        text = part.get("text")
+        if json.is_object(call):
+            self._calls.read(call, signature=signed)
+        elif isinstance(text, str):
+            self._say(text, is_thought=part.get("thought") is True, signature=signed)
+
+    def _say(self, text: str, *, is_thought: bool, signature: str | None) -> None:
+        """Append to the open block; a signed part gets a block of its own, because its signature goes back with it."""
+        if not text and signature is None:
+            return
+        kind = OpenThinking if is_thought else OpenText
+        block = self._builder.last
+        if not isinstance(block, kind) or block.signature is not None or signature is not None:
+            block = self._builder.open_thinking() if is_thought else self._builder.open_text()
+        block.signature = signature
+        self._builder.grow(block, text)
+
+    def _count(self, counts: JsonObject) -> None:
+        """Store the newest token counts; while arguments are streamed there are objects without any."""
+        if _number(counts, "totalTokenCount") or _number(counts, "promptTokenCount"):
+            cached = _number(counts, "cachedContentTokenCount")
+            prompt = _number(counts, "promptTokenCount")
+            thoughts = _number(counts, "thoughtsTokenCount")
+            self._usage = Usage(
+                input=max(0, prompt - cached) + _number(counts, "toolUsePromptTokenCount"),
+                output=_number(counts, "candidatesTokenCount") + thoughts,
+                cache_read=min(cached, prompt),
+                reasoning=thoughts,
+            )
+
+    def _stop_reason(self) -> StopReason:
+        raw = self._finish
+        called = self._builder.has_calls
+        if raw == "MAX_TOKENS":
+            return "length"
+        # A call of a tool that was not offered is whole too: its answer teaches the model.
+        if raw in {None, "STOP"} or (raw == UNKNOWN_CALL and called):
+            return "tool_use" if called else "stop"
+        why = f"{raw}: {self._why}" if self._why else str(raw)
+        if raw in REFUSALS:
+            raise self._refused(why)
+        provider = self._facts.provider
+        message = f"{provider} ended the answer badly ({why}); try again"
+        raise ProviderError(message, reason="server", provider=provider)
+
+    def _refused(self, why: str) -> ProviderError:
+        provider = self._facts.provider
+        message = f"{provider} refused to answer ({why})"
+        return ProviderError(message, reason="refused", provider=provider)
+
+
+def _number(counts: JsonObject, key: str) -> int:
+    return count(counts.get(key))

@@ -1,0 +1,1 @@
+"""OpenAI's Responses format: request body, event stream, items and usage."""
