@@ -33,7 +33,7 @@ _FRESH = """
 import sys; sys.path.insert(0, {root!r})
 import anyio, json
 from pathlib import Path
-from agent_core.assembly import build, sessions
+from agent_core.assembly import builder, factory
 from agent_core.kernel import SystemClock
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.transcript import ColdEntry, Transcript

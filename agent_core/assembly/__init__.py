@@ -1,8 +1,8 @@
 """Builds sessions: picks adapters, reads settings, puts the parts together."""
 
-from agent_core.assembly.build import Ingredients, build_session
+from agent_core.assembly.builder import Ingredients, build_session
+from agent_core.assembly.factory import create_session, latest_session, open_session
 from agent_core.assembly.request import SessionRequest
-from agent_core.assembly.sessions import create_session, latest_session, open_session
 
 __all__ = [
     "Ingredients",

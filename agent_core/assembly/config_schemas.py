@@ -21,7 +21,7 @@ from agent_core.mcp.definitions import (
     WORD_OF_NEED,
 )
 from agent_core.providers.catalog.models_file import ProviderShape
-from agent_core.resources.settings_values import settings_schema
+from agent_core.resources.settings.values import settings_schema
 from agent_core.workspace.permissions.policy.rules.entries import (
     KEYS as RULE_KEYS,
     MOST_CHARS,

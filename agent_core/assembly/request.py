@@ -6,18 +6,18 @@ from typing import Literal
 
 import msgspec
 
-from agent_core.assembly.added_roots import AddedRoots
+from agent_core.assembly.workspace.added_roots import AddedRoots
 from agent_core.events import ThinkingLevel
-from agent_core.extensions.loading import Factory
-from agent_core.extensions.showing import Showing
+from agent_core.extensions.loader.loader import Factory
+from agent_core.extensions.ui.view_filter import Showing
 from agent_core.hooks import HookTable
 from agent_core.kernel import Clock, JsonObject, SystemClock
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.kernel.values import Value
 from agent_core.providers.http.client import HttpPool
+from agent_core.resources.folder_watch import FolderWatches
 from agent_core.resources.paths import AppPaths
-from agent_core.resources.settings import LayerName
-from agent_core.resources.watching import FolderWatches
+from agent_core.resources.settings.layers import LayerName
 from agent_core.storage import SessionStore
 from agent_core.tools import Tool
 from agent_core.workspace import Files, Processes, Workspace

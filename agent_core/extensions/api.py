@@ -4,17 +4,17 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
-from agent_core.extensions.bus import EventBus, OwnBus
-from agent_core.extensions.contexts import Context, ToolCallContext
-from agent_core.extensions.footing import Footing
-from agent_core.extensions.life import inside
-from agent_core.extensions.registered import (
+from agent_core.extensions.context import Context, ToolCallContext
+from agent_core.extensions.event_bus import EventBus, OwnBus
+from agent_core.extensions.lifetime import inside
+from agent_core.extensions.registry.registrar import Handler, Registering
+from agent_core.extensions.registry.registrations import (
     AnyInput,
     FlagValue,
     OwnCommand,
     Registered,
 )
-from agent_core.extensions.registering import Handler, Registering
+from agent_core.extensions.scope import Footing
 from agent_core.extensions.tools import Function, make_tool
 from agent_core.hooks import Hook
 from agent_core.hooks.call import HookCall
@@ -22,7 +22,7 @@ from agent_core.hooks.catalogue import POINTS, Point
 from agent_core.hooks.table import AnyHook
 from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import ExtensionBroken
-from agent_core.resources.commands import Completion
+from agent_core.resources.slash_commands import Completion
 from agent_core.tools import Tool, ToolContext
 from agent_core.tools.arguments import ToolArguments
 from agent_core.workspace.permissions.call_permission import ToolKind

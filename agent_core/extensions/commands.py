@@ -5,13 +5,13 @@ from typing import Protocol
 
 import anyio.to_thread
 
-from agent_core.extensions.contexts import CommandContext
-from agent_core.extensions.footing import Footing
-from agent_core.extensions.offers import Offers
-from agent_core.extensions.threads import call_either
+from agent_core.extensions.calls.threads import call_either
+from agent_core.extensions.context import CommandContext
+from agent_core.extensions.registry.offers import Offers
+from agent_core.extensions.scope import Footing
 from agent_core.kernel.errors import ExtensionBroken
 from agent_core.kernel.values import Value
-from agent_core.resources.commands import Command, Completion
+from agent_core.resources.slash_commands import Command, Completion
 
 
 class Offering(Protocol):

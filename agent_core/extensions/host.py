@@ -7,18 +7,18 @@ from typing import Final, Protocol
 import anyio
 
 from agent_core.extensions.api import ExtensionApi
-from agent_core.extensions.bus import EventBus
-from agent_core.extensions.discovery import Discovered, Found
-from agent_core.extensions.footing import Footing
-from agent_core.extensions.loading import LoadedExtension, load
-from agent_core.extensions.offers import Conflicts, Offers, offers_of
+from agent_core.extensions.event_bus import EventBus
+from agent_core.extensions.loader.discovery import Discovered, Found
+from agent_core.extensions.loader.loader import LoadedExtension, load
 from agent_core.extensions.ports import Services
-from agent_core.extensions.registered import FlagValue, Registered
+from agent_core.extensions.registry.offers import Conflicts, Offers, offers_of
+from agent_core.extensions.registry.registrations import FlagValue, Registered
+from agent_core.extensions.scope import Footing
 from agent_core.hooks import HookFailure, HookTable
 from agent_core.hooks.table import AnyHook
 from agent_core.kernel.errors import ExtensionBroken
 from agent_core.kernel.values import Value
-from agent_core.resources.loaded import Loaded, Problem, Resource
+from agent_core.resources.load_result import Loaded, Problem, Resource
 from agent_core.tools import Tool
 
 RELOADED: Final = "the extension was loaded anew"

@@ -4,13 +4,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, Protocol
 
 from agent_core.events import Answers, Event, InputSource, QuestionLine, ThinkingLevel
-from agent_core.extensions.showing import Shown
-from agent_core.extensions.threads import LoopThread
+from agent_core.extensions.calls.threads import LoopThread
+from agent_core.extensions.ui.view_filter import Shown
 from agent_core.kernel import Clock, EntryId, JsonValue, SessionId
 from agent_core.kernel.values import Value
 from agent_core.messages import Message, Usage, UserContent
 from agent_core.providers import Model, ModelFacts
-from agent_core.resources.commands import Command
+from agent_core.resources.slash_commands import Command
 from agent_core.transcript.entries import AnyEntry, WholeEntry
 from agent_core.workspace import Workspace
 

@@ -5,9 +5,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar, cast, get_type_hints
 
-from agent_core.extensions.contexts import ToolCallContext
-from agent_core.extensions.life import inside
-from agent_core.extensions.threads import call_either
+from agent_core.extensions.calls.threads import call_either
+from agent_core.extensions.context import ToolCallContext
+from agent_core.extensions.lifetime import inside
 from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import ExtensionBroken
 from agent_core.kernel.values import Value

@@ -12,7 +12,7 @@ from agent_core.kernel.json import is_object
 from agent_core.kernel.values import Value
 from agent_core.mcp.declarations import Declared
 from agent_core.mcp.definitions import Server
-from agent_core.resources.word_file import WordFile, texts_of
+from agent_core.resources.trust.decision_file import WordFile, texts_of
 
 KEPT_CHARS: Final = 16 * 1024
 Said = Literal["approved", "refused"]

@@ -31,7 +31,7 @@ from agent_core.mcp.port import Opens
 from agent_core.mcp.results import Pictures
 from agent_core.mcp.server import Limits, McpServer, Surroundings
 from agent_core.mcp.tool import McpTool
-from agent_core.resources.loaded import Loaded, Problem
+from agent_core.resources.load_result import Loaded, Problem
 from agent_core.tools import Tool
 
 WAIT_S: Final = 10.0

@@ -30,8 +30,8 @@ from agent_core.kernel.values import Value
 from agent_core.mcp import McpServers
 from agent_core.providers import CacheRetention
 from agent_core.providers.http.retry import is_retryable
-from agent_core.resources.loaded import Reloads
-from agent_core.resources.watching import FolderWatches
+from agent_core.resources.folder_watch import FolderWatches
+from agent_core.resources.load_result import Reloads
 from agent_core.session.changes.checkpoints.store import Checkpoints
 from agent_core.session.changes.record import ChangeRecord
 from agent_core.session.changes.review import Review

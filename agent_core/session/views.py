@@ -28,7 +28,7 @@ from agent_core.session.runs.budgets import check_tighter
 from agent_core.session.runs.slot import Runs
 from agent_core.session.snapshot import SessionSnapshot
 from agent_core.session.stats import ContextUsage, SessionStats, session_stats
-from agent_core.storage.held import begins_session
+from agent_core.storage.session_start import begins_session
 from agent_core.tools import Tool
 from agent_core.transcript.entries import AnyEntry, MessageEntry
 

@@ -23,7 +23,7 @@ from agent_core.transcript.entries import (
     UsageEntry,
     WholeEntry,
 )
-from agent_core.transcript.reading import READERS, Line, read_plain_message
+from agent_core.transcript.entry_reader import READERS, Line, read_plain_message
 
 HEADER_TYPE = "session"
 

@@ -23,7 +23,7 @@ from agent_core.events import (
 )
 from agent_core.kernel.errors import SessionBusy
 from agent_core.messages import ToolResultMessage, text_of
-from agent_core.resources.settings_values import SettingsValues
+from agent_core.resources.settings.values import SettingsValues
 from tests.support.isolation import TillerDirs
 from tests.support.processes import processes_with, wait_gone
 from tests.support.provider import LoopbackProvider, write_config

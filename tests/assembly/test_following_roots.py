@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.assembly.following_roots import FollowingRoots
+from agent_core.assembly.workspace.sandbox_per_roots import FollowingRoots
 from agent_core.workspace.permissions.call_permission import Containment, Needs
 from agent_core.workspace.sandbox import Containing, Sandbox
 from agent_core.workspace.sandbox.backends.uncontained import Uncontained

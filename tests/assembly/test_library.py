@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.assembly.library import SessionLibrary, open_library
+from agent_core.assembly.library.session_library import SessionLibrary, open_library
 from agent_core.kernel import SessionId, SystemClock
 from agent_core.kernel.errors import (
     IndexUnavailable,

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from agent_core.assembly import SessionRequest, open_session
 from agent_core.events import Notice, Reader, SessionConfigured
-from agent_core.resources.watching import FolderNews, FolderWatches
+from agent_core.resources.folder_watch import FolderNews, FolderWatches
 from agent_core.session import AgentSession
 from tests.support.folders import Folder
 

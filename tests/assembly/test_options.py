@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from agent_core.assembly.options import session_options
+from agent_core.assembly.config.session_options import session_options
 from agent_core.compaction import CompactionSettings, ModelFigures
-from agent_core.resources.settings_values import SettingsValues
+from agent_core.resources.settings.values import SettingsValues
 
 
 def test_a_model_may_have_compaction_figures_of_its_own() -> None:

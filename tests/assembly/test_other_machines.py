@@ -8,8 +8,8 @@ import pytest
 from anyio import to_thread
 
 from agent_core import AgentSession
+from agent_core.assembly.factory import open_session
 from agent_core.assembly.request import SessionRequest
-from agent_core.assembly.sessions import open_session
 from agent_core.events import CommandSubject, PermissionRequested
 from agent_core.messages import ToolResultMessage, text_of
 from agent_core.workspace.sandbox import Containing, Prober

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from agent_core import create_session
-from agent_core.assembly.start_tools import choose_tools
+from agent_core.assembly.tools import choose_tools
 from agent_core.tools.builtin import builtin_tools
 from tests.support.folders import Folder
 

@@ -17,8 +17,8 @@ from agent_core.events import (
     TrustSubject,
 )
 from agent_core.messages import ToolResultMessage, text_of
-from agent_core.resources.trust import WorkspaceTrust
-from agent_core.resources.trust_store import TrustStore
+from agent_core.resources.trust.store import TrustStore
+from agent_core.resources.trust.workspace_trust import WorkspaceTrust
 from agent_core.session import AgentSession
 from tests.support.clock import FakeClock
 from tests.support.folders import Folder

@@ -16,8 +16,8 @@ from agent_core.mcp.definitions import (
     read_definitions,
 )
 from agent_core.providers.catalog.models_file import ModelShape, ProviderShape, read_models_file
-from agent_core.resources.settings import Layer, load_settings_now
-from agent_core.resources.settings_values import SettingsValues
+from agent_core.resources.settings.layers import Layer, load_settings_now
+from agent_core.resources.settings.values import SettingsValues
 from agent_core.workspace.permissions.policy.rules.entries import KEYS, NOTES
 from agent_core.workspace.permissions.policy.rules.rules_file import OUTERMOST, load_rules
 from tests.support.folders import Folder, notices

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.resources.commands import Slashed
+from agent_core.resources.slash_commands import Slashed
 from tiller_server.cli.chat_lines import Line, Shell, Unknown, Words, meaning
 
 OURS, THEIRS = ("model", "quit", "resume"), ("review", "skill:pdf")

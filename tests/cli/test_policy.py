@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.resources.evidence import gather
-from agent_core.resources.trust_store import TrustStore
+from agent_core.resources.trust.evidence import gather
+from agent_core.resources.trust.store import TrustStore
 from agent_core.workspace.permissions.policy import remembered_file, save_rule
 from tests.workspace.policy.world import World, command_rule, make_world
 from tiller_server.cli import commands, policy

@@ -9,10 +9,10 @@ import pytest
 from agent_core.events import ExtensionError, ToolEnded
 from agent_core.extensions import Completion, ExtensionBroken
 from agent_core.extensions.api import ExtensionApi
-from agent_core.extensions.bus import EventBus
 from agent_core.extensions.commands import ExtensionCommands
-from agent_core.extensions.footing import Footing
-from agent_core.extensions.registered import Registered
+from agent_core.extensions.event_bus import EventBus
+from agent_core.extensions.registry.registrations import Registered
+from agent_core.extensions.scope import Footing
 from agent_core.hooks import GoOn, InputReplaced, InputTyped, ToolBlocked, ToolCalled
 from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import UsageError

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_core.extensions.discovery import Discovered, Places, discover
+from agent_core.extensions.loader.discovery import Discovered, Places, discover
 from tests.support.extensions import Home
 
 EMPTY = "def extension(api):\n    pass\n"

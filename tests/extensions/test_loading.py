@@ -2,10 +2,10 @@
 
 import pytest
 
-from agent_core.extensions.discovery import Found
-from agent_core.extensions.footing import Footing
-from agent_core.extensions.loading import load
-from agent_core.extensions.registered import Registered
+from agent_core.extensions.loader.discovery import Found
+from agent_core.extensions.loader.loader import load
+from agent_core.extensions.registry.registrations import Registered
+from agent_core.extensions.scope import Footing
 from agent_core.kernel.errors import ContextStale, ExtensionBroken
 from tests.support.extensions import Home, extended
 

@@ -5,11 +5,11 @@ from typing import Final, Literal
 import pytest
 
 from agent_core.extensions import CommandContext, Context, ExtensionApi, Unsupported
-from agent_core.extensions.bus import EventBus, OwnBus
-from agent_core.extensions.footing import Footing
-from agent_core.extensions.registered import Registered
+from agent_core.extensions.event_bus import EventBus, OwnBus
+from agent_core.extensions.registry.registrations import Registered
+from agent_core.extensions.scope import Footing
 from agent_core.extensions.tools import ExtensionTool
-from agent_core.extensions.ui import Ui
+from agent_core.extensions.ui.dialogs import Ui
 from agent_core.hooks import POINTS
 from agent_core.providers.catalog.models_file import ModelShape, ProviderShape
 from agent_core.tools import ToolSpec

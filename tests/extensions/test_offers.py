@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent_core.extensions.offers import offers_of
-from agent_core.extensions.registered import Flag, OwnCommand, Registered
+from agent_core.extensions.registry.offers import offers_of
+from agent_core.extensions.registry.registrations import Flag, OwnCommand, Registered
 from tests.support.tools import echo
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from agent_core.extensions.models import brought_by
-from agent_core.extensions.registered import Provider
+from agent_core.extensions.registry.provider_models import brought_by
+from agent_core.extensions.registry.registrations import Provider
 from agent_core.kernel import JsonObject
 from agent_core.messages import AssistantMessage, ToolResultMessage, text_of
 from agent_core.providers.auth.oauth import DeviceFacts

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.resources.settings_values import SettingsValues
+from agent_core.resources.settings.values import SettingsValues
 from tests.resources.test_settings import of_text
 
 

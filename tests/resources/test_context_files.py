@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.resources.context_files import NAMES, ContextFiles, load_context_files
-from agent_core.resources.reading import CONTEXT_BYTES
+from agent_core.resources.instructions.context_files import NAMES, ContextFiles, load_context_files
+from agent_core.resources.instructions.instruction_file import CONTEXT_BYTES
 
 
 async def load(

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from agent_core.resources.settings import (
+from agent_core.resources.settings.layers import (
     Layer,
     LayerName,
     Settings,
     load_settings,
     load_settings_now,
 )
-from agent_core.resources.settings_values import SettingsValues, settings_schema
+from agent_core.resources.settings.values import SettingsValues, settings_schema
 
 DEFAULTS: dict[str, Any] = {
     "defaultProvider": None,

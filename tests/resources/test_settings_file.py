@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.kernel.errors import ConfigError
-from agent_core.resources.settings_file import change_settings_now
+from agent_core.resources.settings.file import change_settings_now
 
 
 def test_what_is_not_named_stays_also_within_objects_and_what_nobody_knows(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from agent_core.resources.loaded import Problem
-from agent_core.resources.path_lists import read_path_list
-from agent_core.resources.shelf import MOST, Places, Shelf, ShelfReader
+from agent_core.resources.load_result import Problem
+from agent_core.resources.prompts.path_lists import read_path_list
+from agent_core.resources.prompts.prompt_resources import MOST, Places, Shelf, ShelfReader
 
 SKILL = "---\ndescription: about {0}\n---\nDo {0}.\n"
 

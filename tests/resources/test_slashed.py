@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.resources.commands import Slashed, slashed
+from agent_core.resources.slash_commands import Slashed, slashed
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 from pathlib import Path, PurePosixPath
 
-from agent_core.resources.reading import Instructions
-from agent_core.resources.system_prompt import (
+from agent_core.resources.instructions.instruction_file import Instructions
+from agent_core.resources.instructions.system_prompt import (
     DATA_RULE,
     PREAMBLE,
     ToolWords,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.resources.templates import Template, read_template, template_words
+from agent_core.resources.prompts.templates import Template, read_template, template_words
 
 PATH = Path("/c/prompts/fix.md")
 

@@ -10,12 +10,12 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from agent_core.kernel.errors import ConfigError
-from agent_core.resources import evidence
-from agent_core.resources.context_files import load_context_files
-from agent_core.resources.evidence import MOST_FILES, gather
-from agent_core.resources.settings import Layer, load_settings
-from agent_core.resources.trust import WorkspaceTrust
-from agent_core.resources.trust_store import TrustStore
+from agent_core.resources.instructions.context_files import load_context_files
+from agent_core.resources.settings.layers import Layer, load_settings
+from agent_core.resources.trust import evidence
+from agent_core.resources.trust.evidence import MOST_FILES, gather
+from agent_core.resources.trust.store import TrustStore
+from agent_core.resources.trust.workspace_trust import WorkspaceTrust
 from tests.support.clock import FakeClock
 
 
@@ -312,5 +312,5 @@ def test_a_second_change_in_the_same_moment_is_seen(root: Path, store: TrustStor
     real = evidence.marks(root)
     path.write_text("be mean")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("agent_core.resources.trust.marks", lambda *_, **__: real)
+        patch.setattr("agent_core.resources.trust.workspace_trust.marks", lambda *_, **__: real)
         assert trust.look_now().state == "changed"

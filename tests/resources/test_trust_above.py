@@ -5,9 +5,9 @@ from pathlib import Path
 import anyio.to_thread
 import pytest
 
-from agent_core.resources.context_files import load_context_files
-from agent_core.resources.trust import Default, WorkspaceTrust
-from agent_core.resources.trust_store import Said, TrustStore
+from agent_core.resources.instructions.context_files import load_context_files
+from agent_core.resources.trust.store import Said, TrustStore
+from agent_core.resources.trust.workspace_trust import Default, WorkspaceTrust
 from tests.support.clock import FakeClock
 
 

@@ -8,7 +8,7 @@ import anyio
 import pytest
 from watchdog.observers import Observer
 
-from agent_core.resources.watching import FolderNews, FolderWatches
+from agent_core.resources.folder_watch import FolderNews, FolderWatches
 
 
 async def heard(news: FolderNews, path: Path) -> bool:

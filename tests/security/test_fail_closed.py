@@ -11,8 +11,8 @@ from anyio import to_thread
 
 from agent_core.assembly import SessionRequest, open_session
 from agent_core.events import ToolEnded
-from agent_core.resources.evidence import gather
-from agent_core.resources.trust_store import TrustStore
+from agent_core.resources.trust.evidence import gather
+from agent_core.resources.trust.store import TrustStore
 from tests.support.folders import Folder
 from tests.support.provider import LoopbackProvider, write_config
 
@@ -40,8 +40,8 @@ COMMAND_PARTS = (
 )
 UNCONTAINED_PARTS = (
     "agent_core.workspace.sandbox.probe:probe",
-    "agent_core.assembly.containment:sandbox_for",
-    "agent_core.assembly.rule_files:load_rules",
+    "agent_core.assembly.workspace.sandbox:sandbox_for",
+    "agent_core.assembly.config.rule_files:load_rules",
     "agent_core.workspace.permissions.policy.decision:offers",
     "agent_core.workspace.permissions.policy.decision:risk_of",
     "agent_core.session.permissions.permission_prompts:Desk.count_denial",
@@ -187,10 +187,10 @@ async def test_a_file_of_rules_that_cannot_be_read_loosens_nothing(
 @pytest.mark.parametrize(
     "part",
     [
-        "agent_core.resources.trust:gather",
-        "agent_core.resources.trust:marks",
-        "agent_core.resources.trust_store:TrustStore.word",
-        "agent_core.resources.trust:WorkspaceTrust._gathered",
+        "agent_core.resources.trust.workspace_trust:gather",
+        "agent_core.resources.trust.workspace_trust:marks",
+        "agent_core.resources.trust.store:TrustStore.word",
+        "agent_core.resources.trust.workspace_trust:WorkspaceTrust._gathered",
     ],
 )
 async def test_a_trust_check_that_fails_trusts_nothing(

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from agent_core.kernel.redaction.redactor import Redactor
-from agent_core.resources.context_files import load_context_files
-from agent_core.resources.reading import Refused, read_instructions
+from agent_core.resources.instructions.context_files import load_context_files
+from agent_core.resources.instructions.instruction_file import Refused, read_instructions
 from agent_core.workspace.permissions.policy import git_starts_programs
 from agent_core.workspace.sandbox.environment import scrubbed
 from agent_core.workspace.sandbox.guards.secret_places import secret_places

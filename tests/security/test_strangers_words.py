@@ -30,7 +30,7 @@ from agent_core.kernel import EntryId, ItemId, RunId, SystemClock, ToolCallId, T
 from agent_core.messages import Text, Usage
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.transcript import AnyEntry, LabelEntry, SessionNameEntry
-from agent_core.transcript.export_html import html
+from agent_core.transcript.export.html_document import html
 from tests.support.entries import AT_MS, assistant, call, chain, header, result, user
 from tests.support.hostile_texts import HOSTILE
 from tests.support.html_safety import read_page

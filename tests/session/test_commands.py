@@ -9,8 +9,8 @@ from agent_core.events import ExtensionError, RunStarted
 from agent_core.hooks import Hook, HookTable, InputReplaced, InputTyped
 from agent_core.kernel import MessageId
 from agent_core.messages import Image, Text, UserMessage, text_of
-from agent_core.resources.commands import Command, Completion, Slashed
-from agent_core.resources.loaded import Loaded
+from agent_core.resources.load_result import Loaded
+from agent_core.resources.slash_commands import Command, Completion, Slashed
 from agent_core.transcript.entries import MessageEntry
 from tests.support.scripted_model import SCRIPTED_FACTS, ScriptedModel, say
 from tests.support.sessions import Bench, bench

@@ -9,7 +9,7 @@ import pytest
 from agent_core.kernel import EntryId
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.messages import AssistantMessage, Message, Text
-from agent_core.resources.reading import Instructions
+from agent_core.resources.instructions.instruction_file import Instructions
 from agent_core.session.context import Place
 from agent_core.storage import Opened, Recovery
 from agent_core.storage.adapters.memory import MemoryStore
@@ -23,7 +23,7 @@ from agent_core.transcript.entries import (
     MessageEntry,
     SessionNameEntry,
 )
-from agent_core.transcript.export_html import html
+from agent_core.transcript.export.html_document import html
 from tests.session.test_injection_ways import (
     HELD,
     STANDINGS,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.messages import CustomMessage, Message, text_of
-from agent_core.resources.system_prompt import Section
+from agent_core.resources.instructions.system_prompt import Section
 from agent_core.session.input.system_prompt import (
     CHANGED,
     Circumstances,

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent_core.kernel import EntryId
-from agent_core.storage.adapters.index_sqlite import SqliteIndex
+from agent_core.storage.adapters.index.sqlite import SqliteIndex
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.storage.index import Hit
 from agent_core.transcript import SessionNameEntry, StoredMessage

@@ -13,7 +13,7 @@ from agent_core.messages import UserMessage, text_of
 from agent_core.storage import SessionStore
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.storage.adapters.memory import MemoryStore
-from agent_core.storage.importing import Imported, import_session
+from agent_core.storage.session_import import Imported, import_session
 from agent_core.transcript import MessageEntry, UnknownEntry
 from tests.support.clock import FakeClock
 from tests.support.entries import AT_MS, assistant, chain, compaction, header, user

@@ -7,7 +7,7 @@ import pytest
 
 from agent_core.kernel import EntryId, SystemClock
 from agent_core.messages import BashMessage
-from agent_core.storage.adapters.index_sqlite import SqliteIndex
+from agent_core.storage.adapters.index.sqlite import SqliteIndex
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.transcript import LabelEntry
 from tests.storage.indexed import names, opened, rename, say

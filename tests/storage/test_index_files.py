@@ -9,8 +9,8 @@ import anyio
 import pytest
 
 from agent_core.kernel import SystemClock
-from agent_core.storage.adapters.index_lines import LINE_BYTES
-from agent_core.storage.adapters.index_sqlite import SqliteIndex
+from agent_core.storage.adapters.index.lines import LINE_BYTES
+from agent_core.storage.adapters.index.sqlite import SqliteIndex
 from agent_core.storage.adapters.jsonl import JsonlStore
 from tests.storage.indexed import names, opened, say
 from tests.support.entries import assistant, entry, header, user

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.storage.adapters.index_words import (
+from agent_core.storage.adapters.index.tokenizer import (
     SNIPPET_CHARS,
     Term,
     match_form,

@@ -9,8 +9,8 @@ from typing import Any
 
 import anyio
 
-from agent_core.assembly.extending import Extending
-from agent_core.assembly.ground import lay_ground
+from agent_core.assembly.config.workspace_config import lay_ground
+from agent_core.assembly.extensions import Extending
 from agent_core.assembly.request import SessionRequest
 from agent_core.events import Event, ExtensionError, QuestionRequested
 from agent_core.extensions.host import ExtensionHost

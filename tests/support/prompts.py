@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from agent_core.resources.system_prompt import prompt_sections, written
+from agent_core.resources.instructions.system_prompt import prompt_sections, written
 
 
 def build_system_prompt(**given: Any) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import anyio
 
-from agent_core.assembly.build import Ingredients, build_session, offspring_in
+from agent_core.assembly.builder import Ingredients, build_session, offspring_in
 from agent_core.changes.adapters.memory_store import MemoryContents
 from agent_core.events import Budgets, Event, Reader, Stamped
 from agent_core.events.codec import NAMES

@@ -3,7 +3,7 @@
 import pytest
 
 from agent_core.kernel import JsonObject
-from agent_core.resources.system_prompt import ToolWords
+from agent_core.resources.instructions.system_prompt import ToolWords
 from agent_core.tools.builtin import builtin_tools
 from tests.support.prompts import build_system_prompt
 

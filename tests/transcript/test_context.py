@@ -28,8 +28,8 @@ from agent_core.transcript import (
     UsageEntry,
     build_context,
 )
+from agent_core.transcript.cold_entries import cooled
 from agent_core.transcript.context import context_entries
-from agent_core.transcript.cooling import cooled
 from tests.support.entries import AT_MS, assistant, call, chain, compaction, entry, result, user
 
 BASE: dict[str, Any] = {"parent": None, "at_ms": AT_MS}

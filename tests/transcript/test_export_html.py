@@ -32,7 +32,7 @@ from agent_core.transcript import (
     SessionNameEntry,
     UnknownEntry,
 )
-from agent_core.transcript.export_html import html
+from agent_core.transcript.export.html_document import html
 from tests.support.entries import (
     AT_MS,
     assistant,

@@ -32,7 +32,7 @@ from agent_core.transcript import (
     ThinkingChange,
 )
 from agent_core.transcript.entries import ColdEntry, Place, UsageEntry
-from agent_core.transcript.export_markdown import fenced, markdown, tamed
+from agent_core.transcript.export.markdown_document import fenced, markdown, tamed
 from tests.support.entries import (
     AT_MS,
     assistant,

@@ -5,7 +5,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import count
 
 from agent_core.kernel import JsonObject
-from agent_core.transcript.migrate import migrate
+from agent_core.transcript.migration import migrate
 
 OLD_HEADER = {"type": "session", "id": "s1", "timestamp": "2025-01-01T00:00:00Z", "cwd": "/w"}
 

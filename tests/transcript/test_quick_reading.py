@@ -10,8 +10,8 @@ from agent_core.messages import codec
 from agent_core.messages.plain_codec import decode_plain
 from agent_core.transcript import ColdEntry, Place
 from agent_core.transcript.codec import decode_entry
-from agent_core.transcript.cold_reading import read_cold
-from agent_core.transcript.cooling import PREVIEW_CHARS, cooled, first_words
+from agent_core.transcript.cold_entries import PREVIEW_CHARS, cooled, first_words
+from agent_core.transcript.cold_reader import read_cold
 
 PLACE = Place(offset=100, size=10)
 COST = {"input": 0.5, "output": 0.25, "cacheRead": 0.0, "cacheWrite": 0.0, "total": 0.75}

@@ -52,7 +52,7 @@ from agent_core.session.history.tree_nodes import kind_of, role_of, shown_from
 from agent_core.session.model_hooks import Chosen
 from agent_core.session.runs.recovered_state import restore, tools_of
 from agent_core.session.runs.slot import Activity, Runs
-from agent_core.storage.held import begins_session
+from agent_core.storage.session_start import begins_session
 from agent_core.transcript import Transcript, build_context
 from agent_core.transcript.entries import (
     AnyEntry,

@@ -12,7 +12,7 @@ from agent_core.messages import (
 )
 from agent_core.session.history.fork import labels_of
 from agent_core.transcript import Transcript
-from agent_core.transcript.cooling import preview_of
+from agent_core.transcript.cold_entries import preview_of
 from agent_core.transcript.entries import (
     AnyEntry,
     BranchSummaryEntry,

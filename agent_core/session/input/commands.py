@@ -13,9 +13,9 @@ from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import UsageError
 from agent_core.kernel.visible_text import readable
 from agent_core.messages import CustomMessage, Text, UserContent
-from agent_core.resources.commands import Command, CommandSource, Completion, Slashed, slashed
-from agent_core.resources.loaded import Loaded
-from agent_core.resources.offered import NoOffers, OfferSource
+from agent_core.resources.client_offers import NoOffers, OfferSource
+from agent_core.resources.load_result import Loaded
+from agent_core.resources.slash_commands import Command, CommandSource, Completion, Slashed, slashed
 from agent_core.session.history.background import Steps
 
 EVENT = "command"

@@ -3,9 +3,9 @@
 from agent_core.kernel import EntryId, JsonObject
 from agent_core.kernel.errors import UsageError
 from agent_core.messages import CustomMessage
-from agent_core.resources.commands import Command, Completion
-from agent_core.resources.loaded import Loaded
-from agent_core.resources.offered import Offered
+from agent_core.resources.client_offers import Offered
+from agent_core.resources.load_result import Loaded
+from agent_core.resources.slash_commands import Command, Completion
 from agent_core.session.context import Parts
 from agent_core.transcript.entries import CustomMessageEntry
 

@@ -11,7 +11,7 @@ from agent_core.kernel import Clock
 from agent_core.kernel.json import as_object
 from agent_core.kernel.values import Value
 from agent_core.messages import CustomMessage, Message, Text
-from agent_core.resources.system_prompt import Section, written
+from agent_core.resources.instructions.system_prompt import Section, written
 from agent_core.tools import ToolSpec
 
 CHANGED: Final = "tiller.prompt"  # decision 0042

@@ -7,11 +7,11 @@ from msgspec.structs import replace
 
 from agent_core.kernel import EntryId
 from agent_core.kernel.errors import StorageUnavailable
-from agent_core.storage.adapters.gathering import Span
+from agent_core.storage.adapters.entry_collector import Span
 from agent_core.storage.adapters.recovery import parse_line
 from agent_core.transcript.codec import decode_entry
+from agent_core.transcript.cold_entries import cooled
 from agent_core.transcript.context import context_entries
-from agent_core.transcript.cooling import cooled
 from agent_core.transcript.entries import AnyEntry, ColdEntry, CompactionEntry, Place, WholeEntry
 from agent_core.transcript.tree import path_to
 

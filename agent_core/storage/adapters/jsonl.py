@@ -18,8 +18,8 @@ from agent_core.kernel.errors import (
     StorageUnavailable,
 )
 from agent_core.storage.adapters import bodies, scan
-from agent_core.storage.adapters.durable import flush
-from agent_core.storage.adapters.gathering import Cool, Span, whole
+from agent_core.storage.adapters.entry_collector import Cool, Span, whole
+from agent_core.storage.adapters.fsync import flush
 from agent_core.storage.adapters.lines import lines_of
 from agent_core.storage.adapters.paths import (
     DAMAGED_SUFFIX,
@@ -31,10 +31,10 @@ from agent_core.storage.adapters.paths import (
 from agent_core.storage.adapters.recovery import Recovered, Tail, recover_lines, replaced_until
 from agent_core.storage.adapters.removal import remove
 from agent_core.storage.adapters.session_file import SessionFile, blocks_of, unavailable
-from agent_core.storage.held import begins_session
 from agent_core.storage.port import Opened, Recovery, SessionSummary, Stored
+from agent_core.storage.session_start import begins_session
 from agent_core.transcript.codec import encode_entry, encode_header
-from agent_core.transcript.cooling import cooled
+from agent_core.transcript.cold_entries import cooled
 from agent_core.transcript.entries import (
     FORMAT_VERSION,
     AnyEntry,

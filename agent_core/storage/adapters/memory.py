@@ -13,8 +13,8 @@ from agent_core.kernel.errors import (
     SessionNotFound,
     StorageUnavailable,
 )
-from agent_core.storage.held import begins_session
 from agent_core.storage.port import Opened, Recovery, SessionSummary, Stored
+from agent_core.storage.session_start import begins_session
 from agent_core.storage.summary import Tally
 from agent_core.transcript.codec import entry_to_json
 from agent_core.transcript.entries import AnyEntry, ColdEntry, Header, WholeEntry

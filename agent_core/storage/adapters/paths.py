@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agent_core.kernel import rfc3339
 from agent_core.kernel.errors import UsageError
-from agent_core.storage.adapters.durable import flush_folder
+from agent_core.storage.adapters.fsync import flush_folder
 from agent_core.transcript.entries import Header
 
 SUFFIX = ".jsonl"

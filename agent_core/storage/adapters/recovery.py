@@ -15,11 +15,11 @@ from agent_core.kernel.errors import SessionDamaged
 from agent_core.kernel.gc_pause import gc_paused
 from agent_core.kernel.json import decode_sound
 from agent_core.kernel.values import Value
-from agent_core.storage.adapters.gathering import Cool, Gathering, Losses, Span, whole
+from agent_core.storage.adapters.entry_collector import Cool, Gathering, Losses, Span, whole
 from agent_core.storage.adapters.lines import RawLine, lines_of
 from agent_core.transcript.codec import decode_header, encode_header
 from agent_core.transcript.entries import FORMAT_VERSION, AnyEntry, Header
-from agent_core.transcript.migrate import migrate
+from agent_core.transcript.migration import migrate
 
 GLUED_TRIES = 3
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from agent_core.storage.adapters.durable import flush_folder
+from agent_core.storage.adapters.fsync import flush_folder
 from agent_core.storage.adapters.paths import (
     DAMAGED_SUFFIX,
     EVENTS_SUFFIX,

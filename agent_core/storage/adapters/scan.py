@@ -6,9 +6,9 @@ from pathlib import Path
 
 from agent_core.kernel import JsonObject, SessionId, json
 from agent_core.kernel.errors import SessionNotFound
+from agent_core.storage.adapters.diagnosis import HEADER_BYTES, why_not_found
 from agent_core.storage.adapters.paths import SUFFIX, session_files, slug
 from agent_core.storage.adapters.recovery import parse_line
-from agent_core.storage.adapters.unreadable import HEADER_BYTES, why_not_found
 from agent_core.storage.port import SessionSummary
 from agent_core.storage.summary import Tally, written_ms
 from agent_core.transcript.codec import HEADER_TYPE, decode_header

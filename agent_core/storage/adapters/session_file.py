@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from agent_core.kernel.errors import StorageUnavailable
-from agent_core.storage.adapters.durable import flush, flush_folder
+from agent_core.storage.adapters.fsync import flush, flush_folder
 from agent_core.storage.adapters.lock import Claim, claim, hold
 from agent_core.storage.adapters.paths import FILE_MODE, NEW_SUFFIX, make_folder
 from agent_core.transcript.entries import Place

@@ -6,7 +6,7 @@ from typing import Final, TypeVar, get_args
 
 from msgspec.structs import replace
 
-from agent_core.assembly.first_model import keep_first_model
+from agent_core.assembly.models.default_model import keep_first_model
 from agent_core.events import PermissionMode, ThinkingLevel
 from agent_core.kernel.errors import CheckpointConflict, UsageError
 from agent_core.resources.paths import app_paths
@@ -168,7 +168,7 @@ async def _new(chat: Chat, _: str) -> Switch:
 
 
 async def _resume(chat: Chat, wanted: str) -> Switch | None:
-    from agent_core.assembly.library import open_library  # noqa: PLC0415 - opens a database
+    from agent_core.assembly.library.session_library import open_library  # noqa: PLC0415 - opens a database
 
     paths = app_paths(chat.request.env)
     async with open_library(paths, clock=chat.request.clock) as library:

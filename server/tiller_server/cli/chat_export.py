@@ -5,7 +5,7 @@ from typing import Final
 
 import anyio
 
-from agent_core.assembly.library import open_library
+from agent_core.assembly.library.session_library import open_library
 from agent_core.kernel.errors import UsageError
 from agent_core.resources.paths import app_paths
 from tiller_server.cli.chat_port import Chat, is_kept

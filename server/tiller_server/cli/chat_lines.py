@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from agent_core.kernel.values import Value
-from agent_core.resources.commands import Slashed, slashed
+from agent_core.resources.slash_commands import Slashed, slashed
 
 
 class Words(Value, frozen=True, kw_only=True):

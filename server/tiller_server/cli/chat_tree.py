@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from agent_core.assembly.library import open_library
+from agent_core.assembly.library.session_library import open_library
 from agent_core.kernel.errors import UsageError
 from agent_core.resources.paths import app_paths
 from agent_core.transcript import AnyEntry

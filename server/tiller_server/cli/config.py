@@ -12,8 +12,8 @@ from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import ConfigError, UsageError
 from agent_core.kernel.json import encode, is_object
 from agent_core.resources.paths import AppPaths, app_paths, project_folder
-from agent_core.resources.settings import Layer, Settings, load_settings_now
-from agent_core.resources.settings_file import change_settings_now
+from agent_core.resources.settings.file import change_settings_now
+from agent_core.resources.settings.layers import Layer, Settings, load_settings_now
 from tiller_server.cli.environment import Commands, Environment
 from tiller_server.cli.exits import code_of_error, complain
 from tiller_server.cli.trust import look_at
@@ -81,7 +81,7 @@ def _schema(name: str) -> int:
 
 def _show(options: argparse.Namespace, paths: AppPaths, environment: Environment) -> int:
     # Only this verb reads the other files.
-    from agent_core.assembly.config_problems import config_problems  # noqa: PLC0415 - see above
+    from agent_core.assembly.config.problems import config_problems  # noqa: PLC0415 - see above
 
     files: dict[str, Path] = {"user": paths.settings}
     folder = None if options.workspace is None else options.workspace.resolve()

@@ -13,13 +13,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from agent_core.assembly.models import load_models
+from agent_core.assembly.models.loader import load_models
 from agent_core.kernel import SystemClock
 from agent_core.kernel.json import as_object, decode, encode
 from agent_core.kernel.values import Value
 from agent_core.providers.http.client import HttpPool
 from agent_core.resources.paths import AppPaths, app_paths
-from agent_core.resources.settings import Layer, load_settings
+from agent_core.resources.settings.layers import Layer, load_settings
 from tiller_server.cli.demo_editor import DemoEditor
 from tiller_server.cli.demo_view import DemoView
 from tiller_server.cli.environment import Commands, Environment

@@ -13,7 +13,7 @@ from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import TillerError, WorkspaceMissing
 from agent_core.kernel.json import encode
 from agent_core.resources.paths import AppPaths, app_paths
-from agent_core.resources.settings import Layer, Settings, load_settings_now
+from agent_core.resources.settings.layers import Layer, Settings, load_settings_now
 from agent_core.workspace.sandbox import Prober
 from tiller_server.cli.doctor_check import Check
 from tiller_server.cli.doctor_checks import checks

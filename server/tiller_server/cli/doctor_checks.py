@@ -11,11 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from agent_core.assembly.config_problems import rule_problems
-from agent_core.assembly.containment import read_paths
+from agent_core.assembly.config.problems import rule_problems
+from agent_core.assembly.workspace.sandbox import read_paths
 from agent_core.providers.auth.keyring_store import can_have_keyring
 from agent_core.resources.paths import AppPaths
-from agent_core.resources.settings import Settings
+from agent_core.resources.settings.layers import Settings
 from agent_core.tools.builtin.search.ripgrep import OLDEST, ripgrep_programs
 from agent_core.tools.program_versions import version_in
 from agent_core.workspace.permissions.policy.commands.programs import find_outside_program

@@ -10,7 +10,7 @@ from agent_core.kernel import SystemClock
 from agent_core.kernel.errors import ModelUnknown, TillerError
 from agent_core.providers.registry import ModelRegistry
 from agent_core.resources.paths import AppPaths
-from agent_core.resources.settings import Settings
+from agent_core.resources.settings.layers import Settings
 from tiller_server.cli.doctor_check import Check
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.registry import open_registry

@@ -16,8 +16,8 @@ from agent_core.providers.catalog.local_servers import FoundServer
 from agent_core.providers.model import ModelFacts
 from agent_core.providers.registry import ModelRegistry
 from agent_core.resources.paths import AppPaths, app_paths
-from agent_core.resources.settings import Layer, load_settings
-from agent_core.resources.settings_file import change_settings_now
+from agent_core.resources.settings.file import change_settings_now
+from agent_core.resources.settings.layers import Layer, load_settings
 from tiller_server.cli.environment import Commands, Environment
 from tiller_server.cli.exits import code_of_error, complain
 from tiller_server.cli.model_rows import as_json, described, table

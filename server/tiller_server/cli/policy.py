@@ -11,7 +11,7 @@ from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.json import encode
 from agent_core.resources.paths import AppPaths, app_paths, project_folder
-from agent_core.resources.settings import Layer, load_settings_now
+from agent_core.resources.settings.layers import Layer, load_settings_now
 from agent_core.workspace.permissions.call_permission import LETS_IN, Containment, Needs
 from agent_core.workspace.permissions.policy import (
     CommandAsked,

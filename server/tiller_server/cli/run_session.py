@@ -10,9 +10,9 @@ import anyio
 from msgspec.structs import replace
 
 from agent_core.assembly import SessionRequest, open_session
-from agent_core.assembly.library import open_library
-from agent_core.assembly.sessions import latest_session
-from agent_core.extensions.showing import Showing
+from agent_core.assembly.factory import latest_session
+from agent_core.assembly.library.session_library import open_library
+from agent_core.extensions.ui.view_filter import Showing
 from agent_core.kernel import SessionId
 from agent_core.kernel.errors import SessionLocked, SessionNotFound
 from agent_core.resources.paths import app_paths

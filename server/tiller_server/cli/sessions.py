@@ -7,7 +7,7 @@ from typing import Final
 
 import anyio
 
-from agent_core.assembly.library import SessionLibrary, open_library
+from agent_core.assembly.library.session_library import SessionLibrary, open_library
 from agent_core.kernel import SystemClock
 from agent_core.kernel.errors import TillerError, UsageError, WorkspaceMissing
 from agent_core.kernel.json import encode

@@ -8,7 +8,7 @@ from typing import Final
 
 from anyio import to_thread
 
-from agent_core.assembly.library import SessionLibrary
+from agent_core.assembly.library.session_library import SessionLibrary
 from tiller_server.cli.exits import DONE
 from tiller_server.cli.sessions_files import write_new
 from tiller_server.cli.sessions_text import BOLD, CYAN, DIM, GREEN, RED, safe, styled

@@ -10,7 +10,7 @@ from typing import Final
 import anyio
 from anyio import to_thread
 
-from agent_core.assembly.library import ExportFormat, SessionLibrary
+from agent_core.assembly.library.session_library import ExportFormat, SessionLibrary
 from agent_core.kernel import SessionId
 from agent_core.kernel.errors import StorageUnavailable, UsageError
 from agent_core.storage import SessionSummary

@@ -9,9 +9,9 @@ from agent_core.kernel import JsonObject, JsonValue, SystemClock
 from agent_core.kernel.errors import TillerError, WorkspaceMissing
 from agent_core.kernel.json import encode
 from agent_core.resources.paths import AppPaths, app_paths
-from agent_core.resources.settings import Layer, load_settings_now
-from agent_core.resources.trust import Verdict, WorkspaceTrust
-from agent_core.resources.trust_store import TrustStore
+from agent_core.resources.settings.layers import Layer, load_settings_now
+from agent_core.resources.trust.store import TrustStore
+from agent_core.resources.trust.workspace_trust import Verdict, WorkspaceTrust
 from tiller_server.cli.environment import Commands, Environment
 from tiller_server.cli.exits import DONE, FAILED, code_of_error, complain
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from agent_core.events import UiNotify
-from agent_core.extensions.showing import Shown
+from agent_core.extensions.ui.view_filter import Shown
 from agent_core.kernel.visible_text import readable
 from tiller_server.lsp.front import Front
 

@@ -10,7 +10,7 @@ import anyio
 import msgspec
 from msgspec import Struct
 
-from agent_core.assembly.library import SessionLibrary
+from agent_core.assembly.library.session_library import SessionLibrary
 from agent_core.events import Attendant, Reader, RunStarted, WorkspaceRoot
 from agent_core.kernel import JsonValue, RunId, SessionId
 from agent_core.kernel.errors import TillerError

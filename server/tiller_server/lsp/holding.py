@@ -14,15 +14,15 @@ from anyio.abc import TaskGroup, TaskStatus
 from msgspec import Struct
 
 from agent_core.assembly import SessionRequest
-from agent_core.assembly.added_roots import AddedRoots
-from agent_core.assembly.library import SessionLibrary, open_library
+from agent_core.assembly.library.session_library import SessionLibrary, open_library
+from agent_core.assembly.workspace.added_roots import AddedRoots
 from agent_core.kernel import Clock, JsonValue, SessionId, uuid7
 from agent_core.kernel.errors import SessionClosed
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.kernel.values import SecretValue, Value
 from agent_core.providers.http.client import HttpPool
+from agent_core.resources.folder_watch import FolderWatches
 from agent_core.resources.paths import AppPaths
-from agent_core.resources.watching import FolderWatches
 from agent_core.session import AgentSession
 from agent_core.tools.builtin.diagnostics import DiagnosticsTool
 from agent_core.workspace import Files

@@ -7,8 +7,8 @@ from pathlib import Path
 import anyio
 
 from agent_core.assembly import latest_session, open_session
-from agent_core.assembly.library import SessionLibrary
-from agent_core.assembly.models import load_models
+from agent_core.assembly.library.session_library import SessionLibrary
+from agent_core.assembly.models.loader import load_models
 from agent_core.kernel import Clock, JsonValue, SessionId, SystemClock
 from agent_core.kernel.errors import SessionNotFound, WorkspaceMissing
 from agent_core.kernel.redaction.redactor import Redactor

@@ -11,7 +11,7 @@ import anyio.to_thread
 import msgspec
 from msgspec import Struct
 
-from agent_core.assembly.added_roots import AddedRoots
+from agent_core.assembly.workspace.added_roots import AddedRoots
 from agent_core.events import (
     Attendant,
     FolderTrust,

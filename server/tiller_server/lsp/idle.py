@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from agent_core.resources.settings import Layer, load_settings
+from agent_core.resources.settings.layers import Layer, load_settings
 from tiller_server.lsp.hosted import Hosted
 
 MINUTE_S: Final = 60.0

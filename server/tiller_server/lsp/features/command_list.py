@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from agent_core.resources.commands import Command
+from agent_core.resources.slash_commands import Command
 from tiller_server.lsp.front import Front
 from tiller_server.lsp.wire import CommandListParams, parse
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from agent_core.assembly.first_model import keep_first_model
+from agent_core.assembly.models.default_model import keep_first_model
 from agent_core.resources.paths import app_paths
 from tiller_server.lsp import pictures
 from tiller_server.lsp.front import Front

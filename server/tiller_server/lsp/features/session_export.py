@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from agent_core.assembly.library import ExportFormat
+from agent_core.assembly.library.session_library import ExportFormat
 from agent_core.kernel import SessionId
 from agent_core.kernel.errors import TillerError
 from tiller_server.lsp.failures import rpc_error

@@ -5,7 +5,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-from agent_core.assembly.first_model import keep_first_model
+from agent_core.assembly.models.default_model import keep_first_model
 from agent_core.kernel.errors import TillerError
 from agent_core.providers import ModelFacts
 from agent_core.resources.paths import app_paths

@@ -1,0 +1,1 @@
+"""Configuration of a session: settings, trust, permission rules and their problems."""

@@ -1,0 +1,268 @@
+"""Parts of a session on this machine; the adapters are chosen here."""
+
+from collections.abc import Mapping, Sequence
+from os import defpath
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from agent_core.assembly.builder import Ingredients, offspring_in
+from agent_core.assembly.config.session_options import allowance, session_options
+from agent_core.assembly.config.settings import LiveSettings
+from agent_core.assembly.config.workspace_config import Ground, home_of
+from agent_core.assembly.extensions import Extending
+from agent_core.assembly.mcp import server_ground
+from agent_core.assembly.models.initial_model import Start, Wishes, choose_start
+from agent_core.assembly.models.loader import ModelSet
+from agent_core.assembly.outputs import outputs_of
+from agent_core.assembly.request import SessionRequest
+from agent_core.assembly.resources import Brought, LiveResources
+from agent_core.assembly.tools import StartTools, choose_tools
+from agent_core.assembly.workspace.added_roots import Present
+from agent_core.assembly.workspace.sandbox import notice_of
+from agent_core.changes import Contents
+from agent_core.changes.adapters.detector.disk_detector import DiskLookout
+from agent_core.changes.adapters.folder_store import FolderContents
+from agent_core.changes.adapters.memory_store import MemoryContents
+from agent_core.changes.ports.byte_files import RawFiles
+from agent_core.changes.ports.change_detector import Lookout
+from agent_core.hooks import HookLimits
+from agent_core.kernel import SessionId
+from agent_core.kernel.environment import EnvironmentWithout
+from agent_core.kernel.redaction.redactor import Redactor
+from agent_core.resources.instructions.system_prompt import Section, written
+from agent_core.resources.settings.values import SettingsValues
+from agent_core.session.context import Place, SystemPrompt
+from agent_core.session.input.system_prompt import Sections
+from agent_core.storage import Opened, SessionStore
+from agent_core.tools import Tool, ToolSpec
+from agent_core.tools.builtin import builtin_tools
+from agent_core.transcript import AnyEntry, Transcript, build_context
+from agent_core.workspace import Workspace
+from agent_core.workspace.files.disk.disk_files import DiskFiles
+from agent_core.workspace.processes.disk_processes import DiskProcesses
+from agent_core.workspace.sandbox import Sandbox
+
+
+def choose_ingredients(
+    request: SessionRequest,
+    ground: Ground,
+    models: ModelSet,
+    opened: Opened,
+    *,
+    store: SessionStore,
+    sandbox: Sandbox,
+    extensions: Extending,
+) -> Ingredients:
+    """Choose the parts of a session; forks are written to the store.
+
+    Raises:
+        ModelUnknown, ToolSetInvalid: The requested model or tool set cannot be used.
+    """
+    values = ground.settings.values
+    path = Transcript(opened.entries).path()
+    built_in = builtin_tools()
+    tools = _tools(request, extensions, values, path, built_in=built_in)
+    scratch = outputs_of(ground.paths.outputs, opened.log.header.id)
+    contents = _contents(request, ground.paths.blobs, opened.log.header.id)
+    settings = _live_settings(ground, scratch)
+    start = _start(request, models, settings, path)
+    resources = _resources(request, ground, settings, extensions)
+    sections = _sections(resources, request.redactor)
+    options = session_options(values, scratch=scratch)
+    place = _place(request, ground, scratch, models, sandbox, contents=contents)
+    env, told = place.workspace.env, _problems(ground, models, opened, sandbox)
+    return Ingredients(
+        clock=request.clock,
+        opened=opened,
+        offspring=offspring_in(store),
+        place=place,
+        contents=contents,
+        source=models.registry,
+        model=start.model,
+        why_no_model=start.why_no_model,
+        look_again=start.look_again,
+        thinking=start.thinking,
+        asked_for=start.asked_for,
+        scoped_models=values.scoped_models,
+        tools=(*built_in, *request.custom_tools),
+        active_tools=tools.active,
+        extensions=extensions,
+        servers=server_ground(request, ground, sandbox=sandbox, env=env, options=options),
+        wants_tool=tools.wants,
+        hooks=request.hooks,
+        hook_limits=HookLimits(short_s=values.hooks.timeout_s, long_s=values.hooks.long_timeout_s),
+        redactor=request.redactor,
+        trust=ground.trust,
+        settings=settings,
+        watches=request.watches,
+        system_prompt=_whole(sections),
+        sections=sections,
+        words=resources,
+        steering=values.steering_mode,
+        follow_up=values.follow_up_mode,
+        options=options,
+        notices=(*request.notices, *told, *start.notices, *tools.notices, *extensions.told),
+    )
+
+
+def _tools(
+    request: SessionRequest,
+    extensions: Extending,
+    values: SettingsValues,
+    path: Sequence[AnyEntry],
+    *,
+    built_in: Sequence[Tool],
+) -> StartTools:
+    return choose_tools(
+        request.tools,
+        own=request.custom_tools,
+        brought=extensions.tools,
+        built_in=built_in,
+        settings=values.default_tools,
+        path=path,
+    )
+
+
+def _start(
+    request: SessionRequest, models: ModelSet, settings: LiveSettings, path: Sequence[AnyEntry]
+) -> Start:
+    return choose_start(
+        Wishes(model=request.model, thinking=request.thinking),
+        values=settings.now.values,
+        registry=models.registry,
+        context=build_context(path),
+        now=lambda: settings.now.values,
+    )
+
+
+def _resources(
+    request: SessionRequest, ground: Ground, settings: LiveSettings, extensions: Extending
+) -> LiveResources:
+    return LiveResources(
+        request,
+        ground,
+        values=lambda: settings.now.values,
+        brought=lambda: _brought(extensions),
+    )
+
+
+def _brought(extensions: Extending) -> Brought:
+    found = extensions.host.discovered
+    return Brought(skills=tuple(found.skills), prompts=tuple(found.prompts))
+
+
+def _live_settings(ground: Ground, scratch: Path) -> LiveSettings:
+    return LiveSettings(
+        ground.settings,
+        layers=ground.layers,
+        root=ground.root,
+        scratch=scratch,
+        trust=ground.trust,
+    )
+
+
+def _contents(request: SessionRequest, blobs: Path, session: SessionId) -> Contents:
+    """A session that leaves nothing on this machine leaves no contents either."""
+    if request.store == "memory":
+        return MemoryContents()
+    return FolderContents(outputs_of(blobs, session))
+
+
+def _place(
+    request: SessionRequest,
+    ground: Ground,
+    scratch: Path,
+    models: ModelSet,
+    sandbox: Sandbox,
+    *,
+    contents: Contents,
+) -> Place:
+    workspace, raw = _workspace(request, ground.root, scratch, models, sandbox)
+    ours = request.ports is None
+    return Place(
+        workspace=workspace,
+        raw=raw,
+        lookout=_lookout(request, workspace, contents, sandbox) if ours else None,
+        standing=ground.standing,
+        allowed=ground.allowed,
+        allowance=allowance(ground.settings.values.budgets),
+        secrets=ground.secrets,
+    )
+
+
+def _lookout(
+    request: SessionRequest, workspace: Workspace, contents: Contents, sandbox: Sandbox
+) -> Lookout:
+    return DiskLookout(
+        workspace.roots,
+        contents,
+        DiskProcesses(sandbox=sandbox, ahead="none"),
+        env={"PATH": request.env.get("PATH", defpath)},
+    )
+
+
+def _workspace(
+    request: SessionRequest, root: Path, scratch: Path, models: ModelSet, sandbox: Sandbox
+) -> tuple[Workspace, RawFiles | None]:
+    if request.ports is not None:
+        return replace(request.ports, env=_without_keys(request.ports.env, models)), None
+    added = request.added
+    roots = Present(lambda: (root, *added.trusted))
+    readable = Present(lambda: (scratch, *added.untrusted))
+    disk = DiskFiles(roots, home_of(request.env), read_roots=readable, locks=request.locks)
+    workspace = Workspace(
+        roots=roots,
+        files=request.files(disk),
+        processes=request.processes(DiskProcesses(sandbox=sandbox)),
+        users_processes=request.processes(DiskProcesses()),
+        env=_without_keys(request.env, models),
+    )
+    return workspace, disk
+
+
+def _problems(
+    ground: Ground, models: ModelSet, opened: Opened, sandbox: Sandbox
+) -> tuple[str, ...]:
+    notices = [str(problem) for problem in ground.settings.problems]
+    notices.extend(str(problem) for problem in models.problems)
+    notices.extend(ground.left_out)
+    if opened.recovery.torn_tail is not None:
+        notices.append(
+            f"the session's last line was cut off; the fragment is in {opened.recovery.torn_tail}"
+        )
+    if opened.recovery.patched_lines:
+        lines = ", ".join(str(line) for line in opened.recovery.patched_lines)
+        notices.append(
+            f"the session's file has halves of characters, shown as U+FFFD: lines {lines}"
+        )
+    if opened.recovery.loose:
+        loose = ", ".join(opened.recovery.loose)
+        notices.append(
+            f"entries of the session follow nothing that is there, or themselves: {loose}"
+        )
+    if opened.recovery.skipped_lines:
+        lines = ", ".join(str(line) for line in opened.recovery.skipped_lines)
+        notices.append(f"the session's file has damaged lines, which were left out: {lines}")
+    return (*notices, *notice_of(sandbox, setting=ground.settings.values.sandbox))
+
+
+def _sections(resources: LiveResources, redactor: Redactor) -> Sections:
+    async def build(specs: Sequence[ToolSpec]) -> tuple[Section, ...]:
+        sections = await resources.sections(specs)
+        await redactor.prepare(tuple(section.text for section in sections))
+        return tuple(replace(section, text=redactor.text(section.text)) for section in sections)
+
+    return build
+
+
+def _whole(sections: Sections) -> SystemPrompt:
+    async def build(specs: Sequence[ToolSpec]) -> str:
+        return written(await sections(specs))
+
+    return build
+
+
+def _without_keys(env: Mapping[str, str], models: ModelSet) -> Mapping[str, str]:
+    """Return the environment of processes: a command that a model chose has no use for our keys."""
+    return EnvironmentWithout(env, hidden=lambda: models.secret_variables)

@@ -1,0 +1,1 @@
+"""Stored sessions: list, search, read, export, import and delete."""

@@ -1,0 +1,218 @@
+"""The servers of a session on this machine: how they are found, started, held in and approved."""
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from os import defpath
+from pathlib import Path
+from typing import Final
+
+from anyio import to_thread
+from msgspec.structs import replace
+
+from agent_core.assembly.config.workspace_config import Ground
+from agent_core.assembly.request import SessionRequest
+from agent_core.events import Notice
+from agent_core.kernel import JsonValue
+from agent_core.kernel.errors import NotText
+from agent_core.kernel.values import Value
+from agent_core.mcp import McpServers
+from agent_core.mcp.adapters.http import http
+from agent_core.mcp.adapters.library import connected
+from agent_core.mcp.adapters.stdio import stdio
+from agent_core.mcp.approvals import ApprovalStore
+from agent_core.mcp.definitions import Http, Server, Stdio
+from agent_core.mcp.files import ServerFiles
+from agent_core.mcp.port import Connection, ServerFailed
+from agent_core.mcp.results import Pictures
+from agent_core.mcp.server import Limits
+from agent_core.mcp.servers import Around
+from agent_core.messages import Text, UserContent
+from agent_core.resources.settings.values import McpSettings
+from agent_core.session.context import Parts, SessionOptions
+from agent_core.session.permissions.mcp_approval import ServerAsking
+from agent_core.session.tools.registry import Toolbox
+from agent_core.tools import Tool
+from agent_core.tools.builtin.read.image import image_result, image_rules
+from agent_core.tools.builtin.read.image_header import image_kind
+from agent_core.workspace import FileBytes
+from agent_core.workspace.permissions.policy.commands.programs import (
+    find_outside_program,
+    outside_path,
+)
+from agent_core.workspace.processes.disk_processes import DiskProcesses
+from agent_core.workspace.processes.interactive import Talks
+from agent_core.workspace.sandbox import Sandbox, Uncontained
+
+VERSION: Final = "0.1"
+"""Client version sent to MCP servers."""
+ELSEWHERE: Final = "it runs on its own; nothing of ours holds it in"
+LET_OUT: Final = "not contained: your mcp.json says so"
+
+
+def server_ground(
+    request: SessionRequest,
+    ground: Ground,
+    *,
+    sandbox: Sandbox,
+    env: Mapping[str, str],
+    options: SessionOptions,
+) -> Around | None:
+    """Return the inputs for building the MCP servers of a session; None if the workspace is not on this machine.
+
+    Args:
+        request: Request of the session.
+        ground: Inputs read before the session opened.
+        sandbox: Sandbox of the session's commands and servers.
+        env: Environment of commands, without Tiller's keys.
+        options: Options of the session; only those for images are used here.
+    """
+    if request.ports is not None:
+        return None
+    root = ground.root
+    values = ground.settings.values.mcp
+    reaching = _Reaching(
+        inside=DiskProcesses(sandbox=sandbox, ahead="none"),
+        outside=DiskProcesses(sandbox=Uncontained()),
+        env=env,
+        sandbox=sandbox,
+        roots=lambda: (root, *request.added.trusted),
+    )
+    return Around(
+        files=ServerFiles(
+            config=ground.paths.config,
+            root=root,
+            env=request.env,
+            is_trusted=lambda: ground.standing.is_trusted(),  # noqa: PLW0108 - asked anew each time
+            expected=ground.expected,
+        ),
+        store=ApprovalStore(ground.paths.data / "mcp-approved.json"),
+        opens=reaching.opens,
+        limits=lambda: _limits(values),
+        held=reaching.held,
+        pictures=_pictures(lambda: options.tool_options["read"]),
+        clock=request.clock,
+        root=root,
+    )
+
+
+def build_servers(
+    around: Around | None, parts: Parts, *, wants: Callable[[str], bool]
+) -> McpServers | None:
+    """Build the MCP servers of a session; None if there are none.
+
+    Args:
+        around: Result of `server_ground`.
+        parts: Parts of the session.
+        wants: Whether a tool of a server is to be active, by its name.
+    """
+    if around is None:
+        return None
+    asking = ServerAsking(
+        session=parts.session,
+        standing=parts.place.standing,
+        desk=parts.gate.desk,
+        clock=parts.clock,
+        new_id=parts.new_id,
+    )
+    servers = McpServers(
+        around,
+        toolbox=Shelf(toolbox=parts.toolbox, is_wanted=wants),
+        approves=asking,
+        say=lambda text: parts.voice.say(Notice(level="warning", text=text)),
+    )
+    parts.reloads.append(servers)
+    return servers
+
+
+class Shelf(Value, frozen=True, kw_only=True):
+    """Adapter that adds MCP tools to a toolbox: active when `is_wanted` accepts the name, inactive otherwise."""
+
+    toolbox: Toolbox
+    is_wanted: Callable[[str], bool]
+
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """The names of all tools."""
+        return self.toolbox.all_names
+
+    def register(self, tool: Tool) -> None:
+        """Add a tool."""
+        if self.is_wanted(tool.spec.name):
+            self.toolbox.register(tool)
+        else:
+            self.toolbox.add(tool)
+
+
+class _Reaching(Value, frozen=True, kw_only=True):
+    """Reaches servers, each in its way."""
+
+    inside: Talks
+    outside: Talks
+    env: Mapping[str, str]
+    sandbox: Sandbox
+    roots: Callable[[], Sequence[Path]]
+
+    @asynccontextmanager
+    async def opens(self, server: Server) -> AsyncGenerator[Connection]:
+        """Open a connection."""
+        way = server.way
+        if isinstance(way, Http):
+            transport = http(way)
+        else:
+            talks, env = self.inside if way.contained else self.outside, self.env
+            if not way.contained or self.sandbox.containing.level == "none":
+                way, env = await to_thread.run_sync(self._from_outside, way)
+            transport = stdio(way, talks, env=env, where=self.held(server))
+        roots = tuple(root.as_uri() for root in self.roots())
+        async with connected(transport, version=VERSION, roots=roots) as connection:
+            yield connection
+
+    def _from_outside(self, way: Stdio) -> tuple[Stdio, Mapping[str, str]]:
+        """Find the program of a server that nothing contains, and its environment: no workspace may bring them. Blocking.
+
+        Raises:
+            ServerFailed: It is not to be found outside of the workspace.
+        """
+        path, roots = self.env.get("PATH", defpath), tuple(self.roots())
+        env = {**self.env, "PATH": outside_path(path, roots=roots)}
+        name = way.argv[0]
+        if "/" in name:
+            return way, env
+        program = find_outside_program(name, env_path=path, roots=roots)
+        if program is None:
+            why = f"its program {name!r} was not found on the PATH outside of the workspace, and nothing contains it: name it by its whole path"
+            raise ServerFailed(why)
+        return replace(way, argv=(program, *way.argv[1:])), env
+
+    def held(self, server: Server) -> str:
+        """Return how a server is held in."""
+        way = server.way
+        if isinstance(way, Http):
+            return ELSEWHERE
+        if not way.contained:
+            return LET_OUT
+        containing = self.sandbox.containing
+        if containing.level == "none":
+            return f"not contained: {containing.why_not_full}"
+        reach = "with the network" if "network" in way.needs else "without the network"
+        reach += " and with unix sockets" if "sockets" in way.needs else ""
+        partly = "" if containing.level == "full" else "partly "
+        return f"{partly}contained like commands, {reach}"
+
+
+def _limits(values: McpSettings) -> Limits:
+    return Limits(start_s=values.start_timeout_s, call_s=values.call_timeout_s)
+
+
+def _pictures(options: Callable[[], Mapping[str, JsonValue]]) -> Pictures:
+    def shown(name: str, data: bytes) -> tuple[UserContent, ...]:
+        kind = image_kind(data)
+        if kind is None:
+            return (Text(text=f"[{name} is left out: it is no image that is known]"),)
+        file = FileBytes(path=Path(name), data=data, sha256="")
+        try:
+            return image_result(name, file, kind=kind, rules=image_rules(options())).content
+        except NotText as error:
+            return (Text(text=f"[{error}]"),)
+
+    return shown

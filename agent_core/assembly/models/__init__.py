@@ -1,0 +1,1 @@
+"""Models of a session: adapters, available models and the initial choice."""

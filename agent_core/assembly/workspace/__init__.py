@@ -1,0 +1,1 @@
+"""Workspace folders of a session and the sandbox of its commands."""

@@ -1,0 +1,1 @@
+"""Calls of extensions to models, programs and the event loop."""

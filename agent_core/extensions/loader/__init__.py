@@ -1,0 +1,1 @@
+"""Discovery and import of extensions."""

@@ -1,0 +1,1 @@
+"""Registrations of extensions and their merge across a session."""

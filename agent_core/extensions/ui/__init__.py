@@ -1,0 +1,1 @@
+"""Dialogs and views of extensions, and their offers to clients."""

@@ -1,0 +1,104 @@
+"""Contributions of extensions to clients other than commands: flags, shortcuts and renderers."""
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from functools import partial
+
+import msgspec
+
+from agent_core.extensions.commands import ExtensionCommands, Offering
+from agent_core.extensions.registry.registrations import Flag, FlagValue, Renderer
+from agent_core.extensions.ui.views import ListView, TableView, TextView, view_json
+from agent_core.hooks.call import HookCall
+from agent_core.hooks.isolation import OutOfTime, Threads, apart, within_limit
+from agent_core.kernel import JsonObject
+from agent_core.kernel.errors import ExtensionBroken
+from agent_core.kernel.values import Value
+from agent_core.messages import CustomMessage
+from agent_core.resources.client_offers import Offered, OfferedFlag, OfferedKey, OfferedRenderer
+
+
+class Showcase(Value, frozen=True):
+    """Lists, presses and renders; an `OfferSource`."""
+
+    _host: Offering
+    _flags: Callable[[str], FlagValue | None]
+    """Returns the user's value."""
+    _limit_s: float
+    """How long a message may take to be shown."""
+    _threads: Threads = msgspec.field(default_factory=Threads)
+
+    def offered(self) -> Offered:
+        """Return what they offer now."""
+        offers = self._host.offers
+        return Offered(
+            keys=tuple(
+                OfferedKey(key=one.key, extension=one.extension, description=one.description)
+                for one in offers.shortcuts.values()
+            ),
+            flags=tuple(map(self._flag, offers.flags.values())),
+            renderers=tuple(
+                OfferedRenderer(custom_type=one.custom_type, extension=one.extension)
+                for one in offers.renderers.values()
+            ),
+        )
+
+    async def press(self, key: str) -> None:
+        """Do what a key stands for, to its end."""
+        await ExtensionCommands(self._host).press(key)
+
+    async def rendered(self, message: CustomMessage) -> JsonObject | None:
+        """Return a message rendered as a view; None: no renderer, or the renderer returned None.
+
+        Raises:
+            ExtensionBroken: The renderer returned something other than a view, or exceeded its time limit.
+            Exception: Any exception of the renderer.
+        """
+        renderer = self._host.offers.renderers.get(message.custom_type)
+        if renderer is None:
+            return None
+        view = await self._drawn(renderer, message)
+        if view is None:
+            return None
+        if isinstance(view, str | TextView | ListView | TableView):
+            return view_json(view)
+        problem = (
+            f"the renderer of {message.custom_type!r} of extension {renderer.extension!r} gave a {type(view).__name__}; "
+            "it must give a view or words"
+        )
+        raise ExtensionBroken(problem)
+
+    async def _drawn(self, renderer: Renderer, message: CustomMessage) -> object:
+        """Run the renderer within the time limit, in a task of its own that it may cancel or break."""
+        call = HookCall(renderer.extension, "message_renderer", self._limit_s)
+        drawn: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+
+        async def steps() -> object:
+            if inspect.iscoroutinefunction(renderer.render):
+                return await renderer.render(message)  # pyright: ignore[reportAny] - code of others
+            made = await self._threads.run(renderer.extension, partial(renderer.render, message))
+            return await made if inspect.isawaitable(made) else made
+
+        async def work() -> None:
+            try:
+                drawn.set_result(await within_limit(steps(), call))
+            except OutOfTime as error:
+                why = f"the renderer of {message.custom_type!r} of extension {renderer.extension!r}: {error}"
+                drawn.set_exception(ExtensionBroken(why))
+            except Exception as error:  # noqa: BLE001 - the fence around foreign code: raised to whoever asked
+                drawn.set_exception(error)
+
+        await apart(work(), stop=call.give_up)
+        return drawn.result()
+
+    def _flag(self, one: Flag) -> OfferedFlag:
+        given = self._flags(one.name)
+        fits = isinstance(given, bool if one.kind == "boolean" else str)
+        return OfferedFlag(
+            name=one.name,
+            extension=one.extension,
+            description=one.description,
+            kind=one.kind,
+            value=given if fits else one.default,
+        )

@@ -1,0 +1,1 @@
+"""Settings: layers, values, guards and the settings file."""

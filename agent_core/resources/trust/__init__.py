@@ -1,0 +1,1 @@
+"""Workspace trust: evidence, decisions and their store."""

@@ -1,0 +1,282 @@
+"""Trust in a workspace as it is now: the user's decision covers the content that they saw, and nothing else."""
+
+import difflib
+import logging
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Final, Literal, cast
+
+import anyio.to_thread
+
+from agent_core.kernel import Clock
+from agent_core.kernel.errors import ConfigError
+from agent_core.kernel.values import Value
+from agent_core.resources.instructions.context_files import NAMES
+from agent_core.resources.instructions.worktree import folders_above
+from agent_core.resources.trust.evidence import (
+    Above,
+    Evidence,
+    Marks,
+    TooMuch,
+    gather,
+    is_instructions,
+    is_program,
+    marks,
+)
+from agent_core.resources.trust.store import TrustStore, Word
+
+Default = Literal["ask", "always", "never"]
+State = Literal["trusted", "refused", "undecided", "changed", "unknown"]
+"""`refused`: the user said no. `changed`: they trusted something else. `unknown`: it cannot be told, so it is a no."""
+SHOWN_LINES: Final = 200
+CODE_LINES: Final = 20_000
+"""Of code that would run in us: more than anybody reads, and no more than a client takes."""
+FRESH_MS: Final = 2_000
+"""Age in milliseconds above which a timestamp is unique; file systems have a limited time resolution."""
+
+log = logging.getLogger(__name__)
+
+
+class Verdict(Value, frozen=True, kw_only=True):
+    """Result of a trust check of a workspace."""
+
+    state: State
+    instructions: tuple[str, ...] = ()
+    """Where nothing was said yet: the files that would go into the system prompt, also those above the workspace."""
+    others: tuple[str, ...] = ()
+    """The other files that would configure us then."""
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+    """Those files among what is new or changed that hold code which would run in us."""
+    difference: str = ""
+    """How the texts differ from those that were trusted, as a unified diff: of code all of it, of the rest 200 lines."""
+    problem: str = ""
+    """Why it cannot be told."""
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the workspace may configure us."""
+        return self.state == "trusted"
+
+    @property
+    def must_ask(self) -> bool:
+        """Whether a person should be asked."""
+        return self.state in {"undecided", "changed"}
+
+
+class WorkspaceTrust:
+    """The trust in one workspace. Until the first look there is none."""
+
+    def __init__(self, root: Path, *, store: TrustStore, default: Default, clock: Clock) -> None:
+        self._root = root
+        self._store = store
+        self._default: Default = default
+        self._clock = clock
+        self._here: Verdict | None = None
+        """Decision for this process alone."""
+        self._seen: Evidence | None = None
+        self._marks: Marks | None = None
+        self._asked: Evidence | None = None
+        self._held: Evidence | None = None
+        """Evidence at the time when the workspace was found to be trusted."""
+        self.verdict = Verdict(state="undecided")
+
+    @property
+    def root(self) -> Path:
+        """The workspace."""
+        return self._root
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether it was trusted at the last look."""
+        return self.verdict.is_trusted
+
+    async def look(self) -> Verdict:
+        """Check the files and the decision again. Never raises: an unknown result counts as not trusted."""
+        return await anyio.to_thread.run_sync(self.look_now)
+
+    async def say(self, said: Literal["trusted", "refused"], *, lasting: bool) -> Verdict:
+        """Record the user's decision about the content that the last look saw, and look again.
+
+        Args:
+            said: The decision.
+            lasting: Whether it is stored for other processes and the next time.
+
+        Raises:
+            ConfigError: The decision could not be stored; nothing changed.
+        """
+        say = partial(self.say_now, said, lasting=lasting)
+        return await anyio.to_thread.run_sync(say)
+
+    @property
+    def above(self) -> frozenset[Path]:
+        """The folders above the project whose context files count: those that the user trusts by themselves."""
+        return frozenset() if self._held is None else frozenset(self._held.above)
+
+    def content(self, path: Path) -> str | None:
+        """Return the SHA-256 of what a file must hold to be what is trusted; None: the user trusts anything.
+
+        For what was not there, or where nothing is trusted, it is empty, which no file has.
+        """
+        held = self._held
+        if self._trusts_any() and (held is None or path.parent not in held.above):
+            return None
+        if held is None:
+            return ""
+        # Where nobody is asked about a change, what lies above counts only as it was when its folder was trusted.
+        if self._trusts_any() and path not in held.unchanged_above:
+            return ""
+        return held.content(path)
+
+    def look_now(self) -> Verdict:
+        """Do as `look` does, blocking."""
+        verdict = self._look()
+        self._held = self._seen if verdict.is_trusted else None
+        self.verdict = verdict
+        return verdict
+
+    def say_now(self, said: Literal["trusted", "refused"], *, lasting: bool) -> Verdict:
+        """Do as `say` does, blocking."""
+        # What came after the user looked is not what they said yes to.
+        seen = self._seen if self._seen is not None else self._gathered()
+        self._asked = seen
+        if lasting:
+            self._store.say(self._root, said, seen=seen, at_ms=self._clock.now_ms())
+            self._here = None
+        else:
+            self._here = Verdict(state=said)
+        return self.look_now()
+
+    def _look(self) -> Verdict:
+        try:
+            seen = self._gathered()
+            if self._here is not None:
+                return self._of_here(self._here, seen)
+            if self._trusts_any():
+                return Verdict(state="trusted")
+            word = self._store.word(self._root)
+            return _unsaid(seen, self._default) if word is None else judged(word, seen)
+        except (TooMuch, OSError, ConfigError) as error:
+            return Verdict(state="unknown", problem=_why(error))
+        except Exception as error:
+            # Fail closed: whatever is wrong with the check, its answer is no.
+            log.exception("the trust of %s could not be checked", self._root)
+            problem = f"the check itself failed ({type(error).__name__})"
+            return Verdict(state="unknown", problem=problem)
+
+    def _of_here(self, here: Verdict, seen: Evidence) -> Verdict:
+        asked = self._asked
+        if here.state != "trusted" or asked is None or asked.hashes == seen.hashes:
+            return here
+        texts = {name: one.text for name, one in asked.files.items() if one.text is not None}
+        word = Word(said="trusted", at="", hashes=asked.hashes, texts=texts)
+        return judged(word, seen)
+
+    def _gathered(self) -> Evidence:
+        """Read everything when something has changed, else give what was read."""
+        above = self._trusted_above()
+        now = marks(self._root, above=above)
+        if (
+            self._seen is None
+            or self._seen.above != above
+            or now != self._marks
+            or self._is_fresh(now)
+        ):
+            self._seen = None
+            self._seen = gather(self._root, above=above)
+            self._marks = now
+        return self._seen
+
+    def _trusted_above(self) -> Above:
+        """Return the folders above the project that hold a context file and are trusted by themselves, with the hashes."""
+        folders = folders_above(self._root, NAMES)
+        if not folders:
+            return {}
+        try:
+            words = self._store.words()
+        except ConfigError:
+            # What was said cannot be read: nothing above counts. Where the word of the workspace is needed, its look fails.
+            return {}
+        said = {folder: words.get(str(folder)) for folder in folders}
+        return {
+            folder: word.hashes for folder, word in said.items() if word and word.said == "trusted"
+        }
+
+    def _trusts_any(self) -> bool:
+        """Return whether the workspace counts whatever is in it, so that nobody is asked about a change."""
+        return self._default == "always" and self._here is None
+
+    def _is_fresh(self, made: Marks) -> bool:
+        """Return whether something changed so lately that a second change may have the same time."""
+        newest_ns = max((mark[3] for mark in made), default=0)
+        return newest_ns // 1_000_000 > self._clock.now_ms() - FRESH_MS
+
+
+def _unsaid(seen: Evidence, default: Default) -> Verdict:
+    """Return the verdict without a decision of the user; it shows code that would run in full."""
+    if default == "never":
+        return Verdict(state="refused")
+    names = sorted(seen.files)
+    programs = tuple(name for name in names if is_program(name))
+    nothing = Word(said="trusted", at="")
+    return Verdict(
+        state="undecided",
+        instructions=tuple(name for name in names if is_instructions(name)),
+        others=tuple(name for name in names if not is_instructions(name)),
+        programs=programs,
+        difference=_difference(nothing, seen, programs),
+    )
+
+
+def judged(word: Word, seen: Evidence) -> Verdict:
+    """Compare what was trusted with what is there: pure."""
+    if word.said == "refused":
+        return Verdict(state="refused")
+    before, now = word.hashes, seen.hashes
+    if before == now:
+        return Verdict(state="trusted")
+    changed = tuple(
+        sorted(name for name in before.keys() & now.keys() if before[name] != now[name])
+    )
+    added = tuple(sorted(now.keys() - before.keys()))
+    removed = tuple(sorted(before.keys() - now.keys()))
+    return Verdict(
+        state="changed",
+        added=added,
+        removed=removed,
+        changed=changed,
+        programs=tuple(name for name in (*changed, *added) if is_program(name)),
+        difference=_difference(word, seen, (*changed, *added, *removed)),
+    )
+
+
+def _difference(word: Word, seen: Evidence, names: tuple[str, ...]) -> str:
+    code: list[str] = []
+    rest: list[str] = []
+    for name in names:
+        (code if is_program(name) else rest).extend(_of_file(name, word, seen))
+    for lines, most in ((code, CODE_LINES), (rest, SHOWN_LINES)):
+        if len(lines) > most:
+            lines[most:] = ["…"]
+    return "\n".join((*code, *rest))
+
+
+def _of_file(name: str, word: Word, seen: Evidence) -> Iterator[str]:
+    before = word.texts.get(name) if name in word.hashes else ""
+    one = seen.files.get(name)
+    after = "" if one is None else one.text
+    if before is None or after is None:
+        yield f"{name}: it is no short text, so what changed in it is not shown"
+        return
+    old, new = before.splitlines(), after.splitlines()
+    yield from difflib.unified_diff(old, new, f"trusted/{name}", f"now/{name}", lineterm="")
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, OSError):
+        where = cast("object", error.filename)
+        return f"{where or 'something'} cannot be read ({error.strerror or error})"
+    return str(error)

@@ -1,0 +1,1 @@
+"""Search index of the session files in SQLite."""

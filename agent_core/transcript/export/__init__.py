@@ -1,0 +1,1 @@
+"""Export of a session as an HTML or Markdown document."""
