@@ -8,12 +8,12 @@ from pathlib import Path
 
 from bench.kit import Bar, Benchmark, Peer, Plan, Row, alternate
 from bench.lab import Workshop
-from tiller_server.review.change import prepare_change
-from tiller_server.review.git import open_git
-from tiller_server.review.parts import divide
-from tiller_server.review.revisions import find_revisions
+from tiller_server.review.git.change_set import prepare_change
+from tiller_server.review.git.client import open_git
+from tiller_server.review.git.file_filter import Scope
+from tiller_server.review.git.revisions import find_revisions
+from tiller_server.review.model.chunks import divide
 from tiller_server.review.scratch import private_folder
-from tiller_server.review.sorting_out import Scope
 
 FILES = 2_000
 LINES = 200

@@ -9,7 +9,7 @@ from tests.support.daemons import DaemonProcess, daemon_process, hello
 from tests.support.lsp_client import RawClient
 from tests.support.lsp_profiles import VSCODE
 from tests.support.processes import resident_bytes
-from tiller_server.daemon.places import socket_path
+from tiller_server.daemon.paths import socket_path
 
 MIB = 1024 * 1024
 WORKSPACES = 100

@@ -21,22 +21,22 @@ STARTING: Mapping[str, str] = {
     "agent_core/workspace/sandbox/backends/landlock.py": "our launcher, to try it",
     "agent_core/workspace/sandbox/backends/landlock_launcher.py": "becomes the command that it contains",
     "agent_core/workspace/sandbox/probe.py": "bubblewrap, to try it",
-    "server/tiller_server/cli/demo.py": "the demonstration",
-    "server/tiller_server/cli/demo_editor.py": "our own server",
-    "server/tiller_server/cli/doctor_checks.py": "programs, with --version",
-    "server/tiller_server/cli/trace_record.py": "the server that the user names, to listen in",
-    "server/tiller_server/cli/trace_replay.py": "our own server, or the one that the user names",
-    "server/tiller_server/daemon/starting.py": "our own daemon",
-    "server/tiller_server/review/git.py": "git, for a review",
+    "server/tiller_server/cli/subcommands/demo.py": "the demonstration",
+    "server/tiller_server/cli/demo/editor.py": "our own server",
+    "server/tiller_server/cli/doctor/system.py": "programs, with --version",
+    "server/tiller_server/cli/trace/recorder.py": "the server that the user names, to listen in",
+    "server/tiller_server/cli/trace/replay.py": "our own server, or the one that the user names",
+    "server/tiller_server/daemon/shim/spawn.py": "our own daemon",
+    "server/tiller_server/review/git/client.py": "git, for a review",
 }
 # "path: line of code" → why it starts git beside `agent_core.workspace.git.command`, or does not start it at all.
 WITH_GIT: Mapping[str, str] = {
-    "server/tiller_server/cli/doctor_checks.py: _program('git'": "`git --version` opens no repository, and comes from outside of the workspace",
+    "server/tiller_server/cli/doctor/system.py: _program('git'": "`git --version` opens no repository, and comes from outside of the workspace",
 }
 LOOKING_UP: Mapping[str, str] = {
     "agent_core/workspace/sandbox/survey.py": "finds what is started contained",
-    "server/tiller_server/cli/doctor_checks.py": "tells of a program that lies in the workspace and is not used",
-    "server/tiller_server/cli/doctor_mcp.py": "tells whether a program is there; starts none",
+    "server/tiller_server/cli/doctor/system.py": "tells of a program that lies in the workspace and is not used",
+    "server/tiller_server/cli/doctor/mcp.py": "tells whether a program is there; starts none",
 }
 """Files that look for programs with `shutil.which`, which knows of no workspace."""
 
@@ -58,7 +58,10 @@ def test_who_finds_git_has_the_rest_made_for_it() -> None:
     assert (
         finding
         == making
-        == {"agent_core/workspace/git/object_command.py", "server/tiller_server/review/git.py"}
+        == {
+            "agent_core/workspace/git/object_command.py",
+            "server/tiller_server/review/git/client.py",
+        }
     )
 
 

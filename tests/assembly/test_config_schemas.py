@@ -12,7 +12,7 @@ from agent_core.kernel.json import as_object, decode
 from agent_core.mcp.definitions import read_definitions
 from agent_core.resources.paths import app_paths, project_folder
 from agent_core.workspace.permissions.policy.rules.rules_file import load_rules
-from tiller_server.cli.config import SCHEMAS
+from tiller_server.cli.subcommands.config import SCHEMAS
 
 
 def test_what_is_shipped_is_what_the_code_says() -> None:

@@ -17,7 +17,7 @@ from jsonschema.validators import validator_for
 from tests.support.action_run import ACTION, GITLAB, SCRIPT, steps_of_action
 from tests.support.shared import ROOT
 from tiller_server import VERSION
-from tiller_server.cli.review import add_parser
+from tiller_server.cli.subcommands.review import add_parser
 
 CI = ROOT / "ci"
 PAGES = ROOT / "docs" / "ci"

@@ -21,7 +21,7 @@ from tests.support.clock import HeldClock
 from tests.support.scripted_model import ScriptedModel, call, say
 from tests.support.sessions import bench
 from tests.support.tools import FunctionTool
-from tiller_server.cli.ask_terminal import Reply, ask_on_terminal, read_reply
+from tiller_server.cli.terminal.permission_prompt import Reply, ask_on_terminal, read_reply
 
 
 async def work(arguments, context):

@@ -11,8 +11,8 @@ import pytest
 from agent_core.providers.auth.entries import StoredTokens
 from agent_core.providers.auth.oauth import DeviceFacts
 from tests.providers.auth_server import auth_server
-from tiller_server.cli import auth
 from tiller_server.cli.environment import Environment
+from tiller_server.cli.subcommands import auth
 
 Capture = pytest.CaptureFixture[str]
 

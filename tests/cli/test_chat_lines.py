@@ -3,7 +3,7 @@
 import pytest
 
 from agent_core.resources.slash_commands import Slashed
-from tiller_server.cli.chat_lines import Line, Shell, Unknown, Words, meaning
+from tiller_server.cli.chat.line_parser import Line, Shell, Unknown, Words, meaning
 
 OURS, THEIRS = ("model", "quit", "resume"), ("review", "skill:pdf")
 

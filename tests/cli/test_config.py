@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tiller_server.cli import config
 from tiller_server.cli.environment import Environment
+from tiller_server.cli.subcommands import config
 
 
 def run(

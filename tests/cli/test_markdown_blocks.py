@@ -2,7 +2,7 @@
 
 import pytest
 
-from tiller_server.cli.markdown_blocks import MOST_CHARS, MOST_LINES, Blocks
+from tiller_server.cli.terminal.markdown_blocks import MOST_CHARS, MOST_LINES, Blocks
 
 STORY = """# Title
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tiller_server.cli import models
 from tiller_server.cli.environment import Environment
-from tiller_server.cli.model_rows import tokens
+from tiller_server.cli.model_table import tokens
+from tiller_server.cli.subcommands import models
 
 Capture = pytest.CaptureFixture[str]
 LAB = {

@@ -10,8 +10,9 @@ from agent_core.resources.trust.evidence import gather
 from agent_core.resources.trust.store import TrustStore
 from agent_core.workspace.permissions.policy import remembered_file, save_rule
 from tests.workspace.policy.world import World, command_rule, make_world
-from tiller_server.cli import commands, policy
+from tiller_server.cli import command_line
 from tiller_server.cli.environment import Environment
+from tiller_server.cli.subcommands import policy
 
 
 @pytest.fixture
@@ -191,4 +192,4 @@ def test_rm_forgets_a_rule_wherever_it_is_kept(
 
 
 def test_the_command_is_known() -> None:
-    assert "policy" in commands.COMMANDS
+    assert "policy" in command_line.COMMANDS

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from agent_core.kernel.errors import UsageError
 from agent_core.messages import Image, Text
-from tiller_server.cli.prompt_text import MOST_BYTES, read_prompt
+from tiller_server.cli.run.prompt_input import MOST_BYTES, read_prompt
 
 
 class Piped(io.StringIO):

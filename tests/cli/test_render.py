@@ -30,8 +30,8 @@ from agent_core.events import (
 )
 from agent_core.kernel import ItemId, RunId, ToolCallId, TurnId
 from agent_core.messages import Cost, Text, Usage
-from tiller_server.cli.final_answer import FinalAnswer
-from tiller_server.cli.render import JsonView, TextView, summary
+from tiller_server.cli.run.final_answer import FinalAnswer
+from tiller_server.cli.terminal.run_renderer import JsonView, TextView, summary
 
 RUN, TURN = RunId("r"), TurnId("t")
 HEADER = {"type": "session", "id": "s", "model": "lab/m", "cwd": "/w"}

@@ -23,9 +23,9 @@ from tests.support.entries import (
     result,
     user,
 )
-from tiller_server.cli import sessions
 from tiller_server.cli.environment import Environment
-from tiller_server.cli.sessions_text import clipped, one_line, padded, safe, short_ids
+from tiller_server.cli.subcommands import sessions
+from tiller_server.cli.terminal.text import clipped, one_line, padded, safe, short_ids
 
 Capture = pytest.CaptureFixture[str]
 

@@ -13,9 +13,9 @@ from tests.support.isolation import TillerDirs
 from tests.support.lsp_client import RawClient
 from tests.support.lsp_profiles import PANEL
 from tests.support.server import SERVER, TILLER
-from tiller_server.cli.trace_file import Said, TraceInvalid, read_trace
-from tiller_server.cli.trace_replay import replay
-from tiller_server.cli.trace_shape import differences, learn, translated
+from tiller_server.cli.trace.comparison import differences, learn, translated
+from tiller_server.cli.trace.file import Said, TraceInvalid, read_trace
+from tiller_server.cli.trace.replay import replay
 
 pytestmark = pytest.mark.timeout(60)
 

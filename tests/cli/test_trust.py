@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tiller_server.cli import trust
 from tiller_server.cli.environment import Environment
+from tiller_server.cli.subcommands import trust
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.daemons import editor, modes_in
 from tests.support.server import TILLER, Ground, prompt
-from tiller_server.daemon import places
+from tiller_server.daemon import paths
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
 
@@ -30,7 +30,7 @@ async def tiller(env: Mapping[str, str], *words: str) -> tuple[int, str, str]:
 
 async def test_it_is_started_shown_and_stopped(ground: Ground) -> None:
     env = dict(ground.env)
-    socket = places.socket_path(env)
+    socket = paths.socket_path(env)
     assert await tiller(env, "daemon", "status") == (
         1,
         f"no daemon runs (it would listen at {socket})\n",

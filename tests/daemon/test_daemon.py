@@ -14,10 +14,10 @@ from tests.support.clock import HeldClock
 from tests.support.daemons import daemon_here, editor, folder_of, hello, knock, modes_in, token_of
 from tests.support.isolation import TillerDirs
 from tests.support.server import Ground, prompt, says
-from tiller_server.daemon import places
+from tiller_server.daemon import paths
+from tiller_server.daemon.admission.peer import Peer
 from tiller_server.daemon.errors import CannotServe
-from tiller_server.daemon.ownership import Ownership, owner
-from tiller_server.daemon.peer import Peer
+from tiller_server.daemon.lockfile import Ownership, owner
 
 
 @pytest.fixture
@@ -32,9 +32,9 @@ def told(answer: bytes) -> dict[str, Any]:
 async def test_what_it_is_found_by_is_for_its_user_alone(env: dict[str, str]) -> None:
     async with daemon_here(env):
         assert modes_in(env) == dict.fromkeys(("daemon.sock", "daemon.token", "daemon.lock"), 0o600)
-        assert owner(Path(places.lock_path(env))) is not None
+        assert owner(Path(paths.lock_path(env))) is not None
     assert list(modes_in(env)) == ["daemon.lock"]
-    assert owner(Path(places.lock_path(env))) is None
+    assert owner(Path(paths.lock_path(env))) is None
 
 
 async def test_a_client_is_served_and_told_that_it_lasts(ground: Ground) -> None:
@@ -78,7 +78,7 @@ async def test_who_does_not_say_hello_gets_no_word(
 ) -> None:
     async with daemon_here(env, checks=lambda usual: replace(usual, within_s=0.1)):
         assert await knock(env, said) == b""
-    lines = [one for one in caplog.records if one.name == "tiller_server.daemon.socket_door"]
+    lines = [one for one in caplog.records if one.name == "tiller_server.daemon.admission.listener"]
     assert len(lines) == 1
 
 
@@ -98,7 +98,7 @@ async def test_a_client_with_other_folders_is_refused(env: dict[str, str]) -> No
 
 async def test_a_socket_that_was_left_behind_is_replaced(env: dict[str, str]) -> None:
     left = socket(AF_UNIX)
-    left.bind(str(folder_of(env) / places.SOCKET))
+    left.bind(str(folder_of(env) / paths.SOCKET))
     left.close()
     async with daemon_here(env):
         assert told(await knock(env, hello(env, ask="status")))["tiller"] == "status"
@@ -232,7 +232,7 @@ async def test_a_connection_that_is_cut_harms_no_other(ground: Ground) -> None:
     ground.provider.script([{"when": "hi", "text": "hello", "repeat": -1}])
     async with daemon_here(env), await editor(env, ground.root) as steady:
         for said in (b"Content-Length: 99\r\n\r\n{", b"nonsense\r\n\r\n", b"\0" * 5000):
-            reader, writer = await asyncio.open_unix_connection(places.socket_path(env))
+            reader, writer = await asyncio.open_unix_connection(paths.socket_path(env))
             writer.write(hello(env) + said)
             await writer.drain()
             writer.close()

@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.daemons import DaemonProcess, daemon_process, editor, hello, log_of
 from tests.support.server import Ground, prompt, says
-from tiller_server.daemon import places
+from tiller_server.daemon import paths
 
 pytestmark = [
     pytest.mark.e2e,
@@ -33,7 +33,7 @@ CAME = 40
 """So many clients wait outside."""
 OBJECTION = """
 import os, resource
-from tiller_server.daemon.peer import Lineage
+from tiller_server.daemon.admission.peer import Lineage
 lineage = Lineage()
 print(lineage.objection(os.getppid()))
 resource.setrlimit(resource.RLIMIT_NOFILE, (3, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
@@ -66,7 +66,7 @@ def waiting_clients(ground: Ground) -> Generator[None]:
     try:
         for client in clients:
             client.setblocking(False)  # noqa: FBT003 - its name says it
-            client.connect(places.socket_path(ground.env))
+            client.connect(paths.socket_path(ground.env))
             with suppress(BlockingIOError):
                 client.send(hello(ground.env))
         yield

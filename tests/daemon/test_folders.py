@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tiller_server.daemon.errors import CannotServe
-from tiller_server.daemon.folders import objection, private_folder
+from tiller_server.daemon.private_dir import objection, private_folder
 
 
 def test_a_missing_folder_is_made_for_us_alone(tmp_path: Path) -> None:

@@ -5,14 +5,14 @@ import json
 
 import pytest
 
-from tiller_server.daemon.errors import NoHello, Refused
-from tiller_server.daemon.hello import (
+from tiller_server.daemon.admission.handshake import (
     MAX_HELLO_BYTES,
     check_token,
     is_newer,
     parse_hello,
     read_hello,
 )
+from tiller_server.daemon.errors import NoHello, Refused
 
 LINE = b'{"v":1,"token":"t"}'
 

@@ -22,7 +22,7 @@ from tests.support.hostile_streams import (
 )
 from tests.support.server import Ground
 from tests.support.sizes import is_campaign
-from tiller_server.daemon import places
+from tiller_server.daemon import paths
 from tiller_server.lsp.frames import FrameReader
 
 pytestmark = [pytest.mark.timeout(600 if is_campaign() else 60)]
@@ -84,7 +84,7 @@ class Knocker:
 
 
 async def knocks(env: Mapping[str, str]) -> Knocker:
-    return Knocker(*await asyncio.open_unix_connection(places.socket_path(env), limit=2**24))
+    return Knocker(*await asyncio.open_unix_connection(paths.socket_path(env), limit=2**24))
 
 
 @pytest.mark.parametrize("stream", streams())

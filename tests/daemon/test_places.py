@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.resources.paths import app_paths
-from tiller_server.daemon import places
+from tiller_server.daemon import paths
 
 DEEP = "/very" + "/deep" * 30
 
@@ -27,27 +27,27 @@ DEEP = "/very" + "/deep" * 30
 )
 @pytest.mark.skipif(os.name == "nt", reason="folders of other systems")
 def test_both_sides_name_the_same_folder(env: dict[str, str], folder: str | None) -> None:
-    assert places.runtime_folder(env) == str(app_paths(env).runtime)
+    assert paths.runtime_folder(env) == str(app_paths(env).runtime)
     if folder is not None:
-        assert places.runtime_folder(env) == folder
+        assert paths.runtime_folder(env) == folder
 
 
 def test_a_path_too_long_for_a_socket_gets_a_short_stand_in() -> None:
     env = {"TILLER_RUNTIME_DIR": DEEP}
-    folder = places.runtime_folder(env)
+    folder = paths.runtime_folder(env)
     assert folder.startswith(f"/tmp/tiller-{os.getuid()}-")  # noqa: S108 - a name, not used here
-    assert len(places.socket_path(env)) < places.MAX_SOCKET_PATH_BYTES
+    assert len(paths.socket_path(env)) < paths.MAX_SOCKET_PATH_BYTES
     assert folder == str(app_paths(env).runtime)
-    assert folder != places.runtime_folder({"TILLER_RUNTIME_DIR": DEEP + "er"})
+    assert folder != paths.runtime_folder({"TILLER_RUNTIME_DIR": DEEP + "er"})
 
 
 def test_everything_lies_in_one_folder() -> None:
     env = {"TILLER_RUNTIME_DIR": "/r"}
     found = [
-        places.socket_path(env),
-        places.token_path(env),
-        places.lock_path(env),
-        places.log_path(env),
+        paths.socket_path(env),
+        paths.token_path(env),
+        paths.lock_path(env),
+        paths.log_path(env),
     ]
     assert found == ["/r/daemon.sock", "/r/daemon.token", "/r/daemon.lock", "/r/daemon.log"]
     assert {Path(one).parent for one in found} == {Path("/r")}
@@ -56,4 +56,4 @@ def test_everything_lies_in_one_folder() -> None:
 @pytest.mark.parametrize("name", ["TILLER_RUNTIME_DIR", "TILLER_DATA_DIR"])
 def test_a_relative_folder_is_refused_in_words(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name} is 'here', a relative path"):
-        places.runtime_folder({name: "here"})
+        paths.runtime_folder({name: "here"})

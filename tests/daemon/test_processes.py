@@ -25,7 +25,7 @@ from tests.support.daemons import (
 from tests.support.lsp_client import RawClient
 from tests.support.server import TILLER, Ground, Json, calls, prompt, says
 from tests.support.sizes import at_size
-from tiller_server.daemon import places
+from tiller_server.daemon import paths
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]
 
@@ -99,7 +99,7 @@ async def test_what_a_tool_has_started_is_refused(ground: Ground) -> None:
     env = dict(ground.env)
     ground.configure(sandbox="off")
     script = ground.file("knock.py", KNOCK)
-    words = [sys.executable, str(script), places.socket_path(env), places.token_path(env)]
+    words = [sys.executable, str(script), paths.socket_path(env), paths.token_path(env)]
     command = shlex.join(words)
     said = shlex.quote(str(ground.root / "said"))
     # Of no parent, no session and no variable of the tool's.

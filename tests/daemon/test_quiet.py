@@ -2,7 +2,7 @@
 
 import pytest
 
-from tiller_server.daemon.quiet import IDLE_S, Quiet, idle_limit_s
+from tiller_server.daemon.idle_timer import IDLE_S, Quiet, idle_limit_s
 
 
 def test_time_counts_from_the_last_use() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tiller_server.daemon.conversation import Conversation
-from tiller_server.daemon.outgoing import Outgoing
+from tiller_server.daemon.shim.proxy import Conversation
+from tiller_server.daemon.shim.send_queue import Outgoing
 from tiller_server.lsp.frames import FrameReader
 
 Json = dict[str, Any]

@@ -20,8 +20,8 @@ from tests.support.server import Ground
 from tests.support.shims import LONG_S, SHIM, TOKEN, Guest, daemon_pid, shim, stand_in
 from tests.support.sizes import at_size
 from tiller_server import VERSION
-from tiller_server.daemon import places
-from tiller_server.daemon.relay import SHOWN_BYTES
+from tiller_server.daemon import paths
+from tiller_server.daemon.shim.relay import SHOWN_BYTES
 from tiller_server.lsp.frames import frame
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
@@ -57,7 +57,7 @@ class Ear:
 def test_what_an_editor_waits_for_imports_next_to_nothing(child_env: dict[str, str]) -> None:
     source = (
         "import sys; before = set(sys.modules)\n"
-        "import tiller_server.cli.entry, tiller_server.cli.lsp, tiller_server.daemon.shim\n"
+        "import tiller_server.cli.entry, tiller_server.cli.subcommands.lsp, tiller_server.daemon.shim.shim\n"
         "print(*(set(sys.modules) - before))"
     )
     # Without `site`, whose .pth files import what they like.
@@ -246,7 +246,7 @@ async def test_an_editor_that_is_refused_is_served_all_the_same(ground: Ground, 
 
 
 async def test_a_folder_that_others_can_write_to_gets_no_keys(ground: Ground) -> None:
-    os.chmod(places.runtime_folder(ground.env), 0o777)  # noqa: PTH101, S103 - nothing that waits
+    os.chmod(paths.runtime_folder(ground.env), 0o777)  # noqa: PTH101, S103 - nothing that waits
     async with shim(ground) as client:
         answer = await client.initialize(root=ground.root, timeout_s=LONG_S)
         assert "durable" not in answer["capabilities"]["experimental"]["agent"]
@@ -255,7 +255,7 @@ async def test_a_folder_that_others_can_write_to_gets_no_keys(ground: Ground) ->
 
 
 async def test_a_daemon_that_cannot_start_is_told_and_done_without(ground: Ground) -> None:
-    os.mkdir(places.lock_path(ground.env))  # noqa: PTH102 - nothing that waits
+    os.mkdir(paths.lock_path(ground.env))  # noqa: PTH102 - nothing that waits
     async with shim(ground) as client:
         await client.initialize(root=ground.root, timeout_s=LONG_S)
         assert "it cannot be started: tiller daemon: the lock" in client.stderr

@@ -18,7 +18,7 @@ from tests.support.server import Ground, calls, prompt, says, tool_texts
 from tests.support.session_files import checked_entries, messages, runs, said
 from tests.support.shims import LONG_S, daemon_pid, end_daemon, introduced, shim
 from tests.support.sizes import at_size
-from tiller_server.daemon import places
+from tiller_server.daemon import paths
 
 pytestmark = [
     pytest.mark.e2e,
@@ -246,7 +246,7 @@ async def _killed(ground: Ground) -> None:
 def test_a_runtime_folder_too_deep_for_a_socket_is_served_as_well(ground: Ground) -> None:
     deep = ground.root / ("d" * 120)
     env = {**ground.env, "TILLER_RUNTIME_DIR": str(deep)}
-    folder = Path(places.runtime_folder(env))
+    folder = Path(paths.runtime_folder(env))
     assert folder != deep
 
     async def meet() -> None:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from tests.support.editors import tell
-from tiller_server.daemon.message import Message, read
-from tiller_server.daemon.retold import AT_ONCE, MAX_CHANGES, Retold
+from tiller_server.daemon.shim.message import Message, read
+from tiller_server.daemon.shim.replayed_document import AT_ONCE, MAX_CHANGES, Retold
 from tiller_server.lsp.documents import Mirror
 
 URI = "file:///a.py"
@@ -74,7 +74,7 @@ def test_what_is_told_again_is_what_the_mirror_has(
     text: str, steps: list[list[Json]], encoding: str, most: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tiller_server.daemon.retold.MAX_CHANGES", most)
+        patch.setattr("tiller_server.daemon.shim.replayed_document.MAX_CHANGES", most)
         first = opened(text)
         kept, all_bodies = Retold(first), [first.body]
         for number, changes in enumerate(steps, start=2):

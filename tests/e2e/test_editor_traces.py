@@ -13,7 +13,7 @@ from tests.support.neovim_lists import choose
 from tests.support.real_editors import Name
 from tests.support.server import SERVER, TILLER, Ground, calls, says
 from tests.support.traces import TRACES, placed, scrubbed
-from tiller_server.cli.trace_replay import replay
+from tiller_server.cli.trace.replay import replay
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 

@@ -15,8 +15,8 @@ from tests.support.lsp_client import RawClient
 from tests.support.lsp_connection import ClientError
 from tests.support.lsp_profiles import HELIX, NEOVIM_0_11, PANEL, Profile
 from tests.support.server import Ground, calls, prompt, says, tool_texts
-from tiller_server.cli import config
 from tiller_server.cli.environment import Environment
+from tiller_server.cli.subcommands import config
 from tiller_server.lsp.app import App
 from tiller_server.lsp.config import ServerConfig
 from tiller_server.lsp.runtime import Runtime

@@ -7,7 +7,7 @@ from tests.support.pty_screen import terminal
 from tests.support.repositories import Repository
 from tests.support.server import Ground, prompt, says
 from tests.support.terminal import tiller
-from tiller_server.cli.commands import COMMANDS
+from tiller_server.cli.command_line import COMMANDS
 
 pytestmark = [pytest.mark.e2e, pytest.mark.starts, pytest.mark.timeout(60)]
 

@@ -18,7 +18,7 @@ from tests.support.lsp_client import Subscription
 from tests.support.processes import resident_bytes
 from tests.support.server import Ground, prompt
 from tests.support.sizes import at_size
-from tiller_server.cli.in_process import SWITCH_S
+from tiller_server.cli.in_process_server import SWITCH_S
 from tiller_server.lsp.collecting import ShortLooks
 from tiller_server.lsp.config import ServerConfig
 from tiller_server.lsp.runtime import Runtime

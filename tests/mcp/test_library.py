@@ -12,7 +12,7 @@ from agent_core.mcp.port import ServerFailed
 ROOT = Path(__file__).parents[2]
 LOOK = """
 import sys
-import agent_core.assembly.factory, tiller_server.lsp.app, tiller_server.cli.doctor_mcp
+import agent_core.assembly.factory, tiller_server.lsp.app, tiller_server.cli.doctor.mcp
 names = {name.partition(".")[0] for name in sys.modules}
 print(sorted(names & {"mcp", "mcp_types", "httpx2", "jsonschema"}))
 """

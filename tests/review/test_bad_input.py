@@ -10,8 +10,8 @@ from tests.support.repositories import Repository
 from tests.support.reviewing import Reviewing, a_report, reports, says
 from tiller_server.review.engine import review
 from tiller_server.review.errors import NotARepository, RevisionUnknown
-from tiller_server.review.order import ReviewOrder
-from tiller_server.review.revisions import WORKING_TREE
+from tiller_server.review.git.revisions import WORKING_TREE
+from tiller_server.review.options import ReviewOrder
 
 pytestmark = [pytest.mark.timeout(60)]
 

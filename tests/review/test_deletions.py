@@ -4,8 +4,13 @@ import pytest
 
 from tests.support.repositories import Repository
 from tests.support.reviewing import Reviewing, a_report, reports, says
-from tiller_server.review.deletions import MOST_BYTES, MOST_LINES, beginning_of, within_bounds
-from tiller_server.review.diff import ChangedFile
+from tiller_server.review.git.deleted_files import (
+    MOST_BYTES,
+    MOST_LINES,
+    beginning_of,
+    within_bounds,
+)
+from tiller_server.review.git.diff import ChangedFile
 
 CHECKS = "def check_token(token):\n    return token in TOKENS\n"
 USE = "from checks import check_token\n\n\ndef serve(request):\n    return check_token(request.token)\n"

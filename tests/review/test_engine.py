@@ -12,9 +12,9 @@ from tests.support.repositories import Repository
 from tests.support.review_history import PLANTED, make_history
 from tests.support.reviewing import Reviewing, a_report, reports, says
 from tiller_server.review.errors import RevisionUnknown
-from tiller_server.review.findings import Review
-from tiller_server.review.revisions import WORKING_TREE
-from tiller_server.review.sorting_out import Scope
+from tiller_server.review.findings.result import Review
+from tiller_server.review.git.file_filter import Scope
+from tiller_server.review.git.revisions import WORKING_TREE
 
 pytestmark = [pytest.mark.timeout(60)]
 

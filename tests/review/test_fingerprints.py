@@ -9,9 +9,9 @@ import pytest
 from tests.support.repositories import Repository
 from tests.support.reviewing import Reviewing, a_report, reports, says
 from tests.support.reviews import a_finding
-from tiller_server.review.baseline import not_accepted, read_baseline
-from tiller_server.review.fingerprints import fingerprint, former_fingerprint, numbered
-from tiller_server.review.merging import merged, unique
+from tiller_server.review.findings.baseline import not_accepted, read_baseline
+from tiller_server.review.findings.deduplication import merged, unique
+from tiller_server.review.findings.fingerprints import fingerprint, former_fingerprint, numbered
 
 ROUNDS = 40
 WRONG = "total += price * count"

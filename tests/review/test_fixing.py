@@ -8,8 +8,8 @@ import pytest
 from tests.support.repositories import Repository
 from tests.support.reviewing import Reviewing, a_report, reports, says
 from tests.support.reviews import a_finding, a_suggestion
-from tiller_server.review.findings import Review
-from tiller_server.review.fixing import Fixed, FixOrder, repair, with_suggestions
+from tiller_server.review.findings.result import Review
+from tiller_server.review.repair import Fixed, FixOrder, repair, with_suggestions
 
 pytestmark = [pytest.mark.timeout(90)]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.repositories import Repository
-from tiller_server.review.branches import create_branch
 from tiller_server.review.errors import NotARepository
-from tiller_server.review.git import Git, find_root, open_git
-from tiller_server.review.revisions import written_tree
+from tiller_server.review.git.branches import create_branch
+from tiller_server.review.git.client import Git, find_root, open_git
+from tiller_server.review.git.revisions import written_tree
 
 pytestmark = pytest.mark.timeout(60)
 ENV = {"PATH": "/usr/bin:/bin", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}

@@ -5,19 +5,19 @@ from pathlib import Path
 import pytest
 
 from tests.support.reviews import a_finding, a_review, a_suggestion
-from tiller_server.review.checking import NewSide
-from tiller_server.review.diff import Hunk
 from tiller_server.review.errors import ReviewFileInvalid
-from tiller_server.review.fingerprints import fingerprint
-from tiller_server.review.injected import steering_words
-from tiller_server.review.merging import unique
-from tiller_server.review.outputs.cells import broken, cut
+from tiller_server.review.findings.deduplication import unique
+from tiller_server.review.findings.fingerprints import fingerprint
+from tiller_server.review.findings.quote_location import Place, find_quote
+from tiller_server.review.findings.sanitizer import markdown_of, title_of
+from tiller_server.review.findings.suggestions import Unusable, checked_suggestion
+from tiller_server.review.findings.verification import NewSide
+from tiller_server.review.git.diff import Hunk
+from tiller_server.review.model.prompt_injection import steering_words
 from tiller_server.review.outputs.json_report import read_json, render_json, schema_text
 from tiller_server.review.outputs.markdown import render_markdown
 from tiller_server.review.outputs.terminal import Paper, render_terminal
-from tiller_server.review.places import Place, find_quote
-from tiller_server.review.suggestions import Unusable, checked_suggestion
-from tiller_server.review.words import markdown_of, title_of
+from tiller_server.review.outputs.text_width import broken, cut
 
 LINES = (
     "def f(a):",

@@ -11,7 +11,7 @@ from tests.support.poisoned import POISONS, poisoned
 from tests.support.repositories import WHO
 from tests.support.reviewing import Reviewing, says
 from tiller_server.review.errors import GitFailed
-from tiller_server.review.revisions import WORKING_TREE
+from tiller_server.review.git.revisions import WORKING_TREE
 
 pytestmark = [pytest.mark.timeout(60)]
 CONTROLLED = [name for name, poison in POISONS.items() if poison.control is not None]

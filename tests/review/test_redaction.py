@@ -8,12 +8,12 @@ from agent_core.kernel.redaction.redactor import Redactor
 from tests.support.repositories import Repository
 from tests.support.reviewing import Reviewing, a_report, reports, says
 from tests.support.reviews import a_finding, a_review, a_suggestion
-from tiller_server.review.findings import Review
-from tiller_server.review.moving import moved
+from tiller_server.review.findings.redaction import redacted
+from tiller_server.review.findings.relocation import moved
+from tiller_server.review.findings.result import Review
+from tiller_server.review.git.revisions import WORKING_TREE
 from tiller_server.review.outputs import FORMATS
 from tiller_server.review.outputs.json_report import read_json, render_json
-from tiller_server.review.redacting import redacted
-from tiller_server.review.revisions import WORKING_TREE
 
 pytestmark = pytest.mark.timeout(60)
 SECRET = "plain-words-nobody-would-take-for-a-key"

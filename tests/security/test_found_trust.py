@@ -17,7 +17,7 @@ from tests.support.isolation import TillerDirs
 from tests.support.provider import LoopbackProvider
 from tests.support.repositories import Repository
 from tests.support.reviewing import Reviewing, says
-from tiller_server.review.revisions import WORKING_TREE
+from tiller_server.review.git.revisions import WORKING_TREE
 
 ENV = {"PATH": os.defpath, "GIT_CONFIG_NOSYSTEM": "1", "HOME": "/nonexistent"}
 STARTING_SETTINGS = {

@@ -13,9 +13,9 @@ from agent_core.workspace.sandbox import Containing, Prober
 from tests.support.folders import Folder
 from tests.support.mcp_office import McpOffice
 from tests.support.provider import LoopbackProvider, write_config
-from tiller_server.cli import doctor
 from tiller_server.cli.environment import Environment
-from tiller_server.cli.exits import FAILED
+from tiller_server.cli.exit_codes import FAILED
+from tiller_server.cli.subcommands import doctor
 
 pytestmark = pytest.mark.timeout(60)
 

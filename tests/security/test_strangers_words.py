@@ -35,10 +35,10 @@ from tests.support.entries import AT_MS, assistant, call, chain, header, result,
 from tests.support.hostile_texts import HOSTILE
 from tests.support.html_safety import read_page
 from tests.support.shared import SHARED_ROOT
-from tiller_server.cli import sessions
 from tiller_server.cli.environment import Environment
-from tiller_server.cli.exits import complain
-from tiller_server.cli.render import TextView
+from tiller_server.cli.exit_codes import complain
+from tiller_server.cli.subcommands import sessions
+from tiller_server.cli.terminal.run_renderer import TextView
 
 RUN, TURN, ITEM = RunId("r"), TurnId("t"), ItemId("i")
 RAW = re.compile(

@@ -19,7 +19,7 @@ from agent_core.session.runs.continuation import (
     Stop,
     decide,
 )
-from tiller_server.cli.exits import code_of_run
+from tiller_server.cli.exit_codes import code_of_run
 from tiller_server.lsp.wire.schema import PROTOCOL_PAGE
 
 KINDS: tuple[ProviderErrorKind, ...] = get_args(ProviderErrorKind)

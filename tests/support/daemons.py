@@ -14,9 +14,9 @@ from typing import Any
 
 from agent_core.kernel import Clock
 from tests.support.lsp_client import RawClient
-from tiller_server.daemon import places
+from tiller_server.daemon import paths
+from tiller_server.daemon.admission.listener import Checks
 from tiller_server.daemon.daemon import Daemon
-from tiller_server.daemon.socket_door import Checks
 from tiller_server.lsp.config import ServerConfig
 
 DAEMON = (sys.executable, "-P", "-m", "tiller_server.daemon", "--log-level", "info")
@@ -38,12 +38,12 @@ def hello(env: Mapping[str, str], /, **more: Any) -> bytes:
 
 def token_of(env: Mapping[str, str]) -> str:
     """Give the token that clients show."""
-    return Path(places.token_path(env)).read_text("utf-8").strip()
+    return Path(paths.token_path(env)).read_text("utf-8").strip()
 
 
 def folder_of(env: Mapping[str, str], *, mode: int = 0o700) -> Path:
     """Give the daemon's folder, made, with this mode."""
-    folder = Path(places.runtime_folder(env))
+    folder = Path(paths.runtime_folder(env))
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(mode)
     return folder
@@ -51,19 +51,19 @@ def folder_of(env: Mapping[str, str], *, mode: int = 0o700) -> Path:
 
 def modes_in(env: Mapping[str, str]) -> dict[str, int]:
     """Give the files of the daemon's folder with their modes."""
-    folder = Path(places.runtime_folder(env))
+    folder = Path(paths.runtime_folder(env))
     return {one.name: stat.S_IMODE(one.lstat().st_mode) for one in folder.iterdir()}
 
 
 def log_of(env: Mapping[str, str]) -> str:
     """Give what the daemon has logged so far."""
-    path = Path(places.log_path(env))
+    path = Path(paths.log_path(env))
     return path.read_text("utf-8") if path.exists() else ""
 
 
 async def knock(env: Mapping[str, str], line: bytes, *, within_s: float = OPEN_S) -> bytes:
     """Connect, say a line, and give all that comes back until the door is closed."""
-    reader, writer = await asyncio.open_unix_connection(places.socket_path(env))
+    reader, writer = await asyncio.open_unix_connection(paths.socket_path(env))
     try:
         with suppress(OSError):
             writer.write(line)
@@ -78,7 +78,7 @@ async def knock(env: Mapping[str, str], line: bytes, *, within_s: float = OPEN_S
 
 async def editor(env: Mapping[str, str], root: Path | None = None, /, **more: Any) -> RawClient:
     """Connect as an editor of this environment does; introduced when it has a root. To be used as a context."""
-    client = await RawClient.connect(Path(places.socket_path(env)), hello=hello(env, **more))
+    client = await RawClient.connect(Path(paths.socket_path(env)), hello=hello(env, **more))
     if root is not None:
         await client.initialize(root=root)
     return client
@@ -161,7 +161,7 @@ async def started_process(env: Mapping[str, str]) -> DaemonProcess:
 
 async def serves(daemon: DaemonProcess) -> None:
     """Wait until somebody listens at the socket, or the process has ended."""
-    path = places.socket_path(daemon.env)
+    path = paths.socket_path(daemon.env)
     async with asyncio.timeout(OPEN_S):
         while daemon.process.returncode is None:
             try:

@@ -32,8 +32,8 @@ FORKED = ("tiller_server.cli.entry", "tiller_server.daemon", "tests.support.prov
 
 PRELOADED = (
     "coverage",
-    "tiller_server.cli.commands",
-    "tiller_server.cli.lsp",
+    "tiller_server.cli.command_line",
+    "tiller_server.cli.subcommands.lsp",
     "tests.support.provider.server",
 )
 _PR_SET_CHILD_SUBREAPER = 36

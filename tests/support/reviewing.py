@@ -9,8 +9,8 @@ from tests.support.isolation import TillerDirs
 from tests.support.provider import LoopbackProvider, write_config
 from tests.support.repositories import Repository
 from tiller_server.review.engine import review
-from tiller_server.review.findings import Review
-from tiller_server.review.order import ReviewOrder, Watcher
+from tiller_server.review.findings.result import Review
+from tiller_server.review.options import ReviewOrder, Watcher
 
 Json = dict[str, Any]
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from hashlib import sha256
 
-from tiller_server.review.findings import (
+from tiller_server.review.findings.result import (
     Commit,
     Dropped,
     Finding,

@@ -15,7 +15,7 @@ from tests.support.lsp_client import RawClient
 from tests.support.lsp_profiles import MINIMAL, Profile
 from tests.support.processes import living, processes_with, wait_gone
 from tests.support.server import Ground
-from tiller_server.daemon import places
+from tiller_server.daemon import paths
 from tiller_server.lsp.frames import FrameReader, frame
 
 Json = dict[str, Any]
@@ -88,7 +88,7 @@ async def stand_in(env: Mapping[str, str]) -> AsyncGenerator[StandIn]:
     """Listen in the place of the daemon."""
     _lay_token(env)
     standing = StandIn()
-    path = places.socket_path(env)
+    path = paths.socket_path(env)
     server = await asyncio.start_unix_server(standing.welcome, path, limit=4 * 1024 * 1024)
     try:
         yield standing
@@ -103,8 +103,8 @@ async def stand_in(env: Mapping[str, str]) -> AsyncGenerator[StandIn]:
 
 
 def _lay_token(env: Mapping[str, str]) -> None:
-    Path(places.runtime_folder(env)).mkdir(mode=0o700, parents=True, exist_ok=True)
-    Path(places.token_path(env)).write_text(f"{TOKEN}\n", "ascii")
+    Path(paths.runtime_folder(env)).mkdir(mode=0o700, parents=True, exist_ok=True)
+    Path(paths.token_path(env)).write_text(f"{TOKEN}\n", "ascii")
 
 
 @asynccontextmanager
@@ -133,7 +133,7 @@ async def introduced(
 def daemon_pid(env: Mapping[str, str]) -> int | None:
     """Give the process of the daemon; None when there is none."""
     try:
-        told = json.loads(Path(places.lock_path(env)).read_bytes())
+        told = json.loads(Path(paths.lock_path(env)).read_bytes())
     except (OSError, ValueError):
         return None
     pid = told.get("pid")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.support.shared import ROOT
-from tiller_server.cli.trace_file import Said, read_trace
+from tiller_server.cli.trace.file import Said, read_trace
 
 TRACES: Final = ROOT / "tests/data/traces"
 PROJECT: Final = "/home/me/project"

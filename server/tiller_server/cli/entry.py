@@ -18,12 +18,12 @@ def main(argv: list[str] | None = None) -> int:
 def _run(arguments: list[str]) -> int:
     # An editor waits for its first answer: nothing is imported that this one does not need.
     if arguments[:1] == ["lsp"]:
-        from tiller_server.cli import lsp  # noqa: PLC0415 - see above
+        from tiller_server.cli.subcommands import lsp  # noqa: PLC0415 - see above
 
         return lsp.main(arguments[1:])
-    from tiller_server.cli import commands  # noqa: PLC0415 - see above
+    from tiller_server.cli import command_line  # noqa: PLC0415 - see above
 
-    return commands.main(arguments)
+    return command_line.main(arguments)
 
 
 if __name__ == "__main__":

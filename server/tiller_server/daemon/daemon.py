@@ -10,14 +10,14 @@ from typing import Final
 
 from agent_core.kernel import Clock, SystemClock
 from tiller_server import VERSION
-from tiller_server.daemon import places
+from tiller_server.daemon import paths
+from tiller_server.daemon.admission.handshake import SPOKEN, Hello, is_newer
+from tiller_server.daemon.admission.listener import Bound, Checks, Door, listen, make_token
+from tiller_server.daemon.admission.peer import Lineage
 from tiller_server.daemon.errors import Refused
-from tiller_server.daemon.folders import private_folder
-from tiller_server.daemon.hello import SPOKEN, Hello, is_newer
-from tiller_server.daemon.ownership import Ownership
-from tiller_server.daemon.peer import Lineage
-from tiller_server.daemon.quiet import Quiet, idle_limit_s
-from tiller_server.daemon.socket_door import Bound, Checks, Door, listen, make_token
+from tiller_server.daemon.idle_timer import Quiet, idle_limit_s
+from tiller_server.daemon.lockfile import Ownership
+from tiller_server.daemon.private_dir import private_folder
 from tiller_server.lsp.app import App
 from tiller_server.lsp.config import ServerConfig
 from tiller_server.lsp.origin import Origin
@@ -50,11 +50,11 @@ class Files:
             CannotServe: The folder cannot be used.
             ValueError: The environment names none that could be.
         """
-        _ = private_folder(places.runtime_folder(config.env))
+        _ = private_folder(paths.runtime_folder(config.env))
         return cls(
-            lock=Path(places.lock_path(config.env)),
-            socket=Path(places.socket_path(config.env)),
-            token=Path(places.token_path(config.env)),
+            lock=Path(paths.lock_path(config.env)),
+            socket=Path(paths.socket_path(config.env)),
+            token=Path(paths.token_path(config.env)),
         )
 
 
@@ -166,7 +166,7 @@ class Daemon:
         """Load the agent beside the first client, or before it: not while that one waits for its first answer."""
         await self._clock.sleep(WARM_UP_AFTER_S)
         try:
-            from tiller_server.daemon.rehearsal import TIMES, rehearse  # noqa: PLC0415 - beside the first client, too
+            from tiller_server.daemon.warmup import TIMES, rehearse  # noqa: PLC0415 - beside the first client, too
 
             _ = await self._runtime.host()
             for _ in range(TIMES):
@@ -246,7 +246,7 @@ class Daemon:
 
     async def _answer(self, hello: Hello, sink: Sink) -> None:
         # Most clients ask nothing, and the first one waits for what is loaded with this file.
-        from tiller_server.daemon.answers import answer, status_of  # noqa: PLC0415 - see above
+        from tiller_server.daemon.control_replies import answer, status_of  # noqa: PLC0415 - see above
 
         status = status_of(
             self._runtime,

@@ -14,11 +14,11 @@ from typing import Final
 
 from anyio import lowlevel
 
-from tiller_server.daemon import places
+from tiller_server.daemon import paths
 from tiller_server.daemon.daemon import Daemon
 from tiller_server.daemon.errors import CannotServe
-from tiller_server.daemon.folders import private_folder
 from tiller_server.daemon.log_file import log_to
+from tiller_server.daemon.private_dir import private_folder
 from tiller_server.lsp.collecting import ShortLooks
 from tiller_server.lsp.config import ServerConfig, from_environment
 from tiller_server.lsp.crashes import log_crashes
@@ -56,8 +56,8 @@ def main(arguments: Sequence[str]) -> int:
     sys.setswitchinterval(SWITCH_S)
     config = from_environment()
     try:
-        _ = private_folder(places.runtime_folder(config.env))
-        log_to(Path(places.log_path(config.env)), level=level)
+        _ = private_folder(paths.runtime_folder(config.env))
+        log_to(Path(paths.log_path(config.env)), level=level)
         hide_early(lambda: config.env)
         log_crashes()
         # A daemon outlives what it was started in: it must not keep that folder busy.

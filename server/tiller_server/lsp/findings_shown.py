@@ -14,8 +14,8 @@ from tiller_server.lsp.diagnostics_told import DiagnosticsTold
 from tiller_server.lsp.documents import Document, Mirror
 from tiller_server.lsp.hints import KIND, is_asked_for
 from tiller_server.lsp.positions import Encoding
-from tiller_server.review.findings import Finding, Severity
-from tiller_server.review.moving import moved
+from tiller_server.review.findings.relocation import moved
+from tiller_server.review.findings.result import Finding, Severity
 
 SOURCE: Final = "tiller review"
 SEVERITIES: Final[Mapping[Severity, int]] = {"error": 1, "warning": 2, "note": 3}

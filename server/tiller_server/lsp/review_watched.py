@@ -12,7 +12,7 @@ from agent_core.messages import Usage
 from agent_core.session import AgentSession
 from tiller_server.lsp.front import Front
 from tiller_server.lsp.work_done import ProgressToken, WorkDone
-from tiller_server.review.order import Stop
+from tiller_server.review.options import Stop
 
 
 class ReviewWatched(Struct, kw_only=True):

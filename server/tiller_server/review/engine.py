@@ -19,27 +19,38 @@ from agent_core.kernel.values import Value
 from agent_core.session import AgentSession
 from agent_core.session.runs.budgets import tightened
 from tiller_server import VERSION
-from tiller_server.review.baseline import not_accepted, read_baseline
-from tiller_server.review.change import Change, prepare_change
-from tiller_server.review.checking import NotSo
-from tiller_server.review.diff import Hunk
-from tiller_server.review.earlier import Since, find_since, hunks_to_read, still_standing
-from tiller_server.review.findings import Dropped, Finding, Review, ReviewedFile, ReviewHeader
-from tiller_server.review.git import open_git
-from tiller_server.review.head import HeadFiles, head_folder
-from tiller_server.review.injected import steering_words
-from tiller_server.review.looking import Look, Looking
-from tiller_server.review.merging import left, limited, merged
-from tiller_server.review.order import Nobody, ReviewOrder, Stop, Watcher
-from tiller_server.review.parts import Part, divide, reviewed
-from tiller_server.review.prompts import prompt_hash
-from tiller_server.review.redacting import redacted
-from tiller_server.review.reporting import TOOL, Reports
-from tiller_server.review.revisions import Revisions, find_revisions
+from tiller_server.review.findings.baseline import not_accepted, read_baseline
+from tiller_server.review.findings.deduplication import left, limited, merged
+from tiller_server.review.findings.incremental import (
+    Since,
+    find_since,
+    hunks_to_read,
+    still_standing,
+)
+from tiller_server.review.findings.redaction import redacted
+from tiller_server.review.findings.result import (
+    Dropped,
+    Finding,
+    Review,
+    ReviewedFile,
+    ReviewHeader,
+)
+from tiller_server.review.findings.sanitizer import markdown_of
+from tiller_server.review.findings.verification import NotSo
+from tiller_server.review.git.change_set import Change, prepare_change
+from tiller_server.review.git.client import open_git
+from tiller_server.review.git.diff import Hunk
+from tiller_server.review.git.head_files import HeadFiles, head_folder
+from tiller_server.review.git.revisions import Revisions, find_revisions
+from tiller_server.review.model.budget import Spending
+from tiller_server.review.model.chunks import Part, divide, reviewed
+from tiller_server.review.model.passes import Look, Looking
+from tiller_server.review.model.prompt_injection import steering_words
+from tiller_server.review.model.prompts import prompt_hash
+from tiller_server.review.model.report_tool import TOOL, Reports
+from tiller_server.review.options import Nobody, ReviewOrder, Stop, Watcher
 from tiller_server.review.rules import BASELINE, ProjectRules, read_rules
 from tiller_server.review.scratch import private_folder
-from tiller_server.review.spending import Spending
-from tiller_server.review.words import markdown_of
 
 TOOLS: Final = ("read", "grep", "find", "ls", TOOL)
 CHARS_OF_A_TOKEN: Final = 3

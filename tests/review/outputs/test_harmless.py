@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tiller_server.review.outputs.harmless import (
+from tiller_server.review.outputs.markdown_escape import (
     fenced,
     harmless,
     harmless_cell,

@@ -8,7 +8,7 @@ from tiller_server.review.posting import (
     plan_review,
     post_review,
 )
-from tiller_server.review.posting.marks import read_summary_mark
+from tiller_server.review.posting.comment_markers import read_summary_mark
 
 NEXT = "c" * 40
 

@@ -22,7 +22,7 @@ from tiller_server.lsp.failures import rpc_error
 from tiller_server.lsp.front import Front
 from tiller_server.lsp.review_watched import ReviewWatched, review_line
 from tiller_server.lsp.wire import ReviewParams, parse
-from tiller_server.review.order import ReviewOrder
+from tiller_server.review.options import ReviewOrder
 
 STATUS: Final[Mapping[str | None, RunStatus]] = {
     None: "completed",
@@ -78,9 +78,9 @@ async def _order(
 ) -> tuple[ReviewOrder, Path]:
     """Return what is looked at, and the repository's root, from which findings name their files."""
     from agent_core.events import Budgets  # noqa: PLC0415 - see above
-    from tiller_server.review.git import find_root  # noqa: PLC0415 - see above
-    from tiller_server.review.revisions import WORKING_TREE  # noqa: PLC0415 - see above
-    from tiller_server.review.sorting_out import Scope  # noqa: PLC0415 - see above
+    from tiller_server.review.git.client import find_root  # noqa: PLC0415 - see above
+    from tiller_server.review.git.file_filter import Scope  # noqa: PLC0415 - see above
+    from tiller_server.review.git.revisions import WORKING_TREE  # noqa: PLC0415 - see above
 
     root = await find_root(workspace, env)
     below = PurePosixPath(Path(await anyio.Path(workspace).resolve()).relative_to(root).as_posix())

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tiller_server.review.findings import Review
+from tiller_server.review.findings.result import Review
 from tiller_server.review.outputs.annotations import render_annotations
 from tiller_server.review.outputs.code_quality import render_code_quality
 from tiller_server.review.outputs.json_report import render_json

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from agent_core.kernel.visible_text import one_line, readable
-from tiller_server.review.findings import Finding, Review, Severity
-from tiller_server.review.outputs.facts import SHA_CHARS, counted
+from tiller_server.review.findings.result import Finding, Review, Severity
+from tiller_server.review.outputs.summary import SHA_CHARS, counted
 
 COMMANDS: Final[Mapping[Severity, str]] = {
     "error": "error",

@@ -6,7 +6,7 @@ from typing import Final
 
 from agent_core.kernel.json import JsonObject
 from agent_core.kernel.visible_text import one_line, readable
-from tiller_server.review.findings import Finding, Review, Severity
+from tiller_server.review.findings.result import Finding, Review, Severity
 
 SEVERITIES: Final[Mapping[Severity, str]] = {
     "error": "critical",

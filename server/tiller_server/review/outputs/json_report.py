@@ -7,8 +7,8 @@ import msgspec
 
 from agent_core.kernel.json import as_object
 from tiller_server.review.errors import ReviewFileInvalid
-from tiller_server.review.findings import Review
-from tiller_server.review.outputs.encodable import encodable
+from tiller_server.review.findings.result import Review
+from tiller_server.review.outputs.encoding import encodable
 
 FORMAT: Final = "tiller-review/1"
 """The first key of the report; the number grows when an old reader would misread it."""

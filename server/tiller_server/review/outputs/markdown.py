@@ -3,9 +3,14 @@
 from collections.abc import Iterator
 
 from agent_core.kernel.visible_text import readable
-from tiller_server.review.findings import SEVERITIES, Finding, Review
-from tiller_server.review.outputs.facts import facts, headline, left_out_lines, place
-from tiller_server.review.outputs.harmless import fenced, harmless, harmless_line, inline_code
+from tiller_server.review.findings.result import SEVERITIES, Finding, Review
+from tiller_server.review.outputs.markdown_escape import (
+    fenced,
+    harmless,
+    harmless_line,
+    inline_code,
+)
+from tiller_server.review.outputs.summary import facts, headline, left_out_lines, place
 
 MOST_LEFT_OUT = 100
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from agent_core.kernel.json import JsonObject, JsonValue
 from agent_core.kernel.visible_text import readable
-from tiller_server.review.findings import CATEGORIES, Category, Finding, Review, Suggestion
+from tiller_server.review.findings.result import CATEGORIES, Category, Finding, Review, Suggestion
 
 SCHEMA: Final = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

@@ -7,11 +7,11 @@ import msgspec
 
 from agent_core.kernel.values import Value
 from agent_core.kernel.visible_text import plain
-from tiller_server.review.findings import Finding, Review, Severity
-from tiller_server.review.outputs.cells import broken, cells, cut
-from tiller_server.review.outputs.encodable import encodable
-from tiller_server.review.outputs.facts import facts, headline, left_out_lines, place
-from tiller_server.review.suggestions import replaced_by
+from tiller_server.review.findings.result import Finding, Review, Severity
+from tiller_server.review.findings.suggestions import replaced_by
+from tiller_server.review.outputs.encoding import encodable
+from tiller_server.review.outputs.summary import facts, headline, left_out_lines, place
+from tiller_server.review.outputs.text_width import broken, cells, cut
 
 AROUND: Final = 2
 """Lines shown before and after a finding."""

@@ -1,8 +1,8 @@
 """Posts a review where people talk about the change: as comments on its lines, and one summary."""
 
+from tiller_server.review.posting.ci_environment import GitHubPull, GitLabMerge, Target, target_from
 from tiller_server.review.posting.errors import HostRefused, PostingFailed, TargetMissing
 from tiller_server.review.posting.post import Posted, plan_review, post_review
-from tiller_server.review.posting.targets import GitHubPull, GitLabMerge, Target, target_from
 
 __all__ = [
     "GitHubPull",

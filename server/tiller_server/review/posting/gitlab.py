@@ -10,14 +10,14 @@ from typing_extensions import override
 
 from agent_core.kernel import Clock
 from agent_core.kernel.json import JsonObject, JsonValue
-from tiller_server.review.diff import read_hunks
-from tiller_server.review.findings import Finding, Suggestion
-from tiller_server.review.posting.api import Answer, Api, refuse, unreadable
+from tiller_server.review.findings.result import Finding, Suggestion
+from tiller_server.review.git.diff import read_hunks
+from tiller_server.review.posting.ci_environment import GitLabMerge
+from tiller_server.review.posting.code_host import Draft, Host, Summary, There, Thread
+from tiller_server.review.posting.comment_markers import read_finding_mark, read_summary_mark
 from tiller_server.review.posting.errors import HostRefused, PlaceRefused
-from tiller_server.review.posting.fields import each, inside, text
-from tiller_server.review.posting.host import Draft, Host, Summary, There, Thread
-from tiller_server.review.posting.marks import read_finding_mark, read_summary_mark
-from tiller_server.review.posting.targets import GitLabMerge
+from tiller_server.review.posting.http_client import Answer, Api, refuse, unreadable
+from tiller_server.review.posting.json_fields import each, inside, text
 
 MOST_PAGES: Final = 100
 MOST_OFFERED_LINES: Final = 100

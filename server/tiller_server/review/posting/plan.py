@@ -6,9 +6,9 @@ from hashlib import sha256
 
 from agent_core.kernel.values import Value
 from agent_core.kernel.visible_text import readable
-from tiller_server.review.findings import Finding, Review
-from tiller_server.review.outputs.facts import SHA_CHARS, headline, place
-from tiller_server.review.posting.host import There, Thread
+from tiller_server.review.findings.result import Finding, Review
+from tiller_server.review.outputs.summary import SHA_CHARS, headline, place
+from tiller_server.review.posting.code_host import There, Thread
 
 
 class Plan(Value, frozen=True, kw_only=True):

@@ -9,16 +9,16 @@ from msgspec.structs import replace
 
 from agent_core.kernel import Clock
 from agent_core.kernel.values import Value
-from tiller_server.review.findings import Finding, Review
-from tiller_server.review.outputs.facts import counted
+from tiller_server.review.findings.result import Finding, Review
+from tiller_server.review.outputs.summary import counted
+from tiller_server.review.posting.ci_environment import GitHubPull, GitLabMerge, Target
+from tiller_server.review.posting.code_host import Draft, Host, There
+from tiller_server.review.posting.comment_markers import SummaryMark, write_summary_mark
+from tiller_server.review.posting.comment_text import cut, draft, fixed_comment, summary_text
 from tiller_server.review.posting.errors import HostUnsure
 from tiller_server.review.posting.github import GitHubHost
 from tiller_server.review.posting.gitlab import GitLabHost
-from tiller_server.review.posting.host import Draft, Host, There
-from tiller_server.review.posting.marks import SummaryMark, write_summary_mark
 from tiller_server.review.posting.plan import Plan, describe, digest, plan
-from tiller_server.review.posting.targets import GitHubPull, GitLabMerge, Target
-from tiller_server.review.posting.words import cut, draft, fixed_comment, summary_text
 
 TRIES: Final = 4
 FIRST_WAIT_S: Final = 3.0

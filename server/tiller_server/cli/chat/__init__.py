@@ -1,0 +1,1 @@
+"""Interactive conversation of `tiller chat`: input loop, slash commands and session switches."""

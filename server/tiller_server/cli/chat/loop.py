@@ -1,0 +1,268 @@
+"""One session that is talked in: lines go in, events are shown, questions are answered, until the user leaves it."""
+
+import signal
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from math import inf
+from typing import Final, Protocol
+
+import anyio
+from anyio.abc import TaskGroup
+
+from agent_core.assembly import SessionRequest
+from agent_core.events import UiTitle
+from agent_core.kernel.errors import TillerError
+from agent_core.messages import Text, UserContent
+from agent_core.session import AgentSession
+from tiller_server.cli.chat.context import Next, Refill, Switch
+from tiller_server.cli.chat.line_parser import Line, Shell, Unknown, Words, meaning
+from tiller_server.cli.chat.session_switch import may_leave
+from tiller_server.cli.chat.slash_commands import COMMANDS
+from tiller_server.cli.exit_codes import INTERRUPTED, TERMINATED
+from tiller_server.cli.terminal.live_view import LiveView
+from tiller_server.cli.terminal.permission_prompt import ask_on_terminal
+from tiller_server.cli.terminal.run_renderer import DIM, RED, YELLOW
+from tiller_server.cli.terminal.text import BOLD, one_line
+
+TICK_S: Final = 0.1
+ENDINGS: Final = tuple(
+    getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
+
+
+class LineSource(Protocol):
+    """Where lines come from."""
+
+    async def read(self, text: str = "") -> str:
+        """Wait for a line, which begins with a text; EOFError and KeyboardInterrupt as at any terminal."""
+        ...
+
+    def set_aside(self) -> str:
+        """Empty the line that is being typed; returns what it held."""
+        ...
+
+    def put_back(self, text: str) -> None:
+        """Insert a text before the current input."""
+        ...
+
+
+class Talk:
+    """A conversation in one session."""
+
+    def __init__(
+        self,
+        session: AgentSession,
+        request: SessionRequest,
+        view: LiveView,
+        *,
+        set_title: Callable[[str], None],
+    ) -> None:
+        """Prepare it.
+
+        Args:
+            session: The session that is talked in.
+            request: How it was opened.
+            view: Where events are shown.
+            set_title: Sets the title of the terminal; an empty one restores its own.
+        """
+        self.session = session
+        self.request = request
+        self._view = view
+        self._set_title = set_title
+        self._answers, self._asked = anyio.create_memory_object_stream[str](inf)
+        self._questions = 0
+        self._stopping = False
+        self._switch = Switch(request=None, code=TERMINATED)
+        self._group: TaskGroup | None = None
+        self._lines: LineSource | None = None
+
+    async def hold(self, lines: LineSource, *, text: str) -> Switch:
+        """Talk until the user wants another session, or none."""
+        self._lines = lines
+        with self._answers, self._asked:
+            async with anyio.create_task_group() as group:
+                self._group = group
+                group.start_soon(self._show)
+                group.start_soon(self._turn)
+                group.start_soon(self._ask)
+                group.start_soon(self._watch)
+                self._switch = await self._listen(lines, text)
+                group.cancel_scope.cancel()
+        self._view.close()
+        return self._switch
+
+    @property
+    def columns(self) -> int:
+        """How wide what is told may be."""
+        return self._view.screen.columns
+
+    def tell(self, text: str, style: str = DIM) -> None:
+        """Show something."""
+        self._view.tell(text, style)
+
+    def stop(self) -> None:
+        """Stop what goes on, if something does."""
+        if self._group is not None and self._is_busy and not self._stopping:
+            self._stopping = True
+            self._group.start_soon(self._stop)
+
+    async def choose(self, title: str, choices: Sequence[str]) -> str | int | None:
+        """Ask the user to choose; return the index of a choice, other text that was typed, or None for neither."""
+        rows = [f"{number:>3}  {one}" for number, one in enumerate(choices, 1)]
+        self.tell("\n".join((*rows, f"{title}; Enter alone leaves it as it is")))
+        if self._lines is None:
+            return None
+        with suppress(EOFError, KeyboardInterrupt):
+            typed = (await self._lines.read()).strip()
+            if typed.isdecimal() and 0 < int(typed) <= len(choices):
+                return int(typed) - 1
+            return typed or None
+        return None
+
+    @property
+    def _is_busy(self) -> bool:
+        activity = self.session.info.snapshot().activity
+        return bool(activity.run or activity.compaction or activity.bash)
+
+    async def _stop(self) -> None:
+        try:
+            with suppress(TillerError):
+                _ = await self.session.abort()
+        finally:
+            self._stopping = False
+
+    async def _listen(self, lines: LineSource, text: str) -> Switch:
+        while True:
+            try:
+                line = await lines.read(text)
+            except EOFError:
+                return Switch(request=None)
+            except KeyboardInterrupt:
+                if self._stopping:
+                    return Switch(request=None, code=INTERRUPTED)
+                if not self._is_busy:
+                    self.tell("nothing goes on; Ctrl-D leaves")
+                self.stop()
+                continue
+            finally:
+                text = ""
+            if self._questions:
+                self._answers.send_nowait(line)
+                continue
+            match await self._fenced(line):
+                case Switch() as switch:
+                    return switch
+                case Refill(text=text):
+                    pass
+                case None:
+                    pass
+
+    async def _fenced(self, line: str) -> Next:
+        """Run a line. An error is shown to the user; the key Up brings the line back."""
+        ours = COMMANDS
+        theirs = (one.name for one in self.session.resources.commands())
+        meant = meaning(line, ours=ours, theirs=theirs)
+        if meant is None:
+            return None
+        try:
+            return await self._do(meant)
+        except TillerError as error:
+            self.tell(str(error), RED)
+            return None
+
+    async def _do(self, meant: Line) -> Next:
+        match meant:
+            case Words(text=text):
+                if self.session.resources.runs(text):
+                    self.tell(f"> {text}")  # a command of an extension need not show anything
+                content = await anyio.to_thread.run_sync(self._content, text)
+                _ = await self.session.prompt(content, delivery="auto")
+            case Shell():
+                if self._group is not None:
+                    self._group.start_soon(self._shell, meant)
+            case Unknown(name=name, nearest=nearest):
+                hint = f"did you mean /{nearest}?" if nearest else "/help says what there is"
+                self.tell(
+                    f"/{name} is no command; {hint} A blank before it says it as it is", YELLOW
+                )
+            case _:
+                command = COMMANDS[meant.name]
+                if command.at_rest and self._is_busy:
+                    self.tell(f"/{meant.name} leaves what goes on; press Esc first", YELLOW)
+                    return None
+                self.tell(f"> /{meant.name} {meant.arguments}".rstrip())
+                after = await command.run(self, meant.arguments)
+                return await may_leave(self.session, after)
+        return None
+
+    async def _shell(self, shell: Shell) -> None:
+        try:
+            _ = await self.session.execute_bash(
+                shell.command, exclude_from_context=shell.exclude_from_context
+            )
+        except TillerError as error:
+            self.tell(str(error), RED)
+
+    def _content(self, text: str) -> tuple[UserContent, ...]:
+        # Files are read where they are named; most words name none.
+        if "@" not in text:
+            return (Text(text=text),)
+        from tiller_server.cli.run.prompt_input import file_parts, mentioned  # noqa: PLC0415 - see above
+
+        files = dict.fromkeys(mentioned([text], root=self.request.workspace))
+        return (Text(text=text), *(part for path in files for part in file_parts(path)))
+
+    async def _show(self) -> None:
+        reader = self.session.subscribe()
+        self._show_title()
+        try:
+            while events := await reader.take():
+                for stamped in events:
+                    self._view.see(stamped)
+                    if isinstance(stamped.event, UiTitle):
+                        self._show_title()
+        finally:
+            reader.close()
+            self._set_title("")
+
+    def _show_title(self) -> None:
+        """Set the title that an extension gave last, or restore the terminal's own."""
+        views = self.session.info.snapshot().views
+        titles = [str(one.view.get("text")) for one in views if isinstance(one, UiTitle)]
+        self._set_title(titles[-1] if titles else "")
+
+    async def _watch(self) -> None:
+        """Leave when the process is asked to end, or its terminal is gone."""
+        with anyio.open_signal_receiver(*ENDINGS) as signals:
+            async for _ in signals:
+                if self._group is not None:
+                    self._group.cancel_scope.cancel()
+
+    async def _turn(self) -> None:
+        while True:
+            self._view.tick()
+            await anyio.sleep(TICK_S)
+
+    async def _ask(self) -> None:
+        write = self._view.interject
+        await ask_on_terminal(
+            self.session, read_line=self._answer, write_question=write, write_note=write
+        )
+
+    async def _answer(self) -> str:
+        """Read the answer to a question. A line that is being typed is set aside first and restored afterwards."""
+        self._questions += 1
+        aside = "" if self._lines is None else self._lines.set_aside()
+        try:
+            line = await self._asked.receive()
+            if aside and not line.strip():
+                # This Enter was on its way for the line that is gone.
+                self._view.interject(f"what you typed comes back: {one_line(aside)}\n? ")
+                line = await self._asked.receive()
+            # The line that was typed is taken away; what was decided stays to be read.
+            self.tell(f"> {one_line(line)}".rstrip(), BOLD)
+            return line
+        finally:
+            self._questions -= 1
+            if aside and self._lines is not None:
+                self._lines.put_back(aside)

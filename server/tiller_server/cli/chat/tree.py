@@ -1,0 +1,86 @@
+"""`/tree`: shows the branches of the session that is talked in, and goes on from another place of it."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from agent_core.assembly.library.session_library import open_library
+from agent_core.kernel.errors import UsageError
+from agent_core.resources.paths import app_paths
+from agent_core.transcript import AnyEntry
+from tiller_server.cli.chat.context import Chat, Refill, is_kept
+from tiller_server.cli.stored_sessions.tree_layout import Node, Row, draw, rows
+from tiller_server.cli.terminal.run_renderer import GREEN, YELLOW
+from tiller_server.cli.terminal.text import clipped
+
+MOST_ROWS: Final = 60
+NUMBER_CELLS: Final = 6
+TOLD_CELLS: Final = 60
+
+
+async def go_to(chat: Chat, words: str) -> Refill | None:
+    """Ask the user for an entry of the session tree and continue from it; no entry is lost.
+
+    If the entry is a prompt of the user, its text returns to the input line and the conversation continues before it;
+    after any other entry, it continues behind that entry.
+
+    Args:
+        chat: The conversation.
+        words: Text that the rows must contain; empty: all are shown.
+
+    Raises:
+        UsageError: The answer is not one of the entries shown.
+        TillerError: The session cannot be read, or does not move.
+    """
+    drawing = draw(await _entries(chat))
+    every = tuple(rows(drawing, room=max(chat.columns - NUMBER_CELLS, 1)))
+    found = [row for row in every if words.casefold() in f"{row.node.text}{row.label}".casefold()]
+    if not found:
+        chat.tell(f"nothing holds {words!r}" if every else "nothing was said yet", YELLOW)
+        return None
+    shown = _around(found, drawing.here)
+    if len(shown) < len(found):
+        chat.tell(f"{len(shown)} of {len(found)} places; /tree WORDS shows those that hold them")
+    lines = [f"{row.lead}{' ' if row.lead else ''}{row.text}{row.label}{row.mark}" for row in shown]
+    chosen = await chat.choose("go on from where? a number", lines)
+    if chosen is None:
+        return None
+    if isinstance(chosen, str):
+        message = (
+            f"{chosen!r} is none of these; say /tree again and a number from 1 to {len(shown)}"
+        )
+        raise UsageError(message)
+    node = shown[chosen].node
+    if node.entry == drawing.here:
+        chat.tell("that is where it goes on already")
+        return None
+    return await _move(chat, node)
+
+
+def _around(found: Sequence[Row], here: str | None) -> Sequence[Row]:
+    """Return the rows that end soon behind where the session goes on; the last ones, when that is not among them."""
+    at = next((place for place, row in enumerate(found) if row.node.entry == here), len(found))
+    end = min(len(found), max(at + MOST_ROWS // 2, MOST_ROWS))
+    return found[max(0, end - MOST_ROWS) : end]
+
+
+async def _move(chat: Chat, node: Node) -> Refill | None:
+    moved = await chat.session.tree.navigate(node.last)
+    if moved.cancelled:
+        chat.tell("it stays where it is: an extension said no", YELLOW)
+        return None
+    what = clipped(node.text.removeprefix("> "), TOLD_CELLS)
+    if moved.editor_text is None:
+        chat.tell(f"goes on behind: {what}", GREEN)
+        return None
+    chat.tell(f"goes on before: {what}", GREEN)
+    return Refill(moved.editor_text) if node.is_yours else None
+
+
+async def _entries(chat: Chat) -> Sequence[AnyEntry]:
+    """Return all entries of all branches, those of a kept session with all their words."""
+    session = chat.session
+    if not await is_kept(session):
+        return session.tree.entries
+    paths = chat.request.paths or app_paths(chat.request.env)
+    async with open_library(paths, clock=chat.request.clock) as library:
+        return (await library.read(session.id)).entries

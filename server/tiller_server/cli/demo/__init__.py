@@ -1,0 +1,1 @@
+"""Demonstration editor and view of `tiller demo`."""

@@ -1,0 +1,1 @@
+"""Parts of `tiller review`: options, execution, report files, fixes and signals."""

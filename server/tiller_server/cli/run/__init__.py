@@ -1,0 +1,1 @@
+"""Parts of `tiller run`: prompt input, session selection and final answer."""

@@ -1,0 +1,147 @@
+"""Prints a conversation: the present branch of a session, to be read or paged."""
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from agent_core.assembly.library.session_library import SessionLibrary
+from agent_core.kernel.json import encode
+from agent_core.messages import (
+    AssistantMessage,
+    BashMessage,
+    Image,
+    Text,
+    ToolCall,
+    ToolResultMessage,
+    UserContent,
+    UserMessage,
+)
+from agent_core.storage.port import Stored
+from agent_core.transcript import (
+    AnyEntry,
+    BranchSummaryEntry,
+    CompactionEntry,
+    CustomMessageEntry,
+    MessageEntry,
+    Transcript,
+)
+from agent_core.transcript.codec import encode_header, entry_to_json
+from tiller_server.cli.terminal.run_renderer import PREVIEW_CHARS
+from tiller_server.cli.terminal.stdio import speak_json
+from tiller_server.cli.terminal.text import (
+    BOLD,
+    CYAN,
+    DIM,
+    RED,
+    clipped,
+    excerpt,
+    moment,
+    one_line,
+    safe,
+    styled,
+)
+
+LINE_CELLS: Final = 100
+ABOUT: Final = ("command", "path", "pattern", "query", "url")
+"""Arguments that say what a call is about."""
+
+
+async def show(library: SessionLibrary, options: argparse.Namespace, *, colour: bool) -> int:
+    """Print a conversation."""
+    found = await library.find(options.session)
+    stored = await library.read(found.session)
+    transcript = Transcript(stored.entries)
+    if options.json:
+        return _show_json(stored, transcript.path())
+    title = transcript.title or found.preview or found.session
+    _ = sys.stdout.write(styled(one_line(title), BOLD, colour=colour) + "\n")
+    facts = (found.session, found.model or "no model", found.cwd, moment(found.created_ms))
+    _ = sys.stdout.write(styled(one_line(" · ".join(facts)), DIM, colour=colour) + "\n")
+    for block in _conversation(transcript.path(), colour=colour):
+        _ = sys.stdout.write(f"{block}\n")
+    tell_recovery(stored)
+    return 0
+
+
+def tell_recovery(stored: Stored) -> None:
+    """Report what of a file could not be read."""
+    if stored.recovery.skipped_lines:
+        lines = ", ".join(map(str, stored.recovery.skipped_lines))
+        _ = sys.stderr.write(f"these lines of the file are damaged and are not shown: {lines}\n")
+
+
+def call_line(call: ToolCall) -> str:
+    """Return a tool call as one line."""
+    told = (call.arguments.get(key) for key in ABOUT)
+    about = next((value for value in told if isinstance(value, str)), "")
+    return clipped(one_line(f"{call.name} {about}"), LINE_CELLS)
+
+
+def words(content: Iterable[UserContent]) -> str:
+    """Return what was said; a picture is only named."""
+    parts = (part.text if isinstance(part, Text) else f"(image, {part.mime})" for part in content)
+    return safe("\n".join(parts)).strip("\n")
+
+
+def _show_json(stored: Stored, path: Iterable[AnyEntry]) -> int:
+    speak_json()
+    _ = sys.stdout.write(encode_header(stored.header).decode() + "\n")
+    for entry in path:
+        _ = sys.stdout.write(encode(entry_to_json(entry)).decode() + "\n")
+    return 0
+
+
+def _conversation(path: Iterable[AnyEntry], *, colour: bool) -> Iterator[str]:
+    """Return the blocks of a conversation; an empty line stands before each but the lines of tools."""
+    for entry in path:
+        match entry:
+            case MessageEntry(message=UserMessage(content=content)):
+                yield "\n" + styled(_quoted(words(content)), CYAN, colour=colour)
+            case MessageEntry(message=AssistantMessage() as said):
+                yield from _answer(said, colour=colour)
+            case MessageEntry(message=ToolResultMessage() as result):
+                yield from _failure(result, colour=colour)
+            case MessageEntry(message=BashMessage() as ran):
+                yield f"\n$ {safe(ran.command)}\n{safe(ran.output).rstrip()}"
+            case _:
+                yield from _aside(entry, colour=colour)
+
+
+def _answer(said: AssistantMessage, *, colour: bool) -> Iterator[str]:
+    text = safe(said.text).strip("\n")
+    if text:
+        yield f"\n{text}"
+    for call in said.tool_calls:
+        yield styled(f"▸ {call_line(call)}", DIM, colour=colour)
+    if said.error:
+        yield styled(f"✗ {one_line(said.error)}", RED, colour=colour)
+
+
+def _failure(result: ToolResultMessage, *, colour: bool) -> Iterator[str]:
+    if result.is_error:
+        said = words(part for part in result.content if not isinstance(part, Image)).strip()
+        last = said.splitlines()[-1] if said else "failed"
+        line = excerpt(one_line(f"{result.tool_name}: {last}"), PREVIEW_CHARS)
+        yield styled(f"✗ {line}", RED, colour=colour)
+
+
+def _aside(entry: AnyEntry, *, colour: bool) -> Iterator[str]:
+    match entry:
+        case CustomMessageEntry(display=True):
+            name = styled(f"[{one_line(entry.custom_type)}]", DIM, colour=colour)
+            yield f"\n{name} {words(entry.content)}"
+        case CompactionEntry():
+            yield _summary("the past, summed up", entry.summary, colour=colour)
+        case BranchSummaryEntry() if entry.summary.strip():
+            yield _summary("a branch that was left, summed up", entry.summary, colour=colour)
+        case _:
+            pass
+
+
+def _summary(what: str, text: str, *, colour: bool) -> str:
+    return "\n" + styled(f"— {what} —\n{safe(text).strip()}", DIM, colour=colour)
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))

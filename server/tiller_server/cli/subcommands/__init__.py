@@ -1,0 +1,1 @@
+"""Commands of `tiller`: one module per command, imported by name."""

@@ -1,0 +1,205 @@
+"""`tiller auth`: log in to providers, log out, and see what opens which."""
+
+import argparse
+import getpass
+import sys
+import webbrowser
+from difflib import get_close_matches
+from typing import Final
+
+import anyio
+import anyio.to_thread
+
+from agent_core.kernel import JsonValue, SystemClock
+from agent_core.kernel.errors import TillerError, UsageError
+from agent_core.kernel.json import encode
+from agent_core.providers.auth.entries import Entry, InKeyring, StoredKey
+from agent_core.providers.auth.keyring_store import KeyringMissing, keep_in_keyring
+from agent_core.providers.auth.oauth import OAuthFacts, PkceFacts, way_of
+from agent_core.providers.auth.oauth_browser import log_in_with_browser
+from agent_core.providers.auth.oauth_device import DeviceCode, log_in_with_code
+from agent_core.providers.auth.oauth_tokens import LoginFailed
+from agent_core.providers.auth.store import AuthStore
+from agent_core.providers.catalog.catalogue import ProviderFacts
+from agent_core.providers.registry import ModelRegistry
+from agent_core.resources.paths import AppPaths, app_paths
+from tiller_server.cli.environment import Commands, Environment
+from tiller_server.cli.exit_codes import FAILED, code_of_error, complain
+from tiller_server.cli.model_registry import open_registry
+
+EXAMPLE: Final = (
+    "example: tiller auth login openrouter     or: tiller auth login openai --key < key.txt"
+)
+NAME_WIDTH: Final = 20
+STATE_WIDTH: Final = 10
+KEY_LENGTH: Final = 16_384
+
+
+def add_parser(commands: Commands) -> None:
+    """Describe the command."""
+    parser = commands.add_parser(
+        "auth", help="log in to providers and out", description=__doc__, epilog=EXAMPLE
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="login|logout|status")
+    login = verbs.add_parser("login", help="store a key, or log in with a browser", epilog=EXAMPLE)
+    _ = login.add_argument("provider", nargs="?", metavar="PROVIDER", help="whose key it is")
+    _ = login.add_argument(
+        "--key", action="store_true", help="take a key from standard input; asked for on a terminal"
+    )
+    _ = login.add_argument(
+        "--keyring", action="store_true", help="keep the key in the system's keyring"
+    )
+    logout = verbs.add_parser("logout", help="forget what is stored", epilog=EXAMPLE)
+    _ = logout.add_argument("provider", metavar="PROVIDER")
+    status = verbs.add_parser("status", help="every provider, and what opens it", epilog=EXAMPLE)
+    _ = status.add_argument("--json", action="store_true", help="as JSON")
+
+
+def main(options: argparse.Namespace, environment: Environment) -> int:
+    """Run the command; gives the exit code."""
+    try:
+        paths = app_paths(environment.variables)
+        return anyio.run(_run, options, environment, paths)
+    except TillerError as error:
+        complain("auth", str(error))
+        return code_of_error(error)
+    except (LoginFailed, KeyringMissing) as error:
+        complain("auth", str(error))
+        return FAILED
+
+
+async def _run(options: argparse.Namespace, environment: Environment, paths: AppPaths) -> int:
+    store = AuthStore(paths.auth, clock=SystemClock())
+    async with open_registry(paths, environment) as registry:
+        match options.verb:
+            case "login":
+                return await _login(options, registry, store)
+            case "logout":
+                return await _logout(options.provider, registry, store)
+            case _:
+                return _status_json(registry) if options.json else _status(registry)
+
+
+async def _login(options: argparse.Namespace, registry: ModelRegistry, store: AuthStore) -> int:
+    provider = _chosen(options.provider, registry)
+    oauth = provider.oauth
+    if oauth is not None and not options.key and not options.keyring:
+        entry = await _log_in(oauth)
+        await store.put(provider.id, entry)
+        return _say(f"logged in to {provider.name}; what opens it is in {store.path}")
+    key = await anyio.to_thread.run_sync(_read_key, provider)
+    if options.keyring:
+        await keep_in_keyring(provider.id, key)
+        await store.put(provider.id, InKeyring())
+        return _say(f"the key of {provider.name} is in the system's keyring")
+    await store.put(provider.id, StoredKey(key=_literal(key)))
+    return _say(f"the key of {provider.name} is in {store.path}")
+
+
+async def _log_in(oauth: OAuthFacts) -> Entry:
+    clock = SystemClock()
+    if isinstance(oauth, PkceFacts):
+        return await log_in_with_browser(oauth, show=_show_url, clock=clock)
+    return await log_in_with_code(oauth, show=_show_code, clock=clock)
+
+
+async def _logout(name: str, registry: ModelRegistry, store: AuthStore) -> int:
+    await store.load()
+    if store.entry(name) is None:
+        _ = _chosen(name, registry)  # a name that nobody has is told as such
+    if not await store.remove(name):
+        source = registry.key_source(name)
+        also = f"; it is opened by: {source}" if source else ""
+        return _say(f"nothing was stored for {name}{also}")
+    return _say(f"logged out of {name}")
+
+
+def _status(registry: ModelRegistry) -> int:
+    for name, one in registry.states().items():
+        state = "ready" if one.advice is None else "no key"
+        # What is there and does not work needs more words than what is not there.
+        what = (one.advice or one.source) if one.source else _ways_in(one.facts)
+        _ = sys.stdout.write(f"{name:<{NAME_WIDTH}}{state:<{STATE_WIDTH}}{what}\n")
+    for problem in registry.problems:
+        _ = sys.stderr.write(f"{problem}\n")
+    return 0
+
+
+def _status_json(registry: ModelRegistry) -> int:
+    rows: list[JsonValue] = [
+        {
+            "id": name,
+            "name": one.facts.name,
+            "auth": one.auth,
+            "source": one.source,
+            "advice": one.advice,
+            "login": _way_in(one.facts),
+        }
+        for name, one in registry.states().items()
+    ]
+    problems: list[JsonValue] = [str(problem) for problem in registry.problems]
+    _ = sys.stdout.write(encode({"providers": rows, "problems": problems}).decode() + "\n")
+    return 0
+
+
+def _ways_in(provider: ProviderFacts) -> str:
+    names = (*provider.key_variables, *provider.bearer_variables)
+    return " or ".join((f"tiller auth login {provider.id}", *names))
+
+
+def _way_in(provider: ProviderFacts) -> str:
+    return "key" if provider.oauth is None else way_of(provider.oauth)
+
+
+def _chosen(name: str | None, registry: ModelRegistry) -> ProviderFacts:
+    table = {
+        provider.id: provider for provider in registry.providers() if provider.api != "embedded"
+    }
+    if name is None:
+        message = f"say which provider: {', '.join(table)}. {EXAMPLE}"
+        raise UsageError(message)
+    if name in table:
+        return table[name]
+    near = get_close_matches(name, table, n=2, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else "add it to models.json"
+    message = f"no provider is called {name!r}; {hint}"
+    raise UsageError(message)
+
+
+def _read_key(provider: ProviderFacts) -> str:
+    """Read a key from a pipe, or from a terminal that does not show it; never from the arguments, which others see."""
+    if sys.stdin.isatty():
+        text = getpass.getpass(f"Key of {provider.name} (it is not shown): ")
+    else:
+        text = sys.stdin.read(KEY_LENGTH + 1)
+    key = text.strip()
+    if not key:
+        message = f"there is no key on standard input; {EXAMPLE}"
+        raise UsageError(message)
+    if len(key) > KEY_LENGTH or not key.isascii() or not key.isprintable() or " " in key:
+        message = "what came on standard input is no key: it must be one word of plain signs"
+        raise UsageError(message)
+    return key
+
+
+def _literal(key: str) -> str:
+    """Write a key so that it stands for itself where `$NAME` is a variable and `!` a command."""
+    escaped = key.replace("$", "$$")
+    return f"${escaped}" if escaped.startswith("!") else escaped
+
+
+def _show_url(url: str) -> None:
+    _ = sys.stderr.write(f"Log in with a browser on this machine:\n\n  {url}\n\n")
+    sys.stderr.flush()
+    if sys.stderr.isatty():
+        _ = webbrowser.open(url)
+
+
+def _show_code(device: DeviceCode) -> None:
+    _ = sys.stderr.write(f"Open {device.url} and type in the code {device.code}\n")
+    sys.stderr.flush()
+
+
+def _say(text: str) -> int:
+    _ = sys.stdout.write(f"{text}\n")
+    return 0

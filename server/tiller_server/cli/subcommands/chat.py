@@ -1,0 +1,53 @@
+"""`tiller chat`: a conversation in the terminal. A message typed while the model works steers the run."""
+
+import argparse
+import sys
+from importlib.util import find_spec
+from typing import Final
+
+import anyio
+
+from agent_core.kernel.errors import UsageError
+from tiller_server.cli.command_exit import code_of
+from tiller_server.cli.environment import Commands, Environment
+from tiller_server.cli.session_options import add_session_options
+from tiller_server.lsp.own_process import hide
+
+EXAMPLE: Final = "example: tiller chat --continue"
+INSTALL: Final = "pip install 'tillerd[cli]'"
+NEEDED: Final = ("prompt_toolkit", "rich")
+
+
+def add_parser(commands: Commands) -> None:
+    """Describe the command."""
+    parser = commands.add_parser(
+        "chat",
+        help="talk, and steer while it works",
+        description=__doc__,
+        epilog=f"{EXAMPLE}; /help says what can be typed",
+    )
+    add_session_options(parser)
+
+
+def main(options: argparse.Namespace, environment: Environment) -> int:
+    """Run the command; gives the exit code."""
+    hide(environment.variables)
+
+    def work() -> int:
+        _check_terminal(environment)
+        from tiller_server.cli.chat.conversation import converse  # noqa: PLC0415 - needs what was checked
+
+        return anyio.run(converse, options, environment)
+
+    return code_of("chat", work, debug=options.debug)
+
+
+def _check_terminal(environment: Environment) -> None:
+    if not (sys.stdin.isatty() and environment.moves(sys.stdout)):
+        message = "tiller chat needs a terminal; to say one thing from a script: tiller run PROMPT"
+        raise UsageError(message)
+    if missing := [name for name in NEEDED if find_spec(name) is None]:
+        message = (
+            f"tiller chat needs {' and '.join(missing)}, which the extra `cli` brings: {INSTALL}"
+        )
+        raise UsageError(message)

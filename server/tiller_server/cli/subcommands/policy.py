@@ -1,0 +1,270 @@
+"""`tiller policy`: explain how the permission rules decide on a command, list the rules, and remove one."""
+
+import argparse
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from agent_core.kernel import JsonObject, JsonValue
+from agent_core.kernel.errors import TillerError
+from agent_core.kernel.json import encode
+from agent_core.resources.paths import AppPaths, app_paths, project_folder
+from agent_core.resources.settings.layers import Layer, load_settings_now
+from agent_core.workspace.permissions.call_permission import LETS_IN, Containment, Needs
+from agent_core.workspace.permissions.policy import (
+    CommandAsked,
+    RuleSet,
+    Situation,
+    git_starts_programs,
+)
+from agent_core.workspace.permissions.policy.explanation import Explanation, Part, explain
+from agent_core.workspace.permissions.policy.rules.entries import entry_of
+from agent_core.workspace.permissions.policy.rules.rule import Rule
+from agent_core.workspace.permissions.policy.rules.rules_file import (
+    NAME,
+    Loaded,
+    Origin,
+    load_rules,
+    remembered_file,
+)
+from agent_core.workspace.permissions.policy.rules.rules_file_writer import remove_rule
+from tiller_server.cli.environment import Commands, Environment
+from tiller_server.cli.exit_codes import DONE, FAILED, code_of_error, complain
+from tiller_server.cli.subcommands.trust import look_at
+
+EXAMPLE: Final = "example: tiller policy explain -- 'npm test && git push'"
+NEEDS: Final[Mapping[str, Needs]] = {need: need for need in LETS_IN}
+ORIGINS: Final[tuple[Origin, ...]] = ("user", "project", "repository")
+
+
+def add_parser(commands: Commands) -> None:
+    """Describe the command."""
+    parser = commands.add_parser(
+        "policy", help="what permission rules say of a command", description=__doc__, epilog=EXAMPLE
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="explain|list|rm")
+    told = verbs.add_parser(
+        "explain", help="what would happen to a command, and why", epilog=EXAMPLE
+    )
+    _ = told.add_argument(
+        "--mode", choices=("plan", "ask", "auto", "yolo"), help="instead of the settings' mode"
+    )
+    _ = told.add_argument(
+        "--containment", choices=("full", "partial", "none"), help="instead of this machine's"
+    )
+    _ = told.add_argument(
+        "--needs", choices=tuple(NEEDS), action="append", default=[], help="what it asks for"
+    )
+    _ = told.add_argument(
+        "words", nargs="+", metavar="COMMAND", help="the command line, or its words"
+    )
+    shown = verbs.add_parser("list", help="the rules in force here, and what is wrong with others")
+    removed = verbs.add_parser("rm", help="forget a rule of yours")
+    _ = removed.add_argument("id", metavar="ID", help="as `tiller policy list` shows it")
+    for one in (told, shown, removed):
+        _ = one.add_argument(
+            "--workspace", metavar="DIR", default=".", help="the folder it is about [.]"
+        )
+    for one in (told, shown):
+        _ = one.add_argument("--json", action="store_true", help="as JSON")
+        supposed = one.add_mutually_exclusive_group()
+        _ = supposed.add_argument(
+            "--untrusted", action="store_true", help="as if the workspace were not trusted"
+        )
+        _ = supposed.add_argument(
+            "--trust", action="store_true", help="as if it were; without either: as you said of it"
+        )
+
+
+def main(options: argparse.Namespace, environment: Environment) -> int:
+    """Run the command; gives the exit code."""
+    try:
+        paths = app_paths(environment.variables)
+        workspace = Path(options.workspace).resolve()
+        if options.verb == "rm":
+            return _remove(options.id, paths, workspace)
+        trusted = not options.untrusted and (options.trust or look_at(paths, workspace).is_trusted)
+        # Before trust what comes with the code is not even read.
+        origins = ORIGINS if trusted else ORIGINS[:-1]
+        loaded = _loaded(paths, workspace, environment, origins)
+        if options.verb == "list":
+            return _list(loaded, options)
+        return _explain(loaded, paths, workspace, options, environment)
+    except TillerError as error:
+        complain("policy", str(error))
+        return code_of_error(error)
+
+
+def _files(paths: AppPaths, workspace: Path) -> dict[Origin, Path]:
+    return {
+        "user": paths.config / NAME,
+        "project": remembered_file(paths.data, workspace),
+        "repository": project_folder(workspace) / NAME,
+    }
+
+
+def _loaded(
+    paths: AppPaths, workspace: Path, environment: Environment, origins: Sequence[Origin]
+) -> dict[Origin, Loaded]:
+    variables = environment.variables
+    home = Path(variables["HOME"]) if variables.get("HOME") else None
+    return {
+        origin: load_rules(
+            path,
+            origin=origin,
+            roots=(workspace,),
+            env_path=variables.get("PATH", ""),
+            home=home,
+        )
+        for origin, path in _files(paths, workspace).items()
+        if origin in origins
+    }
+
+
+def _explain(
+    loaded: dict[Origin, Loaded],
+    paths: AppPaths,
+    workspace: Path,
+    options: argparse.Namespace,
+    environment: Environment,
+) -> int:
+    values = load_settings_now((Layer(name="user", content=paths.settings),)).values
+    containment, how = _containment(options.containment, values.sandbox)
+    situation = Situation(
+        mode=options.mode or values.permission.mode,
+        trusted="repository" in loaded,
+        containment=containment,
+        rules=RuleSet(rules=tuple(rule for one in loaded.values() for rule in one.rules)),
+        roots=(workspace,),
+    )
+    words = options.words
+    asked = CommandAsked(
+        command=words[0] if len(words) == 1 else shlex.join(words),
+        cwd=workspace,
+        needs=frozenset(NEEDS[one] for one in options.needs),
+        env_path=environment.variables.get("PATH", ""),
+        git_starts_programs=git_starts_programs(workspace),
+    )
+    explanation = explain(asked, situation)
+    _tell(_problems(list(loaded.values())))
+    if options.json:
+        return _say(encode(_as_json(explanation, asked, situation)).decode())
+    return _say("\n".join(_as_text(explanation, asked, situation, how)))
+
+
+def _containment(chosen: Containment | None, setting: str) -> tuple[Containment, str]:
+    if chosen is not None:
+        return chosen, "as given"
+    if setting == "off":
+        return "none", 'the setting "sandbox" is "off"'
+    from agent_core.workspace.sandbox import probe  # noqa: PLC0415 - starts programs to find out
+
+    found = probe()
+    return found.level, found.why_not_full or found.how
+
+
+def _as_text(told: Explanation, asked: CommandAsked, situation: Situation, how: str) -> list[str]:
+    rule = told.decision.rule
+    lines = [
+        f"verdict      {told.verdict}",
+        f"why          {told.decision.reason}",
+        f"rule         {_shown(rule) if rule is not None else 'none'}",
+        f"mode         {situation.mode}{'' if situation.trusted else ' (not trusted: as plan)'}",
+        f"containment  {situation.containment} ({how})",
+        f"command      {asked.command!r}",
+    ]
+    if told.unclear is not None:
+        lines.append(f"read as      not plain: {told.unclear}")
+        lines += [f"mentions     {shlex.join(argv)!r}" for argv in told.mentions]
+    for part in told.parts:
+        lines += _part_lines(part)
+    if told.proposal is not None:
+        lines.append(f"would allow  {encode(entry_of(told.proposal)).decode()}")
+    return lines
+
+
+def _part_lines(part: Part) -> list[str]:
+    by = f", allowed by {part.rule}" if part.rule is not None else ""
+    lines = [
+        f"read as      {list(part.argv)!r} starts {part.program or 'nothing that a rule may name'}{by}"
+    ]
+    if part.why_no_rule is not None:
+        lines.append(f"             {part.why_no_rule}")
+    return lines
+
+
+def _as_json(told: Explanation, asked: CommandAsked, situation: Situation) -> JsonObject:
+    rule = told.decision.rule
+    parts: list[JsonValue] = [
+        {
+            "argv": part.argv,
+            "program": part.program,
+            "rule": part.rule,
+            "whyNoRule": part.why_no_rule,
+        }
+        for part in told.parts
+    ]
+    return {
+        "verdict": told.verdict,
+        "reason": told.decision.reason,
+        "rule": None if rule is None else _entry(rule),
+        "mode": situation.mode,
+        "trusted": situation.trusted,
+        "containment": situation.containment,
+        "command": asked.command,
+        "plain": told.unclear is None,
+        "unclear": told.unclear,
+        "parts": parts,
+        "mentions": told.mentions,
+        "wouldAllow": None if told.proposal is None else _entry(told.proposal),
+    }
+
+
+def _list(loaded: dict[Origin, Loaded], options: argparse.Namespace) -> int:
+    rules = [rule for one in loaded.values() for rule in one.rules]
+    problems = _problems(list(loaded.values()))
+    if options.json:
+        entries: list[JsonValue] = [_entry(rule) for rule in rules]
+        return _say(encode({"rules": entries, "problems": problems}).decode())
+    _tell(problems)
+    return _say("\n".join(_shown(rule) for rule in rules) if rules else "no rules")
+
+
+def _remove(rule_id: str, paths: AppPaths, workspace: Path) -> int:
+    """Forget a rule of the user's own files; the repository's is its own."""
+    files = _files(paths, workspace)
+    mine = [files[one] for one in ("user", "project") if files[one].exists()]
+    # Every file is changed: the same answer may stand in both.
+    removed = [remove_rule(path, rule_id) for path in mine]
+    if any(removed):
+        return _say(f"removed {rule_id}")
+    complain("policy", f"there is no rule {rule_id!r} of yours; see `tiller policy list`")
+    return FAILED
+
+
+def _shown(rule: Rule) -> str:
+    about = [shlex.join(rule.argv_prefix) if rule.argv_prefix else None, rule.path, rule.mcp]
+    host = f"host {rule.host}" if rule.host else None
+    what = " ".join(one for one in (*about, host) if one) or "anything"
+    pin = f"  [{rule.program}]" if rule.program else ""
+    return f"{rule.id}  ({rule.scope}) {rule.verdict} {rule.tool}: {what!r}{pin}"
+
+
+def _entry(rule: Rule) -> JsonObject:
+    return {**entry_of(rule), "scope": rule.scope}
+
+
+def _problems(loaded: list[Loaded]) -> list[str]:
+    return [str(problem) for one in loaded for problem in one.problems]
+
+
+def _tell(problems: list[str]) -> None:
+    for problem in problems:
+        _ = sys.stderr.write(f"{problem}\n")
+
+
+def _say(text: str) -> int:
+    _ = sys.stdout.write(f"{text}\n")
+    return DONE

@@ -1,0 +1,270 @@
+"""`tiller run`: one prompt without an editor."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stdout, suppress
+from pathlib import Path
+from typing import Final
+
+import anyio
+from anyio import to_thread
+from anyio.abc import TaskGroup
+from msgspec import Struct
+
+from agent_core.events import Event, ExtensionError, Reader, RunEnded, RunResult
+from agent_core.kernel import JsonObject
+from agent_core.kernel.errors import StorageUnavailable, TillerError, UsageError
+from agent_core.messages import UserContent
+from agent_core.session import AgentSession, Receipt
+from agent_core.session.input.commands import EVENT as BY_COMMAND
+from tiller_server.cli.command_exit import code_of
+from tiller_server.cli.environment import Commands, Environment
+from tiller_server.cli.exit_codes import DONE, FAILED, code_of_run
+from tiller_server.cli.run.final_answer import FinalAnswer
+from tiller_server.cli.run.prompt_input import read_prompt
+from tiller_server.cli.run.renderer_choice import json_view, text_view
+from tiller_server.cli.run.session import open_wanted
+from tiller_server.cli.session_options import add_session_options, is_attended
+from tiller_server.cli.signals import Ending, watch_signals
+from tiller_server.cli.terminal.permission_prompt import (
+    ask_on_terminal,
+    discard_typed_input,
+    read_terminal_line,
+)
+from tiller_server.cli.terminal.run_renderer import View
+from tiller_server.cli.terminal.stdio import OutputLost, speak_json
+from tiller_server.lsp.own_process import hide
+
+EXAMPLE: Final = 'example: tiller run --model openai/gpt-5.1 "The tests fail. Please repair them."'
+TICK_S: Final = 0.1
+"""How often what moves is drawn anew."""
+
+
+def add_parser(commands: Commands) -> None:
+    """Describe the command."""
+    parser = commands.add_parser(
+        "run", help="answer one prompt, without an editor", description=__doc__, epilog=EXAMPLE
+    )
+    add = parser.add_argument
+    add(
+        "prompt",
+        nargs="*",
+        metavar="PROMPT",
+        help="what to say; @FILE is a file or picture, - is standard input, which is read without a prompt too",
+    )
+    add(
+        "--attach",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="say this file or picture beside the prompt; may be said several times",
+    )
+    shape = parser.add_mutually_exclusive_group()
+    shape.add_argument(
+        "--json",
+        action="store_true",
+        help="print the session, every event and the result as JSON lines",
+    )
+    shape.add_argument(
+        "--verbose",
+        action="store_true",
+        help="in a pipe, print every answer of the model and not the final one alone",
+    )
+    add(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write the final answer to this file too; only a run that completes writes it",
+    )
+    add_session_options(parser)
+
+
+def main(options: argparse.Namespace, environment: Environment) -> int:
+    """Run the command; gives the exit code."""
+    hide(environment.variables)
+
+    def work() -> int:
+        _check_output(options.output)
+        prompt = read_prompt(
+            options.prompt, options.attach, root=Path(options.workspace), example=EXAMPLE
+        )
+        return anyio.run(_run, options, environment, prompt)
+
+    return code_of("run", work, debug=options.debug, as_json=options.json)
+
+
+async def _run(
+    options: argparse.Namespace, environment: Environment, prompt: Sequence[UserContent]
+) -> int:
+    ending = Ending()
+    result: RunResult | None = None
+    answer = ""
+    failure: TillerError | None = None
+    if options.json:
+        speak_json()
+    place = _Place()
+    view = (
+        json_view()
+        if options.json
+        else text_view(environment, place.location, verbose=options.verbose)
+    )
+    ending.tidy = view.close
+    # What extensions write there themselves must not get between our lines.
+    with redirect_stdout(sys.stderr):
+        async with open_wanted(options, environment) as session:
+            place.session = session
+            async with anyio.create_task_group() as group:
+                await group.start(watch_signals, session, ending, group)
+                group.start_soon(_turn, view)
+                if is_attended():
+                    group.start_soon(_ask, session, view)
+                try:
+                    result, answer = await _converse(session, prompt, view, group, ending)
+                except TillerError as error:
+                    failure = error
+                finally:
+                    with suppress(OutputLost):
+                        view.close()
+                group.cancel_scope.cancel()
+            if failure is not None:
+                raise failure
+    code = ending.code
+    if code is None:
+        code = FAILED if result is None else code_of_run(result)
+    if code == DONE and options.output is not None:
+        await to_thread.run_sync(_write, options.output, answer)
+    return code
+
+
+def _check_output(path: Path | None) -> None:
+    """Check that an answer can be written there, before anything is paid for."""
+    if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+        message = f"--output {str(path)!r} cannot be written: name a file in a folder that exists"
+        raise UsageError(message)
+
+
+def _write(path: Path, answer: str) -> None:
+    try:
+        _ = path.write_text(f"{answer}\n" if answer else "", "utf-8")
+    except OSError as error:
+        message = f"--output {str(path)!r} could not be written: {error.strerror or error}"
+        raise StorageUnavailable(message) from error
+
+
+class _Place(Struct):
+    """Where the session is kept, as soon as there is one."""
+
+    session: AgentSession | None = None
+
+    def location(self) -> str | None:
+        return None if self.session is None else self.session.info.location
+
+
+async def _turn(view: View) -> None:
+    """Draw what moves, so that the end of what was said does not wait for more."""
+    # Whoever writes next is told that nobody looks any more.
+    with suppress(OutputLost):
+        while True:
+            view.tick()
+            await anyio.sleep(TICK_S)
+
+
+async def _ask(session: AgentSession, view: View) -> None:
+    def write_question(text: str) -> None:
+        discard_typed_input()
+        view.interject(text)
+
+    await ask_on_terminal(
+        session,
+        read_line=read_terminal_line,
+        write_question=write_question,
+        write_note=view.interject,
+    )
+
+
+async def _converse(
+    session: AgentSession,
+    prompt: Sequence[UserContent],
+    view: View,
+    group: TaskGroup,
+    ending: Ending,
+) -> tuple[RunResult | None, str]:
+    """Send the prompt and show all events to the last one; return the result and the final answer."""
+    reader = session.subscribe()
+    final = FinalAnswer()
+    try:
+        receipt = await _say(session, prompt, view, reader)
+        if ending.code is not None:
+            _ = await session.abort()  # the signal came when there was nothing to stop yet
+        group.start_soon(_stop_at_end, session, reader)
+        commanded = DONE
+        while events := await reader.take():
+            for stamped in events:
+                if words := final.see(stamped.event):
+                    view.interim(words)
+                view.see(stamped)
+                commanded = _after(stamped.event, commanded)
+                # A run that an earlier process left behind may be told to have ended first.
+                if isinstance(stamped.event, RunEnded) and stamped.event.run == receipt.run:
+                    reader.finish()
+    finally:
+        reader.close()
+    if receipt.accepted == "handled" and ending.code is None:
+        ending.code = commanded
+    result = await session.wait(receipt.run) if receipt.run else None
+    answer, rest = final.close(result)
+    if rest:
+        view.interim(rest)
+    view.end(result, answer)
+    return result, answer
+
+
+def _after(event: Event, code: int) -> int:
+    """Return the exit code of a command of an extension, as far as it has come: that it failed outlasts its runs."""
+    match event:
+        case ExtensionError(event=point) if point == BY_COMMAND:
+            return FAILED
+        case RunEnded() if code == DONE:
+            return code_of_run(event)
+        case _:
+            return code
+
+
+async def _say(
+    session: AgentSession, prompt: Sequence[UserContent], view: View, reader: Reader
+) -> Receipt:
+    """Send the prompt; when it is refused, show the session's pending events, which may hold the reason."""
+    try:
+        receipt = await session.prompt(prompt)
+    except TillerError:
+        if told := reader.take_now():
+            view.begin(header(session))
+            for stamped in told:
+                view.see(stamped)
+        raise
+    view.begin(header(session))
+    return receipt
+
+
+async def _stop_at_end(session: AgentSession, reader: Reader) -> None:
+    """End the view when the session ends without a last event: a command has none."""
+    await session.resources.settled()
+    _ = await session.wait_idle()
+    reader.finish()
+
+
+def header(session: AgentSession) -> JsonObject:
+    """Return the first line of a JSON stream, which describes the session."""
+    info = session.info
+    snapshot = info.snapshot()
+    return {
+        "type": "session",
+        "version": 3,
+        "id": session.id,
+        "cwd": info.root,
+        "model": snapshot.config.model,
+        "file": info.location,
+    }

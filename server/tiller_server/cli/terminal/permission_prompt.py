@@ -1,0 +1,247 @@
+"""Asks the person at the terminal whether something may be done; only a clear yes allows it."""
+
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Final
+
+import anyio
+from anyio import to_thread
+
+from agent_core.events import (
+    Answer,
+    PermissionRequest,
+    PermissionRequested,
+    PermissionResolved,
+    Question,
+    QuestionLine,
+    QuestionRequested,
+    QuestionResolved,
+    ServerSubject,
+    TrustSubject,
+)
+from agent_core.kernel.errors import TillerError
+from agent_core.kernel.values import Value
+from agent_core.kernel.visible_text import shown
+from agent_core.session import AgentSession
+from tiller_server.cli.terminal.text import one_line
+from tiller_server.lsp.dialogs import dialog, shortened
+
+BY: Final = "terminal"
+KEYS: Final[Mapping[str, str]] = {
+    "allowOnce": "y",
+    "allowRun": "r",
+    "allowSession": "s",
+    "allowProject": "p",
+    "allowUser": "u",
+    "rejectOnce": "n",
+    "rejectAlways": "never",
+}
+"""Key for each kind of option."""
+YES: Final = frozenset({"y", "yes"})
+"""The first way to allow it."""
+NO: Final = frozenset({"n", "no"})
+MOST_BYTES: Final = 4_096
+"""A terminal gives no longer line."""
+
+ReadLine = Callable[[], Awaitable[str]]
+Write = Callable[[str], object]
+
+
+async def ask_on_terminal(
+    session: AgentSession,
+    *,
+    read_line: ReadLine,
+    write_question: Write,
+    write_note: Write,
+) -> None:
+    """Ask the questions of a session, one after the other, until it is closed.
+
+    Args:
+        session: The session.
+        read_line: Reads the answer.
+        write_question: Writes a question, or why an answer is not understood: a line is read next.
+        write_note: Writes the name of another client that answered first.
+    """
+    reader = session.subscribe()
+    waiting: dict[str, anyio.CancelScope] = {}
+    turn = anyio.Lock()
+
+    async def ask(request: PermissionRequest, scope: anyio.CancelScope) -> None:
+        with scope:
+            async with turn:
+                write_question(_shown(request))
+                while (reply := read_reply(request, line := await read_line())) is None:
+                    write_question(_not_understood(request, line))
+                with suppress(TillerError):
+                    _ = session.permissions.answer(
+                        request.request, reply.option, note=reply.note, by=BY
+                    )
+
+    async def fill(question: Question, scope: anyio.CancelScope) -> None:
+        with scope:
+            async with turn:
+                answers = await _filled(question, read_line=read_line, write=write_question)
+                with suppress(TillerError):
+                    _ = session.questions.answer(question.request, answers, by=BY)
+
+    try:
+        async with anyio.create_task_group() as group:
+            async for stamped in reader:
+                match stamped.event:
+                    case PermissionRequested(request=request):
+                        scope = waiting[request.request] = anyio.CancelScope()
+                        group.start_soon(ask, request, scope)
+                    case QuestionRequested(request=question):
+                        scope = waiting[question.request] = anyio.CancelScope()
+                        group.start_soon(fill, question, scope)
+                    case QuestionResolved(request=request):
+                        waiting.pop(request, anyio.CancelScope()).cancel()
+                    case PermissionResolved(request=request, by=by):
+                        waiting.pop(request, anyio.CancelScope()).cancel()
+                        if by != BY:
+                            write_note(f"(answered by {by})\n")
+                    case _:
+                        pass
+            group.cancel_scope.cancel()
+    finally:
+        reader.close()
+
+
+async def _filled(
+    question: Question, *, read_line: ReadLine, write: Write
+) -> dict[str, Answer] | None:
+    """Ask the lines of a form, one after the other; None: it is declined."""
+    answers: dict[str, Answer] = {}
+    for line in question.questions:
+        write(_line_shown(line))
+        while typed := (await read_line()).strip():
+            answer = read_answer(line, typed)
+            if answer is not None:
+                answers[line.id] = answer
+                break
+            write(f"{one_line(typed)!r} is not an answer. {_wanted(line)}.\n? ")
+        if not typed and line.default is None:
+            return None
+    return answers
+
+
+def read_answer(line: QuestionLine, typed: str) -> Answer | None:
+    """Return the answer to a line of a form; None: it is none."""
+    word = typed.casefold()
+    match line.kind:
+        case "text":
+            return typed
+        case "confirm":
+            return True if word in YES else False if word in NO else None
+        case "choice":
+            if typed.isdecimal() and 0 < int(typed) <= len(line.options):
+                return line.options[int(typed) - 1].id
+            same = [one.id for one in line.options if one.label.casefold() == word]
+            return same[0] if len(same) == 1 else None
+
+
+def _line_shown(line: QuestionLine) -> str:
+    options = [
+        f"  [{number}] {shown(one.label)}{f': {shown(one.description)}' if one.description else ''}"
+        for number, one in enumerate(line.options, 1)
+    ]
+    return "\n".join(("", shown(line.text), *options, f"  {_wanted(line)}", "? "))
+
+
+def _wanted(line: QuestionLine) -> str:
+    what = {"confirm": "Type y or n", "choice": "Type a number", "text": "Type the answer"}
+    enter = "declines" if line.default is None else "takes what counts otherwise"
+    return f"{what[line.kind]}; Enter {enter}"
+
+
+class Reply(Value, frozen=True):
+    """Answer to a permission request."""
+
+    option: str
+    note: str | None = None
+    """Words for the model."""
+
+
+def read_reply(request: PermissionRequest, line: str) -> Reply | None:
+    """Return the answer that a line is; None: it is unclear, and is to be asked again.
+
+    An empty line takes the default, which never allows. Several words refuse a tool call and are the note.
+    """
+    text = line.strip()
+    typed = text.casefold()
+    keys = _keys(request)
+    if not typed or typed in NO:
+        return Reply(request.default)
+    if typed in YES:
+        typed = "y"
+    if typed in keys:
+        return Reply(keys[typed])
+    first, *rest = typed.replace(",", " ").split() or [typed]
+    if not _hears_words(request) or not (rest or not typed.isascii()):
+        return None
+    # "yes, but not there" is neither a yes nor a no.
+    return None if first in YES or first in keys.keys() - NO else Reply(request.default, text)
+
+
+def _keys(request: PermissionRequest) -> dict[str, str]:
+    """Return the option of each key that can be typed; `y` is the first that allows it."""
+    kinds = {one.id: one.kind for one in request.options}
+    offered = [one["optionId"] for one in dialog(request)["actions"]]
+    keys = {KEYS[kinds[option]]: option for option in offered}
+    allowing = [one for one in offered if kinds[one].startswith("allow")]
+    return {"y": allowing[0], **keys} if allowing else keys
+
+
+def _hears_words(request: PermissionRequest) -> bool:
+    """Return whether words go to the model: only a tool call is its own."""
+    return not isinstance(request.subject, TrustSubject | ServerSubject)
+
+
+def discard_typed_input() -> None:
+    """Discard the input of the terminal so far. Does nothing on Windows.
+
+    Call it just before a question is written: earlier input is no answer to it, and input that follows the question
+    is not lost, however soon it comes.
+    """
+    with suppress(ImportError, OSError):
+        import termios  # noqa: PLC0415 - not on Windows
+
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+
+async def read_terminal_line() -> str:
+    """Read the next line of the terminal."""
+    number = sys.stdin.fileno()
+    if sys.platform == "win32":
+        # The thread cannot be stopped; a line that comes after the end of the question is lost with it.
+        return await to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
+    # Not in a thread: one that waits for a person who never types would hold up the end of the process.
+    await anyio.wait_readable(number)
+    return os.read(number, MOST_BYTES).decode("utf-8", "replace")
+
+
+def _shown(request: PermissionRequest) -> str:
+    """Show the question with its exact bytes, and what to type."""
+    params = dialog(request)
+    titles = {one["optionId"]: shortened(one["title"]) for one in params["actions"]}
+    keys = {option: key for key, option in reversed(_keys(request).items())}
+    lines = [
+        f"  [{keys[option]}] {title}{' (Enter)' if option == request.default else ''}"
+        for option, title in titles.items()
+    ]
+    if _hears_words(request):
+        lines.append("  or words of your own: refuse it and tell them to the model")
+    subject = request.subject
+    is_told = isinstance(subject, TrustSubject | ServerSubject)
+    difference = subject.difference.splitlines() if is_told else []
+    return "\n".join(("", params["message"], *(f"    {line}" for line in difference), *lines, "? "))
+
+
+def _not_understood(request: PermissionRequest, line: str) -> str:
+    keys = {option: key for key, option in reversed(_keys(request).items())}
+    *others, last = reversed(keys.values())
+    answers = f"{', '.join(others)} or {last}" if others else last
+    words = ", or several words for the model, which refuse it" if _hears_words(request) else ""
+    return f"{one_line(line)!r} is not an answer. Type {answers}{words}.\n? "

@@ -1,0 +1,1 @@
+"""Recording, replay and comparison of LSP traces for `tiller trace`."""

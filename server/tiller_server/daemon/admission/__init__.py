@@ -1,0 +1,1 @@
+"""Admission of clients to the daemon: listening socket, handshake and peer check."""

@@ -1,0 +1,1 @@
+"""Findings of a review: verification, deduplication, fingerprints, baseline and relocation."""

@@ -1,0 +1,1 @@
+"""Change under review as read with git: revisions, diff, attributes and file selection."""

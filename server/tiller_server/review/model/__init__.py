@@ -1,0 +1,1 @@
+"""Model calls of a review: prompts, chunks, passes, report tool and budget."""

@@ -1,0 +1,164 @@
+"""Has the model look at the parts of a change, one run each, within the budgets of the whole review."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final, Literal
+
+import anyio.to_thread
+import msgspec
+from msgspec import Struct
+
+from agent_core.events import MessageEnded, Reader, RunEnded, RunResult
+from agent_core.kernel import Clock
+from agent_core.kernel.errors import ModelUnknown
+from agent_core.kernel.values import Value
+from agent_core.messages import UserMessage
+from agent_core.session import AgentSession
+from agent_core.transcript.entries import MessageEntry
+from tiller_server.review.findings.result import Finding, LeftOut, ReviewedFile
+from tiller_server.review.model.budget import Spending
+from tiller_server.review.model.chunks import Part
+from tiller_server.review.model.prompts import closing_prompt, part_prompt
+from tiller_server.review.options import Stop, Watcher
+from tiller_server.review.rules import ProjectRules
+
+Stopped = Literal["budget", "outage", "refused", "cancelled", "failed"]
+STOPS: Final[Mapping[str, Stopped]] = {
+    "budget": "budget",
+    "refused": "refused",
+    "cancelled": "cancelled",
+    "interrupted": "cancelled",
+}
+ASKED_FOR_KEY: Final = "AuthRequired"
+OUTAGES: Final = frozenset({"ModelError", "RateLimited"})
+
+
+class Look(Struct, kw_only=True):
+    """Result of the model's runs over the parts."""
+
+    read: list[ReviewedFile] = msgspec.field(default_factory=list[ReviewedFile])
+    closing_words: list[str] = msgspec.field(default_factory=list[str])
+    """The last words of each part."""
+    summary: str = ""
+    stopped: Stopped | None = None
+    why: str | None = None
+    """Reason for an early end, in one sentence; None when the runs completed."""
+
+
+class Looking(Value, frozen=True, kw_only=True):
+    """One review's way through its parts."""
+
+    session: AgentSession
+    clock: Clock
+    spending: Spending
+    watcher: Watcher
+    rules: ProjectRules
+    wishes: str
+    stop: Stop
+    left_out: Sequence[LeftOut] = ()
+
+    async def over(self, parts: Sequence[Part]) -> Look:
+        """Look at all parts; ends early, with what there is, when a run does not complete.
+
+        Raises:
+            UsageError: The model cannot be asked at all.
+        """
+        look = Look()
+        names = [[one.path for one in part.files()] for part in parts]
+        for number, part in enumerate(parts, start=1):
+            self.watcher.part(number, len(parts))
+            others = [
+                f"{name} (in another part)"
+                for place, each in enumerate(names, start=1)
+                if place != number
+                for name in each
+            ]
+            others += [f"{one.path} ({one.reason})" for one in self.left_out]
+            write = partial(
+                part_prompt,
+                part,
+                number=number,
+                count=len(parts),
+                rules=self.rules,
+                wishes=self.wishes,
+                others=others,
+            )
+            words = await anyio.to_thread.run_sync(write)
+            result = await self._run(words, look)
+            if result is None or result.status != "completed":
+                break
+            look.read.extend(one for one in part.files() if one not in look.read)
+            look.closing_words.append(result.text.strip())
+        if len(parts) == 1 and look.closing_words:
+            look.summary = look.closing_words[0]
+        return look
+
+    async def sum_up(self, look: Look, findings: Sequence[Finding]) -> None:
+        """Have the summary of several parts written; without it the review is whole all the same."""
+        self.watcher.part(len(look.closing_words) + 1, len(look.closing_words))
+        result = await self._run(closing_prompt(findings, closing_words=look.closing_words), Look())
+        if result is not None and result.status == "completed":
+            look.summary = result.text.strip()
+
+    async def _run(self, words: str, look: Look) -> RunResult | None:
+        now_s = self.clock.monotonic_s()
+        if name := self.spending.used_up(now_s):
+            look.stopped = "budget"
+            look.why = f"the review ended at its budget (budgets.{name})"
+            return None
+        _ = self.session.info.configure(budgets=self.spending.left(now_s))
+        await self._begin_anew()
+        if self.stop.asked:
+            look.stopped, look.why = "cancelled", "it was stopped"
+            return None
+        reader = self.session.subscribe()
+        try:
+            receipt = await self.session.prompt(words)
+            if self.stop.asked:  # there was nothing to abort yet
+                _ = await self.session.abort()
+            turns = await self._follow(reader, receipt.run)
+            result = await self.session.wait(receipt.run) if receipt.run else None
+        finally:
+            reader.close()
+        if result is None:
+            look.stopped, look.why = "failed", "the model was not asked: something took the words"
+            return None
+        self.spending.add(result.usage.tokens, turns=turns)
+        _judge(result, look)
+        return result
+
+    async def _begin_anew(self) -> None:
+        """Start a branch at the session's beginning, so that a part does not see those before it."""
+        first = next(
+            (
+                entry.id
+                for entry in self.session.info.entries
+                if isinstance(entry, MessageEntry) and isinstance(entry.message, UserMessage)
+            ),
+            None,
+        )
+        if first is not None:
+            _ = await self.session.tree.navigate(first)
+
+    async def _follow(self, reader: Reader, run: object) -> int:
+        turns = 0
+        while events := await reader.take():
+            for stamped in events:
+                self.watcher.see(stamped)
+                event = stamped.event
+                turns += isinstance(event, MessageEnded) and event.role == "assistant"
+                if isinstance(event, RunEnded) and event.run == run:
+                    return turns
+        return turns
+
+
+def _judge(result: RunResult, look: Look) -> None:
+    if result.status == "completed":
+        return
+    error = result.error
+    if error is not None and error.kind == ASKED_FOR_KEY and not look.read:
+        raise ModelUnknown(error.message)
+    look.stopped = STOPS.get(result.status) or (
+        "outage" if error is not None and (error.retryable or error.kind in OUTAGES) else "failed"
+    )
+    look.why = error.message if error is not None else f"the run was {result.status}"
