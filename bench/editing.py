@@ -16,8 +16,8 @@ from tests.support.lsp_behaviours import Json
 from tests.support.lsp_connection import Reply
 from tests.support.lsp_editor import Editor as Desk
 from tests.support.lsp_profiles import VSCODE
-from tiller_server.lsp.editor_requests import Timing
-from tiller_server.lsp.edits import EditorFiles
+from tiller_server.lsp.editors.requests import Timing
+from tiller_server.lsp.overlay.workspace_files import EditorFiles
 
 LINES = 1_000
 MANY_LINES = 50_000

@@ -13,8 +13,8 @@ from agent_core.kernel.json import encode
 from bench.kit import Bar, Benchmark, Peer, Plan, Row, percentile
 from bench.lab import Workshop
 from tests.support.told import Client, Sink, chance_of, course, keeping, told
-from tiller_server.lsp import pictures
-from tiller_server.lsp.event_bytes import EventBytes
+from tiller_server.lsp.encode import serializer
+from tiller_server.lsp.events.encoding import EventBytes
 
 EVENTS = 100_000
 DELTAS = 20_000
@@ -78,7 +78,7 @@ def _encoding(what: str, events: list[Stamped], rounds: int) -> Row:
     floor: list[float] = []
     for _ in range(rounds):
         known = EventBytes()
-        ready = [pictures.event(one) for one in events]
+        ready = [serializer.event(one) for one in events]
         begun = time.thread_time()
         for one in events:
             known.of(one)

@@ -29,7 +29,7 @@ from genai_prices.types import (
 from agent_core.kernel.json import encode
 
 HERE = Path(__file__).parent
-RESULT = HERE.parents[1] / "agent_core" / "providers" / "data" / "catalogue.json"
+RESULT = HERE.parents[1] / "agent_core" / "providers" / "catalog" / "data" / "catalogue.json"
 LARGE_WINDOW = 65_536
 MAX_TOKENS = 16_384
 SMALL_SHARE = 4

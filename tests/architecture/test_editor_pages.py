@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.pages import EDITORS, blocks, page
-from tiller_server.lsp.names import COMMANDS
+from tiller_server.lsp.methods import COMMANDS
 from tiller_server.lsp.wire import AgentOptions
 
 PAGES = sorted(path.name for path in EDITORS.glob("*.md"))

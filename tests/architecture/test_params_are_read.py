@@ -6,7 +6,7 @@ from functools import cache
 from typing import get_args
 
 from tests.support.sources import Source, sources
-from tiller_server.lsp.names import METHODS, TOLD
+from tiller_server.lsp.methods import METHODS, TOLD
 from tiller_server.lsp.wire.base import WireModel
 from tiller_server.lsp.wire.blocks import SkillBlock, VendorBlock
 from tiller_server.lsp.wire.methods import METHODS as TABLE
@@ -14,7 +14,7 @@ from tiller_server.lsp.wire.methods import METHODS as TABLE
 FEATURES = "tiller_server.lsp.features"
 WIRE = "tiller_server.lsp.wire"
 REFUSED = (SkillBlock, VendorBlock)
-"""Blocks that are refused as a whole (`tiller_server.lsp.blocks`)."""
+"""Blocks that are refused as a whole (`tiller_server.lsp.encode.content`)."""
 
 
 def test_every_field_of_every_params_model_is_read_by_its_feature() -> None:

@@ -13,7 +13,7 @@ import pytest
 from tests.support.daemons import DAEMON, daemon_process, editor, log_of
 from tests.support.server import SERVER, TILLER, Ground
 from tests.support.shims import shim, stand_in
-from tiller_server.lsp.own_process import SWITCH, allows_debugger
+from tiller_server.process.memory_privacy import SWITCH, allows_debugger
 
 pytestmark = [
     pytest.mark.e2e,
@@ -109,7 +109,7 @@ def test_with_the_switch_it_is_attachable_and_says_so(
     stderr = tmp_path / "stderr"
 
     def warned() -> bool:
-        return f" WARNING tiller_server.lsp.own_process: {SWITCH}=1: " in (
+        return f" WARNING tiller_server.process.memory_privacy: {SWITCH}=1: " in (
             log_of(env) + stderr.read_text()
         )
 

@@ -111,7 +111,7 @@ async def test_versions_out_of_order_are_followed_and_noted(
 ) -> None:
     async with two(ground) as (odd, good):
         uri = ground.file("a.py", "disk\n").as_uri()
-        caplog.set_level(logging.INFO, logger="tiller_server.lsp.documents")
+        caplog.set_level(logging.INFO, logger="tiller_server.lsp.documents.mirror")
         document = {"uri": uri, "languageId": "python", "version": 5, "text": "a\n"}
         odd.notify("textDocument/didOpen", {"textDocument": document})
         for version, text in ((9, "b\n"), (3, "c\n"), (3, "d\n"), (-7, "e\n")):

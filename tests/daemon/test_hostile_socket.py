@@ -23,7 +23,7 @@ from tests.support.hostile_streams import (
 from tests.support.server import Ground
 from tests.support.sizes import is_campaign
 from tiller_server.daemon import paths
-from tiller_server.lsp.frames import FrameReader
+from tiller_server.lsp.transport.framing import FrameReader
 
 pytestmark = [pytest.mark.timeout(600 if is_campaign() else 60)]
 

@@ -7,7 +7,7 @@ import pytest
 
 from tiller_server.daemon.shim.proxy import Conversation
 from tiller_server.daemon.shim.send_queue import Outgoing
-from tiller_server.lsp.frames import FrameReader
+from tiller_server.lsp.transport.framing import FrameReader
 
 Json = dict[str, Any]
 HELLO = b'{"v":1}\n'

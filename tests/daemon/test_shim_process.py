@@ -22,7 +22,7 @@ from tests.support.sizes import at_size
 from tiller_server import VERSION
 from tiller_server.daemon import paths
 from tiller_server.daemon.shim.relay import SHOWN_BYTES
-from tiller_server.lsp.frames import frame
+from tiller_server.lsp.transport.framing import frame
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 

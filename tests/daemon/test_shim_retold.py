@@ -9,7 +9,7 @@ from hypothesis import example, given, strategies as st
 from tests.support.editors import tell
 from tiller_server.daemon.shim.message import Message, read
 from tiller_server.daemon.shim.replayed_document import AT_ONCE, MAX_CHANGES, Retold
-from tiller_server.lsp.documents import Mirror
+from tiller_server.lsp.documents.mirror import Mirror
 
 URI = "file:///a.py"
 Json = dict[str, Any]

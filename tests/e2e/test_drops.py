@@ -19,8 +19,8 @@ from tests.support.server import Ground, calls, prompt, says
 from tests.support.sizes import at_size
 from tests.support.told import chance_of
 from tiller_server.lsp.app import App
-from tiller_server.lsp.config import ServerConfig
 from tiller_server.lsp.runtime import Runtime
+from tiller_server.process.config import ServerConfig
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 

@@ -18,8 +18,8 @@ from tests.support.server import Ground, calls, prompt, says, tool_texts
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.subcommands import config
 from tiller_server.lsp.app import App
-from tiller_server.lsp.config import ServerConfig
 from tiller_server.lsp.runtime import Runtime
+from tiller_server.process.config import ServerConfig
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from tests.support.lsp_profiles import PANEL
 from tests.support.server import Ground, calls, prompt, says
-from tiller_server.lsp.names import METHODS as BUILT
+from tiller_server.lsp.methods import METHODS as BUILT
 from tiller_server.lsp.wire import METHODS
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]

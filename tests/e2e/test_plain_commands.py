@@ -16,7 +16,7 @@ from tests.support.plain_windows import actions, command, messages, refusal
 from tests.support.server import Ground, calls, says
 from tests.support.sizes import paired
 from tests.support.windows import opened, serving
-from tiller_server.lsp.names import COMMANDS
+from tiller_server.lsp.methods import COMMANDS
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 

@@ -21,9 +21,9 @@ from tests.support.server import Ground, prompt
 from tests.support.sizes import at_size
 from tiller_server.cli.in_process_server import SWITCH_S
 from tiller_server.lsp.app import App
-from tiller_server.lsp.config import ServerConfig
-from tiller_server.lsp.outbox import MAX_STATE_BYTES
 from tiller_server.lsp.runtime import Runtime
+from tiller_server.lsp.transport.outbox import MAX_STATE_BYTES
+from tiller_server.process.config import ServerConfig
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 

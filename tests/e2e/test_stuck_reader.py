@@ -19,9 +19,9 @@ from tests.support.processes import resident_bytes
 from tests.support.server import Ground, prompt
 from tests.support.sizes import at_size
 from tiller_server.cli.in_process_server import SWITCH_S
-from tiller_server.lsp.collecting import ShortLooks
-from tiller_server.lsp.config import ServerConfig
 from tiller_server.lsp.runtime import Runtime
+from tiller_server.process.config import ServerConfig
+from tiller_server.process.gc_tuning import ShortLooks
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 

@@ -95,8 +95,8 @@ from agent_core.kernel import (
     TurnId,
 )
 from agent_core.messages import Cost, Image, Text, Usage
-from tiller_server.lsp import pictures
-from tiller_server.lsp.names import EVENTS as ANNOUNCED
+from tiller_server.lsp.encode import serializer
+from tiller_server.lsp.methods import EVENTS as ANNOUNCED
 from tiller_server.lsp.wire.events import check_event
 
 RUN, TURN, ITEM, CALL = RunId("r"), TurnId("t"), ItemId("i"), ToolCallId("c")
@@ -295,7 +295,7 @@ def test_the_server_announces_exactly_the_events_there_are() -> None:
     "event", SAMPLES, ids=[f"{NAMES[type(one)]} {at}" for at, one in enumerate(SAMPLES)]
 )
 def test_every_event_fits_the_shapes_of_the_wire(event: Event) -> None:
-    wire = pictures.event(Stamped(seq=7, first=7, at_ms=1_795_000_000_123, event=event))
+    wire = serializer.event(Stamped(seq=7, first=7, at_ms=1_795_000_000_123, event=event))
     assert wire["seq"] == 7
     assert wire["at"] == "2026-11-18T11:06:40.123Z"
     check_event(wire)

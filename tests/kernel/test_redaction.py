@@ -15,7 +15,7 @@ from agent_core.kernel.redaction.pattern_search import Span
 from agent_core.kernel.redaction.redactor import WITHHELD, HeldOnly, RedactedStream, Redactor
 from tests.support.shared import shared_path
 from tests.support.sizes import at_size
-from tiller_server.lsp.redacted_log import RedactedLog
+from tiller_server.process.redacted_log import RedactedLog
 
 SECRETS = st.text(min_size=8, max_size=40).filter(
     lambda text: len(text.strip()) >= held_values.SHORTEST_CHARS

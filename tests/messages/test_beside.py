@@ -4,7 +4,7 @@ import pytest
 
 from agent_core.messages import Text
 from agent_core.messages.attachments import attachment_name, own_words
-from tiller_server.lsp.blocks import fenced, to_content
+from tiller_server.lsp.encode.content import fenced, to_content
 from tiller_server.lsp.wire import (
     Diagnostic,
     DiagnosticsBlock,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tiller_server.lsp.attention import Attention, context_words
+from tiller_server.lsp.editors.editor_context import Attention, context_words
 from tiller_server.lsp.wire import EditorContext, parse
 
 ROOT, OTHER = Path("/w"), Path("/w2")

@@ -1,7 +1,7 @@
 """What an editor sends as data cannot be taken for the user's words."""
 
 from agent_core.messages import Text
-from tiller_server.lsp.blocks import to_content
+from tiller_server.lsp.encode.content import to_content
 from tiller_server.lsp.wire import DiagnosticsBlock, ResourceBlock, TextBlock
 
 

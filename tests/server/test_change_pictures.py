@@ -11,8 +11,8 @@ from agent_core.changes.history.hunks import Maker, edited_by_agent, edited_by_u
 from agent_core.changes.values import FileVersion
 from agent_core.kernel import RunId, ToolCallId
 from agent_core.kernel.redaction.redactor import Redactor
-from tiller_server.lsp.change_pictures import SET_CHARS, TEXT_CHARS, change_set
-from tiller_server.lsp.positions import Encoding
+from tiller_server.lsp.documents.positions import Encoding
+from tiller_server.lsp.encode.change_sets import SET_CHARS, TEXT_CHARS, change_set
 from tiller_server.lsp.wire import ChangeSet as Shape
 
 PATH = Path("/w/a b.py")

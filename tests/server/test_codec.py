@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from tiller_server.lsp.codec import (
+from tiller_server.lsp.jsonrpc.errors import PARSE_ERROR
+from tiller_server.lsp.jsonrpc.messages import (
     MAX_DEPTH,
     MAX_DIGITS,
     MAX_VALUES,
@@ -14,8 +15,7 @@ from tiller_server.lsp.codec import (
     Request,
     decode,
 )
-from tiller_server.lsp.frames import MAX_FRAME_BYTES
-from tiller_server.lsp.rpc import PARSE_ERROR
+from tiller_server.lsp.transport.framing import MAX_FRAME_BYTES
 
 
 def request(params: str, *, request_id: str = "1") -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Generator
 
 import pytest
 
-from tiller_server.lsp.collecting import MOST_PUT_OFF, TIDY_S, ShortLooks
+from tiller_server.process.gc_tuning import MOST_PUT_OFF, TIDY_S, ShortLooks
 
 
 class Node:

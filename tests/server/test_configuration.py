@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tiller_server.lsp.configuration import EditorConfiguration
-from tiller_server.lsp.rpc import RpcError
+from tiller_server.lsp.editors.settings import EditorConfiguration
+from tiller_server.lsp.jsonrpc.errors import RpcError
 
 BOTH = {"configuration": True, "didChangeConfiguration": {"dynamicRegistration": True}}
 AT_START = {"permission": {"mode": "plan", "timeoutS": 5}}

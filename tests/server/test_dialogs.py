@@ -13,7 +13,7 @@ from agent_core.events import (
     TargetSubject,
 )
 from agent_core.kernel import ItemId, RunId, SessionId
-from tiller_server.lsp.dialogs import MOST_CHARS, answered, chosen, dialog
+from tiller_server.lsp.dialogs.permission_dialog import MOST_CHARS, answered, chosen, dialog
 
 KINDS = ("allowOnce", "allowRun", "allowSession", "allowProject", "rejectOnce", "rejectAlways")
 ASKED = PermissionRequest(

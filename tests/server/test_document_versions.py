@@ -10,8 +10,8 @@ from tests.support.editors import NEW_TEXT, OLD, Place, Window, settled, tell
 from tests.support.lsp_behaviours import RefusesStaleVersions
 from tests.support.lsp_editor import Json
 from tests.support.lsp_profiles import EGLOT, NEOVIM_0_11, PANEL, VSCODE
-from tiller_server.lsp.document_params import changed_params, opened_params
-from tiller_server.lsp.documents import Document, Mirror
+from tiller_server.lsp.documents.mirror import Document, Mirror
+from tiller_server.lsp.jsonrpc.document_params import changed_params, opened_params
 
 URI = "file:///ws/a.py"
 LEFT_OUT = object()

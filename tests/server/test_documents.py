@@ -9,8 +9,8 @@ from hypothesis import given, strategies as st
 from tests.support.editors import tell
 from tests.support.lsp_editor import Editor as Desk
 from tests.support.lsp_text import Lines
-from tiller_server.lsp.documents import Mirror, hash_of
-from tiller_server.lsp.positions import Encoding
+from tiller_server.lsp.documents.mirror import Mirror, hash_of
+from tiller_server.lsp.documents.positions import Encoding
 
 URI = "file:///ws/a%20b.py"
 TEXTS = st.text(alphabet=st.sampled_from("ab \n\r\u00e9\u20ac\U0001f600\u2028"), max_size=30)

@@ -11,7 +11,7 @@ from typing import NoReturn
 import pytest
 
 from agent_core.kernel.redaction.redactor import Redactor
-from tiller_server.lsp.redacted_log import EarlyLog, RedactedLog, hide_early, hide_in_log
+from tiller_server.process.redacted_log import EarlyLog, RedactedLog, hide_early, hide_in_log
 
 ROOT = Path(__file__).resolve().parents[2]
 HELD = "held-Value-" + "8c1e5d3f9b"
@@ -74,7 +74,7 @@ def test_the_agent_takes_its_place_once_it_is_loaded(written: io.StringIO) -> No
 def test_a_start_that_logs_nothing_loads_nothing_for_it() -> None:
     code = (
         "import logging, sys; logging.basicConfig()\n"
-        "from tiller_server.lsp.redacted_log import hide_early\n"
+        "from tiller_server.process.redacted_log import hide_early\n"
         "hide_early(dict)\n"
         "print([name for name in sys.modules if name.endswith('.redaction')])\n"
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.kernel.errors import EditRefused, EditUnverified, StaleText
-from tiller_server.lsp.edit_outcome import Answer, Found, find_edit, problem
+from tiller_server.lsp.editors.edit_verification import Answer, Found, find_edit, problem
 
 BEFORE = "a\nb\nc\nd\ne\n"
 PATH = Path("/ws/a.py")

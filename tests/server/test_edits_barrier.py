@@ -10,8 +10,8 @@ from agent_core.workspace.permissions.call_permission import Needs
 from tests.support.editors import Window, settled
 from tests.support.lsp_behaviours import Honest
 from tests.support.lsp_profiles import NEOVIM_0_11, PANEL, Profile
-from tiller_server.lsp.edits import EditorFiles
-from tiller_server.lsp.save_barrier import EditorProcesses
+from tiller_server.lsp.overlay.save_barrier import EditorProcesses
+from tiller_server.lsp.overlay.workspace_files import EditorFiles
 
 
 class _Processes:

@@ -11,7 +11,7 @@ from agent_core.events import Answers, QuestionLine
 from agent_core.workspace import FileText
 from tests.support.editors import FAST, NEW_TEXT, Place, Window, settled
 from tests.support.lsp_profiles import NEOVIM_0_11, PANEL, VSCODE, Profile
-from tiller_server.lsp.save_barrier import DISK, LINE, OLD, SAVED, SILENCE_S, SaveBarrier
+from tiller_server.lsp.overlay.save_barrier import DISK, LINE, OLD, SAVED, SILENCE_S, SaveBarrier
 
 
 class User:

@@ -10,7 +10,7 @@ from tests.support.editors import Window
 from tests.support.lsp_profiles import MINIMAL, VSCODE, Profile
 from tests.workspace.conformance import FilesConformance
 from tests.workspace.subject import OnDisk, Subject
-from tiller_server.lsp.edits import EditorFiles
+from tiller_server.lsp.overlay.workspace_files import EditorFiles
 
 
 class TestEditorFiles(FilesConformance):

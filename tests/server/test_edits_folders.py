@@ -11,7 +11,7 @@ from agent_core.workspace import READ_LIMIT_BYTES, Entry, FileBytes, FileStat, F
 from agent_core.workspace.files.disk.disk_files import DiskFiles
 from tests.support.editors import OLD, Place, Window, hash_of, settled
 from tests.support.lsp_profiles import HELIX, NEOVIM_0_11
-from tiller_server.lsp.edits import EditorFiles
+from tiller_server.lsp.overlay.workspace_files import EditorFiles
 
 
 async def _names(place: Place, folder: Path) -> list[tuple[str, str]]:

@@ -18,10 +18,10 @@ from tests.support.lsp_behaviours import (
 from tests.support.lsp_connection import Reply
 from tests.support.lsp_editor import Editor as Desk, Json, operations
 from tests.support.lsp_profiles import EGLOT, HELIX, MINIMAL, NEOVIM_0_11, PANEL, VSCODE, Profile
-from tiller_server.lsp.edit_words import OWN_ENDS, TYPED
-from tiller_server.lsp.edits import EditorFiles
-from tiller_server.lsp.open_edits import UNSAVED
-from tiller_server.lsp.positions import Encoding
+from tiller_server.lsp.documents.positions import Encoding
+from tiller_server.lsp.edits.document_writer import UNSAVED
+from tiller_server.lsp.edits.write_report import OWN_ENDS, TYPED
+from tiller_server.lsp.overlay.workspace_files import EditorFiles
 
 
 @pytest.mark.parametrize("first", ["changes", "response"])

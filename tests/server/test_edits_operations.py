@@ -23,7 +23,7 @@ from tests.support.lsp_behaviours import (
     SaysAppliedButDidNothing,
 )
 from tests.support.lsp_profiles import EGLOT, HELIX, NEOVIM_0_11, PANEL, VSCODE, Profile
-from tiller_server.lsp.edits import EditorFiles
+from tiller_server.lsp.overlay.workspace_files import EditorFiles
 
 ABLE = pytest.mark.parametrize(
     "profile", [VSCODE, PANEL, HELIX, NEOVIM_0_11], ids=lambda one: one.name

@@ -15,7 +15,7 @@ from agent_core.workspace import FileText
 from agent_core.workspace.files.disk.disk_files import DiskFiles
 from tests.support.editors import OLD, Place, Window, hash_of, settled
 from tests.support.lsp_profiles import NEOVIM_0_11
-from tiller_server.lsp.open_edits import NEW, NEWER_ON_DISK
+from tiller_server.lsp.edits.document_writer import NEW, NEWER_ON_DISK
 
 
 async def test_unsaved_text_is_what_is_read(tmp_path: Path) -> None:

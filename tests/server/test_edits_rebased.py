@@ -26,8 +26,8 @@ from tests.support.lsp_behaviours import (
 from tests.support.lsp_connection import Reply
 from tests.support.lsp_editor import Editor as Desk, Json
 from tests.support.lsp_profiles import EGLOT, HELIX, NEOVIM_0_11, VSCODE, Profile
-from tiller_server.lsp.edit_words import TYPED
-from tiller_server.lsp.open_edits import DIRTY
+from tiller_server.lsp.edits.document_writer import DIRTY
+from tiller_server.lsp.edits.write_report import TYPED
 
 PROFILES = pytest.mark.parametrize(
     "profile", [VSCODE, HELIX, EGLOT, NEOVIM_0_11], ids=lambda one: one.name

@@ -13,8 +13,8 @@ from agent_core.kernel.errors import (
 from tests.support.editors import FAST, NEW_TEXT, OLD, Place, Window, hash_of, settled
 from tests.support.lsp_behaviours import Honest
 from tests.support.lsp_profiles import MINIMAL, NEOVIM_0_11, PANEL
-from tiller_server.lsp.edit_words import TYPED
-from tiller_server.lsp.open_edits import DIRTY, NEWER_ON_DISK, UNSAVED
+from tiller_server.lsp.edits.document_writer import DIRTY, NEWER_ON_DISK, UNSAVED
+from tiller_server.lsp.edits.write_report import TYPED
 
 
 async def test_a_text_that_changed_since_it_was_read_is_kept(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from tests.support.lsp_behaviours import (
 from tests.support.lsp_connection import Reply
 from tests.support.lsp_editor import Editor as Desk, Json, operations
 from tests.support.lsp_profiles import HELIX, MINIMAL, NEOVIM_0_11, PANEL, VSCODE, Profile
-from tiller_server.lsp.edits import EditorFiles
+from tiller_server.lsp.overlay.workspace_files import EditorFiles
 
 NAMES = ("a.py", "b.py", "c.py")
 OLD = "one\ntwo\nthree\n"

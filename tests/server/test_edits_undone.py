@@ -13,9 +13,9 @@ from agent_core.workspace import FileText
 from agent_core.workspace.files.edit_origin import EditOrigin, changing
 from tests.support.editors import FAST, NEW_TEXT, OLD, Place, Window, settled
 from tests.support.lsp_profiles import EGLOT, NEOVIM_0_11, PANEL, VSCODE
-from tiller_server.lsp.edits import EditorFiles
-from tiller_server.lsp.landed import EditNews
-from tiller_server.lsp.landed_text import KEPT_CHARS
+from tiller_server.lsp.edits.undo_matches import KEPT_CHARS
+from tiller_server.lsp.edits.undo_tracker import EditNews
+from tiller_server.lsp.overlay.workspace_files import EditorFiles
 
 TYPED = "# a thought\n"
 

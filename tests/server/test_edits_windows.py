@@ -10,7 +10,7 @@ from tests.support.editors import NEW_TEXT, OLD, Place, Window, settled
 from tests.support.lsp_connection import Reply
 from tests.support.lsp_editor import Editor as Desk, Json
 from tests.support.lsp_profiles import NEOVIM_0_11
-from tiller_server.lsp.edits import EditorFiles
+from tiller_server.lsp.overlay.workspace_files import EditorFiles
 
 
 class Two:

@@ -19,8 +19,8 @@ from agent_core.kernel import ItemId, RunId, TurnId
 from agent_core.kernel.json import decode, encode
 from tests.support.reducer import Json
 from tests.support.told import USAGE
-from tiller_server.lsp import pictures
-from tiller_server.lsp.event_bytes import SHARED_EVENTS, EventBytes, ranged
+from tiller_server.lsp.encode import serializer
+from tiller_server.lsp.events.encoding import SHARED_EVENTS, EventBytes, ranged
 
 OF: Json = {"run": RunId('r"1'), "turn": TurnId("t"), "item": ItemId("i")}
 EVENTS: dict[str, Event] = {
@@ -41,7 +41,7 @@ EVENTS: dict[str, Event] = {
 @pytest.mark.parametrize("event", EVENTS.values(), ids=list(EVENTS))
 def test_the_quick_way_gives_what_the_general_way_gives(event: Event, first: int) -> None:
     stamped = Stamped(seq=9, first=first, at_ms=1_700_000_000_123, event=event)
-    assert EventBytes().of(stamped) == encode(pictures.event(stamped))
+    assert EventBytes().of(stamped) == encode(serializer.event(stamped))
 
 
 def test_an_event_is_encoded_once_for_all_who_ask_soon() -> None:
@@ -67,7 +67,7 @@ def test_items_that_stream_in_turn_keep_their_own_ids() -> None:
     for seq, item in enumerate("abab", 1):
         event = MessageDelta(run=RunId("r"), turn=TurnId("t"), item=ItemId(item), text="x")
         stamped = Stamped(seq=seq, first=seq, at_ms=seq, event=event)
-        assert known.of(stamped) == encode(pictures.event(stamped))
+        assert known.of(stamped) == encode(serializer.event(stamped))
 
 
 def test_deltas_are_encoded_fast() -> None:

@@ -1,7 +1,7 @@
 """The core's errors as answers: what is for the model is told apart from what is for people."""
 
 from agent_core.kernel.errors import AccessRefused
-from tiller_server.lsp.failures import rpc_error
+from tiller_server.lsp.encode.errors import rpc_error
 
 
 def test_an_answer_has_the_message_without_the_advice_for_the_model() -> None:

@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, strategies as st
 
-from tiller_server.lsp.frames import (
+from tiller_server.lsp.transport.framing import (
     MAX_FRAME_BYTES,
     MAX_HEADER_BYTES,
     MAX_HEADER_LINES,

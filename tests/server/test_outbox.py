@@ -9,8 +9,8 @@ from functools import partial
 
 import pytest
 
-from tiller_server.lsp.frames import FrameReader
-from tiller_server.lsp.outbox import (
+from tiller_server.lsp.transport.framing import FrameReader
+from tiller_server.lsp.transport.outbox import (
     HIGH_WATER_BYTES,
     HIGH_WATER_FRAMES,
     MAX_CONTROL_BYTES,

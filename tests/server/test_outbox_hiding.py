@@ -7,7 +7,7 @@ import pytest
 
 from agent_core.kernel.redaction.held_values import HeldValues
 from agent_core.kernel.redaction.redactor import Redactor
-from tiller_server.lsp.outbox import Lane, Outbox
+from tiller_server.lsp.transport.outbox import Lane, Outbox
 
 SECRET_SAMPLE = "held-Value-0123456789"
 

@@ -5,7 +5,7 @@ import time
 from hypothesis import given, strategies as st
 
 from tests.support import lsp_text
-from tiller_server.lsp.positions import Encoding, Lines, positions
+from tiller_server.lsp.documents.positions import Encoding, Lines, positions
 
 ENCODINGS = st.sampled_from(["utf-8", "utf-16", "utf-32"])
 TEXTS = st.text(alphabet=st.sampled_from("ab \n\r\u00e9\u20ac\U0001f600\u2028\f"), max_size=40)

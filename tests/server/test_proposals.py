@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tiller_server.lsp.proposals import MOST, Proposals
+from tiller_server.lsp.edits.proposals import MOST, Proposals
 
 ROOT = Path("/ws")
 A = ROOT / "sub/a.py"

@@ -14,14 +14,15 @@ from lsprotocol import types
 
 from tests.support.echo_server import make_connection
 from tests.support.wire_peer import WAIT_S, PeerGone, serving
-from tiller_server.lsp import parent, protocol
-from tiller_server.lsp.protocol import Connection
-from tiller_server.lsp.rpc import (
+from tiller_server.lsp.jsonrpc import lsp_connection
+from tiller_server.lsp.jsonrpc.errors import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     REQUEST_CANCELLED,
     SERVER_NOT_INITIALIZED,
 )
+from tiller_server.lsp.jsonrpc.lsp_connection import Connection
+from tiller_server.process import parent_watch
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -245,20 +246,20 @@ async def test_answers_go_to_the_connection_that_asked() -> None:
 async def test_a_client_whose_process_ends_is_noticed() -> None:
     child = start_waiting_process()
     waiting = asyncio.get_running_loop().create_task(
-        parent.wait_until_gone(child.pid, every_s=0.01)
+        parent_watch.wait_until_gone(child.pid, every_s=0.01)
     )
-    assert parent.can_watch(child.pid)
+    assert parent_watch.can_watch(child.pid)
     await asyncio.sleep(0)
     assert not waiting.done()
     child.communicate(b"\n")
     async with asyncio.timeout(WAIT_S):
         await waiting
-    assert not parent.can_watch(child.pid)
+    assert not parent_watch.can_watch(child.pid)
 
 
 @pytest.mark.parametrize("pid", [0, -1, 2**22 - 1, 2**70])
 def test_a_process_that_is_none_is_not_watched(pid: int) -> None:
-    assert not parent.can_watch(pid)
+    assert not parent_watch.can_watch(pid)
 
 
 async def test_the_process_of_initialize_is_watched_on_request() -> None:
@@ -309,17 +310,21 @@ def test_a_name_can_have_one_handler() -> None:
 
 
 def test_graces_add_up_to_less_than_an_editors_patience() -> None:
-    total = protocol.HANDLER_GRACE_S + protocol.CLOSER_GRACE_S + protocol.FLUSH_GRACE_S
+    total = (
+        lsp_connection.HANDLER_GRACE_S
+        + lsp_connection.CLOSER_GRACE_S
+        + lsp_connection.FLUSH_GRACE_S
+    )
     assert total <= 10
 
 
 def test_this_process_can_be_watched() -> None:
-    assert parent.can_watch(os.getpid())
+    assert parent_watch.can_watch(os.getpid())
 
 
 def test_a_connection_needs_nothing_heavy_to_answer_initialize() -> None:
     code = (
-        "import sys, tiller_server.lsp.protocol, tiller_server.lsp.transport\n"
+        "import sys, tiller_server.lsp.jsonrpc.lsp_connection, tiller_server.lsp.transport.exports\n"
         "heavy = {'pydantic', 'anyio', 'httpx', 'agent_core', 'websockets', 'psutil'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )

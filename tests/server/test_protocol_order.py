@@ -9,12 +9,12 @@ from lsprotocol import types
 
 from tests.support.echo_server import make_connection
 from tests.support.wire_peer import Peer, serving
-from tiller_server.lsp.protocol import Connection
-from tiller_server.lsp.rpc import (
+from tiller_server.lsp.jsonrpc.errors import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     REQUEST_CANCELLED,
 )
+from tiller_server.lsp.jsonrpc.lsp_connection import Connection
 
 
 async def answers_still(peer: Peer) -> None:

@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import TypeAdapter
 
-from tiller_server.lsp.names import ACTION_KINDS, COMMANDS, METHODS as SERVED, SENT, TOLD
+from tiller_server.lsp.methods import ACTION_KINDS, COMMANDS, METHODS as SERVED, SENT, TOLD
 from tiller_server.lsp.wire import (
     ERROR_KINDS,
     FRAMES,

@@ -7,8 +7,8 @@ import pytest
 
 from tests.support.echo_server import make_connection
 from tests.support.wire_peer import Served, serving
-from tiller_server.lsp.outbox import MAX_CONTROL_BYTES, MAX_WAITING_BYTES, Lane
-from tiller_server.lsp.protocol import Connection
+from tiller_server.lsp.jsonrpc.lsp_connection import Connection
+from tiller_server.lsp.transport.outbox import MAX_CONTROL_BYTES, MAX_WAITING_BYTES, Lane
 
 MIB = 1024 * 1024
 SMALL = 4096

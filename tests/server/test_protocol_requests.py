@@ -8,10 +8,10 @@ from lsprotocol import types
 
 from tests.support.echo_server import make_connection
 from tests.support.wire_peer import serving
-from tiller_server.lsp.outbox import Lane
-from tiller_server.lsp.protocol import Connection
-from tiller_server.lsp.rpc import INTERNAL_ERROR, METHOD_NOT_FOUND, Reply, RpcError
-from tiller_server.lsp.work_done import WorkDone
+from tiller_server.lsp.jsonrpc.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, Reply, RpcError
+from tiller_server.lsp.jsonrpc.lsp_connection import Connection
+from tiller_server.lsp.transport.outbox import Lane
+from tiller_server.lsp.transport.progress import WorkDone
 
 
 async def test_a_request_of_ours_gets_the_clients_result_as_plain_json() -> None:

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from tests.support.echo_server import make_connection
 from tests.support.wire_peer import Peer, serving
-from tiller_server.lsp.frames import MAX_FRAME_BYTES, frame
-from tiller_server.lsp.rpc import (
+from tiller_server.lsp.jsonrpc.errors import (
     CONTENT_MODIFIED,
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -21,6 +20,7 @@ from tiller_server.lsp.rpc import (
     REQUEST_FAILED,
     RpcError,
 )
+from tiller_server.lsp.transport.framing import MAX_FRAME_BYTES, frame
 
 
 async def answers_still(peer: Peer) -> None:

@@ -13,7 +13,7 @@ from tests.support.lsp_editor import Editor
 from tests.support.lsp_every import EVERY
 from tests.support.lsp_profiles import Profile
 from tests.support.pages import page
-from tiller_server.lsp.quirks import QUIRKS, quirks_of, wire_name
+from tiller_server.lsp.editors.quirks import QUIRKS, quirks_of, wire_name
 
 Json = dict[str, Any]
 

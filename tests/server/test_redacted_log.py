@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from agent_core.kernel.redaction.redactor import Redactor
-from tiller_server.lsp.redacted_log import RedactedLog, hide_in_log
+from tiller_server.process.redacted_log import RedactedLog, hide_in_log
 
 ROOT = Path(__file__).resolve().parents[2]
 HELD = "held-Value-" + "8c1e5d3f9b"
 CRASH = """
 import logging, sys, threading
 from agent_core.kernel.redaction.redactor import Redactor
-from tiller_server.lsp.crashes import log_crashes
-from tiller_server.lsp.redacted_log import hide_in_log
+from tiller_server.process.crash_log import log_crashes
+from tiller_server.process.redacted_log import hide_in_log
 logging.basicConfig()
 hide_in_log(Redactor(("held-Value-" + "8c1e5d3f9b",)))
 log_crashes()

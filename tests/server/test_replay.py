@@ -12,8 +12,8 @@ from agent_core.kernel import ItemId, RunId, ToolCallId
 from agent_core.kernel.redaction.redactor import Redactor
 from tests.support.sizes import at_size
 from tests.support.told import SESSION, Client, chance_of, course, keeping, told
-from tiller_server.lsp.replay_file import find
-from tiller_server.lsp.replay_writer import RESERVED
+from tiller_server.lsp.events.cache_file import find
+from tiller_server.lsp.events.cache_writer import RESERVED
 
 SEEDS = at_size(ci=6, campaign=120)
 
@@ -188,8 +188,8 @@ async def test_the_cache_is_the_users_alone(tmp_path: Path) -> None:
 async def test_a_cache_that_is_full_loses_its_older_half_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tiller_server.lsp.replay_file.KEPT_EVENTS", 40)
-    monkeypatch.setattr("tiller_server.lsp.replay.RECENT_BYTES", 500)
+    monkeypatch.setattr("tiller_server.lsp.events.cache_file.KEPT_EVENTS", 40)
+    monkeypatch.setattr("tiller_server.lsp.events.log.RECENT_BYTES", 500)
     path = tmp_path / "s.events.jsonl"
     source = told(path)
     early, late = Client(), Client()

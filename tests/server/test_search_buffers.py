@@ -13,7 +13,7 @@ from tests.support.editors import Place, Window, settled
 from tests.support.lsp_profiles import VSCODE
 from tests.support.searches import ENGINES, Engine, searching_with
 from tests.tools.conftest import Bench, details, make_bench, words
-from tiller_server.lsp.save_barrier import EditorProcesses
+from tiller_server.lsp.overlay.save_barrier import EditorProcesses
 
 NOTHING = "No matches found"
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from agent_core.kernel.environment import CurrentEnvironment, EnvironmentWithout
-from tiller_server.lsp.origin import Origin
-from tiller_server.lsp.speaking import SpeakersEnvironment
+from tiller_server.lsp.sessions.caller_environment import SpeakersEnvironment
+from tiller_server.lsp.sessions.client_environment import Origin
 
 ADA, BOB = {"PATH": "/ada", "KEY": "a"}, {"PATH": "/bob"}
 

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from tiller_server.lsp.frames import FrameReader, frame
+from tiller_server.lsp.transport.framing import FrameReader, frame
 
 ARGV = [sys.executable, "-m", "tests.support.echo_server"]
 ROOT = Path(__file__).resolve().parents[2]
@@ -138,7 +138,7 @@ def test_the_server_ends_when_its_output_is_closed() -> None:
 def test_a_child_process_can_neither_read_the_protocol_nor_write_into_it() -> None:
     script = (
         "import asyncio, subprocess, sys\n"
-        "from tiller_server.lsp.transport import stdio_streams\n"
+        "from tiller_server.lsp.transport.exports import stdio_streams\n"
         "async def main():\n"
         "    reader, sink = await stdio_streams()\n"
         "    code = 'import sys; print(len(sys.stdin.read()))'\n"

@@ -20,7 +20,7 @@ from agent_core.kernel import ItemId, RunId, TurnId
 from agent_core.messages import Text
 from tests.support.reducer import Json
 from tests.support.told import USAGE, Client, Sink, Told, told
-from tiller_server.lsp.credit import UNACKNOWLEDGED_BYTES, Credit
+from tiller_server.lsp.events.flow_control import UNACKNOWLEDGED_BYTES, Credit
 
 RUN, TURN, ITEM = RunId("r"), TurnId("t"), ItemId("m")
 OF: Json = {"run": RUN, "turn": TURN, "item": ITEM}
@@ -175,8 +175,8 @@ async def test_a_client_that_acknowledges_is_sent_no_more_than_it_has_credit_for
 async def test_what_matters_does_not_wait_long_for_an_acknowledgement(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tiller_server.lsp.progress.CREDIT_S", 0.05)
-    monkeypatch.setattr("tiller_server.lsp.progress.LOOK_S", 0.05)
+    monkeypatch.setattr("tiller_server.lsp.events.subscription.CREDIT_S", 0.05)
+    monkeypatch.setattr("tiller_server.lsp.events.subscription.LOOK_S", 0.05)
     source, client = told(None), Client()
     async with client.following(source, credit=Credit()) as sink:
         await client.reach(sink, 0)
@@ -190,8 +190,8 @@ async def test_what_matters_does_not_wait_long_for_an_acknowledgement(
 async def test_a_client_that_takes_nothing_for_too_long_is_left_behind(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tiller_server.lsp.progress.LAGGING_S", 0.1)
-    monkeypatch.setattr("tiller_server.lsp.progress.LOOK_S", 0.05)
+    monkeypatch.setattr("tiller_server.lsp.events.subscription.LAGGING_S", 0.1)
+    monkeypatch.setattr("tiller_server.lsp.events.subscription.LOOK_S", 0.05)
     source, client = told(None), Client()
     async with client.following(source) as sink:
         await client.reach(sink, 0)
@@ -205,7 +205,7 @@ async def test_a_client_that_takes_nothing_for_too_long_is_left_behind(
 
 
 async def test_a_quiet_session_gives_a_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tiller_server.lsp.progress.HEARTBEAT_S", 0.05)
+    monkeypatch.setattr("tiller_server.lsp.events.subscription.HEARTBEAT_S", 0.05)
     source, client = told(None), Client()
     async with client.following(source) as sink:
         with anyio.fail_after(5):

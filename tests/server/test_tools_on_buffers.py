@@ -15,8 +15,8 @@ from agent_core.workspace.processes.disk_processes import DiskProcesses
 from tests.support.editors import Place, Window, hash_of, settled
 from tests.support.lsp_profiles import EGLOT, HELIX, NEOVIM_0_11, VSCODE, Profile
 from tests.tools.conftest import Bench, make_bench, words
-from tiller_server.lsp.open_edits import DIRTY
-from tiller_server.lsp.save_barrier import EditorProcesses
+from tiller_server.lsp.edits.document_writer import DIRTY
+from tiller_server.lsp.overlay.save_barrier import EditorProcesses
 
 ON_DISK = "what the disk has\n"
 NOT_FOUND = "Could not find the exact text in a.py. The old text must match exactly including all whitespace and newlines."

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tiller_server.lsp.uri_map import Translation, rest_of
+from tiller_server.lsp.jsonrpc.uri_mapping import Translation, rest_of
 
 WSL = {"client": "vscode-remote://wsl+Ubuntu/", "server": "file:///"}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tiller_server.lsp import wire
-from tiller_server.lsp.rpc import INVALID_PARAMS, RpcError
+from tiller_server.lsp.jsonrpc.errors import INVALID_PARAMS, RpcError
 from tiller_server.lsp.wire import (
     ERROR_KINDS,
     EVENTS,

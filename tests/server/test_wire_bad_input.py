@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from tiller_server.lsp.rpc import INVALID_PARAMS, RpcError
+from tiller_server.lsp.jsonrpc.errors import INVALID_PARAMS, RpcError
 from tiller_server.lsp.wire import (
     METHODS,
     AgentOptions,

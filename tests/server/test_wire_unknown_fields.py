@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.support.misspelt import objects, with_wrong_key
-from tiller_server.lsp.names import METHODS as SERVED, TOLD
-from tiller_server.lsp.rpc import RpcError
+from tiller_server.lsp.jsonrpc.errors import RpcError
+from tiller_server.lsp.methods import METHODS as SERVED, TOLD
 from tiller_server.lsp.wire import METHODS, parse
 
 RANGE = {"start": {"line": 0, "character": 4}, "end": {"line": 2, "character": 0}}

@@ -17,7 +17,7 @@ from tests.support.lsp_client import RawClient
 from tiller_server.daemon import paths
 from tiller_server.daemon.admission.listener import Checks
 from tiller_server.daemon.daemon import Daemon
-from tiller_server.lsp.config import ServerConfig
+from tiller_server.process.config import ServerConfig
 
 DAEMON = (sys.executable, "-P", "-m", "tiller_server.daemon", "--log-level", "info")
 OPEN_S = 15.0

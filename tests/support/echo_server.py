@@ -8,9 +8,9 @@ from typing import Any
 
 from lsprotocol import types
 
-from tiller_server.lsp.protocol import Connection
-from tiller_server.lsp.rpc import INVALID_PARAMS, RpcError
-from tiller_server.lsp.transport import stdio_streams
+from tiller_server.lsp.jsonrpc.errors import INVALID_PARAMS, RpcError
+from tiller_server.lsp.jsonrpc.lsp_connection import Connection
+from tiller_server.lsp.transport.exports import stdio_streams
 
 
 async def echo(params: dict[str, Any]) -> object:

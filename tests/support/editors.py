@@ -19,14 +19,14 @@ from tests.support.lsp_behaviours import EditBehaviour, PanelEdits
 from tests.support.lsp_connection import METHOD_NOT_FOUND, Handler, Reply
 from tests.support.lsp_editor import Editor as Desk, Json
 from tests.support.lsp_profiles import VSCODE, Profile, declares
-from tiller_server.lsp.document_params import changed_params, opened_params
-from tiller_server.lsp.documents import Mirror
-from tiller_server.lsp.editor import Editor
-from tiller_server.lsp.editor_requests import Timing
-from tiller_server.lsp.edits import EditorFiles
-from tiller_server.lsp.positions import Encoding
-from tiller_server.lsp.rpc import RpcError
-from tiller_server.lsp.typed_params import make_converter
+from tiller_server.lsp.documents.mirror import Mirror
+from tiller_server.lsp.documents.positions import Encoding
+from tiller_server.lsp.editors.editor import Editor
+from tiller_server.lsp.editors.requests import Timing
+from tiller_server.lsp.jsonrpc.document_params import changed_params, opened_params
+from tiller_server.lsp.jsonrpc.errors import RpcError
+from tiller_server.lsp.jsonrpc.typed_params import make_converter
+from tiller_server.lsp.overlay.workspace_files import EditorFiles
 
 _CONVERTER = make_converter()
 EDITS = frozenset({"workspace/applyEdit", "agent/edit/apply"})

@@ -13,8 +13,8 @@ import pytest
 
 from tests.support.shared import SHARED_ABSENT, SHARED_ROOT
 from tests.support.sizes import is_campaign
-from tiller_server.lsp.frames import FrameReader, frame
-from tiller_server.lsp.protocol import Connection
+from tiller_server.lsp.jsonrpc.lsp_connection import Connection
+from tiller_server.lsp.transport.framing import FrameReader, frame
 
 WAIT_S = 15.0
 CUTS = 3

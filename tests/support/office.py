@@ -12,8 +12,8 @@ from tests.support.lsp_connection import Handler
 from tests.support.lsp_profiles import Profile
 from tests.support.server import Ground
 from tiller_server.lsp.app import App
-from tiller_server.lsp.config import ServerConfig
 from tiller_server.lsp.runtime import Runtime
+from tiller_server.process.config import ServerConfig
 
 
 class Office:

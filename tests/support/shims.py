@@ -16,7 +16,7 @@ from tests.support.lsp_profiles import MINIMAL, Profile
 from tests.support.processes import living, processes_with, wait_gone
 from tests.support.server import Ground
 from tiller_server.daemon import paths
-from tiller_server.lsp.frames import FrameReader, frame
+from tiller_server.lsp.transport.framing import FrameReader, frame
 
 Json = dict[str, Any]
 SHIM = (sys.executable, "-P", "-m", "tiller_server.cli.entry", "lsp")

@@ -28,10 +28,10 @@ from tests.support.lsp_profiles import Profile
 from tests.support.lsp_text import Lines
 from tests.support.slow_windows import Numbering, SlowWindow, Unreliable, Versions
 from tests.support.witness import SHOWN, Told, Witness, has_lines, marks
-from tiller_server.lsp.documents import Document, passed
-from tiller_server.lsp.edit_words import TYPED
-from tiller_server.lsp.editor_requests import Timing
-from tiller_server.lsp.edits import EditorFiles
+from tiller_server.lsp.documents.mirror import Document, passed
+from tiller_server.lsp.editors.requests import Timing
+from tiller_server.lsp.edits.write_report import TYPED
+from tiller_server.lsp.overlay.workspace_files import EditorFiles
 
 ROOT = Path("/no/such/ws")
 PATH = ROOT / "a.py"

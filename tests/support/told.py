@@ -32,13 +32,13 @@ from agent_core.messages import Text, Usage
 from agent_core.session.snapshot import Picture
 from tests.support.clock import FakeClock
 from tests.support.reducer import Json, Reduced
-from tiller_server.lsp import pictures
-from tiller_server.lsp.credit import Credit
-from tiller_server.lsp.frames import FrameReader
-from tiller_server.lsp.progress import Subscription
-from tiller_server.lsp.protocol import Connection
-from tiller_server.lsp.replay import EventLog
-from tiller_server.lsp.replay_file import Found, ReplayFile, find
+from tiller_server.lsp.encode import serializer
+from tiller_server.lsp.events.cache_file import Found, ReplayFile, find
+from tiller_server.lsp.events.flow_control import Credit
+from tiller_server.lsp.events.log import EventLog
+from tiller_server.lsp.events.subscription import Subscription
+from tiller_server.lsp.jsonrpc.lsp_connection import Connection
+from tiller_server.lsp.transport.framing import FrameReader
 
 SESSION = "s1"
 
@@ -103,7 +103,7 @@ class ToldSession:
         }
         run = self.picture.run
         if run is not None:
-            items = [pictures.item(view) for view in run.items]
+            items = [serializer.item(view) for view in run.items]
             out["run"] = {"id": run.run, "startedAt": rfc3339(run.started_ms), "items": items}
         return out
 

@@ -11,8 +11,8 @@ from tests.support.lsp_client import RawClient
 from tests.support.lsp_profiles import PANEL, Profile
 from tests.support.server import Ground
 from tiller_server.lsp.app import App
-from tiller_server.lsp.config import ServerConfig
 from tiller_server.lsp.runtime import Runtime
+from tiller_server.process.config import ServerConfig
 
 Json = dict[str, Any]
 

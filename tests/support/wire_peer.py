@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any, Literal
 
-from tiller_server.lsp.frames import FrameReader, frame
-from tiller_server.lsp.protocol import Connection
+from tiller_server.lsp.jsonrpc.lsp_connection import Connection
+from tiller_server.lsp.transport.framing import FrameReader, frame
 
 WAIT_S = 10.0
 

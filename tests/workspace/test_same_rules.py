@@ -18,7 +18,7 @@ from agent_core.workspace.files.disk.disk_files import DiskFiles
 from agent_core.workspace.files.memory import MemoryFiles
 from tests.support.rooted_workspace import Mount, RootedFiles
 from tests.support.sizes import at_size
-from tiller_server.lsp.edits import EditorFiles
+from tiller_server.lsp.overlay.workspace_files import EditorFiles
 
 NAMES = ("a", "b", "d", "d/a", "d/e", "d/e/a", "../out")
 Kind: TypeAlias = Literal["read", "stat", "list", "open", "create", "change", "delete", "move"]

@@ -13,8 +13,8 @@ from tiller_server.cli.environment import Commands, Environment, read_environmen
 from tiller_server.cli.exit_codes import FAILED, USAGE, complain
 from tiller_server.cli.fast_import import loading
 from tiller_server.cli.terminal.stdio import abandon, complete
-from tiller_server.lsp.crashes import log_crashes
-from tiller_server.lsp.redacted_log import hide_in_log
+from tiller_server.process.crash_log import log_crashes
+from tiller_server.process.redacted_log import hide_in_log
 
 DESCRIPTION = "Tiller: a coding agent that lives in the editor's own protocol."
 EPILOG = "tiller COMMAND --help tells more of each. Editors start: tiller lsp"

@@ -12,13 +12,13 @@ from typing import Final
 from lsprotocol import types
 
 from tiller_server.lsp.app import App
-from tiller_server.lsp.collecting import ShortLooks
-from tiller_server.lsp.config import from_environment
-from tiller_server.lsp.crashes import log_crashes
-from tiller_server.lsp.own_process import hide
-from tiller_server.lsp.redacted_log import hide_early
 from tiller_server.lsp.runtime import Runtime
-from tiller_server.lsp.streams import Reader, stdio_streams
+from tiller_server.lsp.transport.stdio import Reader, stdio_streams
+from tiller_server.process.config import from_environment
+from tiller_server.process.crash_log import log_crashes
+from tiller_server.process.gc_tuning import ShortLooks
+from tiller_server.process.memory_privacy import hide
+from tiller_server.process.redacted_log import hide_early
 
 TERMINATED: Final = 143
 SWITCH_S: Final = 0.0005

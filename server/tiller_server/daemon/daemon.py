@@ -19,13 +19,13 @@ from tiller_server.daemon.idle_timer import Quiet, idle_limit_s
 from tiller_server.daemon.lockfile import Ownership
 from tiller_server.daemon.private_dir import private_folder
 from tiller_server.lsp.app import App
-from tiller_server.lsp.config import ServerConfig
-from tiller_server.lsp.origin import Origin
-from tiller_server.lsp.outbox import Sink
-from tiller_server.lsp.protocol import Connection
+from tiller_server.lsp.jsonrpc.lsp_connection import Connection
+from tiller_server.lsp.jsonrpc.typed_params import make_converter
 from tiller_server.lsp.runtime import Runtime
-from tiller_server.lsp.streams import Reader
-from tiller_server.lsp.typed_params import make_converter
+from tiller_server.lsp.sessions.client_environment import Origin
+from tiller_server.lsp.transport.outbox import Sink
+from tiller_server.lsp.transport.stdio import Reader
+from tiller_server.process.config import ServerConfig
 
 HANDOVER_S: Final = 20.0
 POLL_S: Final = 0.05

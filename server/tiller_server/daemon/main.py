@@ -19,11 +19,11 @@ from tiller_server.daemon.daemon import Daemon
 from tiller_server.daemon.errors import CannotServe
 from tiller_server.daemon.log_file import log_to
 from tiller_server.daemon.private_dir import private_folder
-from tiller_server.lsp.collecting import ShortLooks
-from tiller_server.lsp.config import ServerConfig, from_environment
-from tiller_server.lsp.crashes import log_crashes
-from tiller_server.lsp.own_process import hide
-from tiller_server.lsp.redacted_log import hide_early
+from tiller_server.process.config import ServerConfig, from_environment
+from tiller_server.process.crash_log import log_crashes
+from tiller_server.process.gc_tuning import ShortLooks
+from tiller_server.process.memory_privacy import hide
+from tiller_server.process.redacted_log import hide_early
 
 SERVED: Final = 0
 USAGE: Final = 2

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tiller_server.lsp.app import App
-from tiller_server.lsp.frames import frame
+from tiller_server.lsp.transport.framing import frame
 
 CAPABILITIES: Final[Mapping[str, Any]] = {
     "general": {"positionEncodings": ["utf-16"]},

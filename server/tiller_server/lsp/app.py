@@ -12,11 +12,12 @@ from urllib.parse import quote
 from lsprotocol import types
 
 from tiller_server import VERSION
-from tiller_server.lsp.codec import as_object
-from tiller_server.lsp.document_params import changed_params, opened_params
-from tiller_server.lsp.documents import Document, Mirror
-from tiller_server.lsp.folders import Folders
-from tiller_server.lsp.names import (
+from tiller_server.lsp.documents.mirror import Document, Mirror
+from tiller_server.lsp.documents.workspace_folders import Folders
+from tiller_server.lsp.jsonrpc.document_params import changed_params, opened_params
+from tiller_server.lsp.jsonrpc.lsp_connection import Connection
+from tiller_server.lsp.jsonrpc.messages import as_object
+from tiller_server.lsp.methods import (
     ACTION_KINDS,
     CHAT_FILE,
     COMMANDS,
@@ -25,11 +26,10 @@ from tiller_server.lsp.names import (
     TOLD,
     server_capability,
 )
-from tiller_server.lsp.origin import Origin
-from tiller_server.lsp.protocol import Connection
 from tiller_server.lsp.runtime import Runtime
+from tiller_server.lsp.sessions.client_environment import Origin
 
-ROOM: Final = "tiller_server.lsp.plain.room"
+ROOM: Final = "tiller_server.lsp.plain.client"
 
 _log = logging.getLogger(__name__)
 

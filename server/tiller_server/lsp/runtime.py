@@ -12,11 +12,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Self
 
-from tiller_server.lsp.config import ServerConfig
-from tiller_server.lsp.names import METHODS, TOLD
-from tiller_server.lsp.origin import Origin
-from tiller_server.lsp.rpc import INTERNAL_ERROR, RpcError
-from tiller_server.lsp.streams import EXHAUSTED
+from tiller_server.lsp.jsonrpc.errors import INTERNAL_ERROR, RpcError
+from tiller_server.lsp.methods import METHODS, TOLD
+from tiller_server.lsp.sessions.client_environment import Origin
+from tiller_server.lsp.transport.stdio import EXHAUSTED
+from tiller_server.process.config import ServerConfig
 
 FEATURES: Final = "tiller_server.lsp.features"
 FOR_REQUESTS: Final = (
@@ -137,7 +137,7 @@ def _import(methods: Mapping[str, str]) -> ModuleType:
     for name in methods.values():
         importlib.import_module(f"{FEATURES}.{name}")
     importlib.import_module("tiller_server.lsp.features.commands")
-    host = importlib.import_module("tiller_server.lsp.host")
+    host = importlib.import_module("tiller_server.lsp.sessions.host")
     # The first request to a provider would pay for it otherwise, on the loop's own thread.
     for name in FOR_REQUESTS:
         importlib.import_module(f"agent_core.providers.{name}")

@@ -5,10 +5,16 @@ from typing import Any
 
 import pytest
 
-from tiller_server.lsp.plain.arguments import lines_of, object_of, place_of, problems_of, words_of
-from tiller_server.lsp.plain.tasks import Place, Problem
-from tiller_server.lsp.rpc import INVALID_PARAMS, RpcError
-from tiller_server.lsp.uris import path_of
+from tiller_server.lsp.documents.uris import path_of
+from tiller_server.lsp.jsonrpc.errors import INVALID_PARAMS, RpcError
+from tiller_server.lsp.plain.commands.arguments import (
+    lines_of,
+    object_of,
+    place_of,
+    problems_of,
+    words_of,
+)
+from tiller_server.lsp.plain.task_prompts import Place, Problem
 
 ROOT = Path("/work space")
 

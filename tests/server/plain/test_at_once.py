@@ -7,8 +7,8 @@ import anyio
 import pytest
 from anyio.abc import TaskGroup
 
-from tiller_server.lsp.plain.at_once import at_once
-from tiller_server.lsp.rpc import RpcError
+from tiller_server.lsp.jsonrpc.errors import RpcError
+from tiller_server.lsp.plain.deadline import at_once
 
 
 class Office:

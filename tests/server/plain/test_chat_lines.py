@@ -20,14 +20,14 @@ from agent_core.events import (
     TargetSubject,
 )
 from agent_core.kernel import ItemId, RunId, SessionId
-from tiller_server.lsp.plain.chat_lines import (
+from tiller_server.lsp.plain.chat.event_renderer import Told
+from tiller_server.lsp.plain.chat.pieces import (
     LINE_CHARS,
     Streamed,
     call_line,
     permission_pieces,
     question_pieces,
 )
-from tiller_server.lsp.plain.chat_told import Told
 
 ASKED = PermissionRequest(
     request="p",

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tiller_server.lsp.plain import chat_page
-from tiller_server.lsp.plain.chat_page import EARLIER, Page
-from tiller_server.lsp.plain.chat_text import Piece, grown, mark_of, new_file
+from tiller_server.lsp.plain.chat import projection
+from tiller_server.lsp.plain.chat.format import Piece, grown, mark_of, new_file
+from tiller_server.lsp.plain.chat.projection import EARLIER, Page
 
 NEW = new_file()
 
@@ -153,7 +153,7 @@ def test_of_a_draft_what_was_sent_is_left_out_until_it_is_answered() -> None:
 
 
 def test_of_a_long_session_the_newest_turns_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chat_page, "MOST_CHARS", 1_000)
+    monkeypatch.setattr(projection, "MOST_CHARS", 1_000)
     turns = [piece for n in range(50) for piece in (you(f"turn {n}"), block("x" * 90))]
     page = Page(turns)
     first, second, *_, last = page.waiting()

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.editors import Window, settled
 from tests.support.lsp_profiles import NEOVIM_0_11
-from tiller_server.lsp.plain.chat_place import Place, Reopened
+from tiller_server.lsp.plain.chat.scratch_file import Place, Reopened
 
 DISK = "## You\n\ntell me\n"
 ANSWERED = "## You\n\ntell me\n\n## Tiller\n\none\n"

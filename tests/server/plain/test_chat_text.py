@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tiller_server.lsp.plain.chat_text import (
+from tiller_server.lsp.plain.chat.format import (
     Kind,
     Piece,
     draft_of,

@@ -6,7 +6,7 @@ from agent_core.events import UiEditorText, UiEvent, UiNotify, UiStatus, UiTitle
 from agent_core.extensions import ListView, Row, TableView, TextView, View
 from agent_core.extensions.ui.views import view_json
 from agent_core.kernel import JsonObject
-from tiller_server.lsp.plain.chat_views import Views, view_text
+from tiller_server.lsp.plain.chat.extension_output import Views, view_text
 
 
 def seen(*events: UiEvent) -> list[tuple[str, str]]:

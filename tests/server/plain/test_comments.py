@@ -2,7 +2,7 @@
 
 import pytest
 
-from tiller_server.lsp.plain.comments import MOST_LINES, Request, requests_in
+from tiller_server.lsp.plain.comment_requests import MOST_LINES, Request, requests_in
 
 
 def found(text: str, line0: int | None = None) -> list[Request]:

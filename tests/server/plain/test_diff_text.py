@@ -9,8 +9,8 @@ from agent_core.changes.history.hunk_tracker import FileNow, Following, Texts, a
 from agent_core.changes.values import Change, FileVersion, Op
 from agent_core.kernel import RunId, ToolCallId
 from agent_core.workspace.files.text import sha256_of
-from tiller_server.lsp.plain import diff_text as module
-from tiller_server.lsp.plain.diff_text import HEAD, NOTHING, diff_text
+from tiller_server.lsp.changes import diff_text as module
+from tiller_server.lsp.changes.diff_text import HEAD, NOTHING, diff_text
 
 ROOT = Path("/w")
 OLD = "".join(f"{number}\n" for number in range(1, 21))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tiller_server.lsp.plain.menus import MORE, Choice, choose, pages
+from tiller_server.lsp.plain.paged_menu import MORE, Choice, choose, pages
 
 NINE = [Choice(id=f"m{number}", title=f"Model {number}") for number in range(1, 10)]
 

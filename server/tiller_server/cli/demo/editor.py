@@ -10,9 +10,9 @@ from typing import Any, Final, Self
 
 from msgspec import Struct
 
-from tiller_server.lsp.frames import FrameReader, frame
-from tiller_server.lsp.positions import Lines
-from tiller_server.lsp.uris import path_of
+from tiller_server.lsp.documents.positions import Lines
+from tiller_server.lsp.documents.uris import path_of
+from tiller_server.lsp.transport.framing import FrameReader, frame
 
 TOKEN: Final = "demo"  # noqa: S105 - a progress token
 READ_BYTES: Final = 1 << 16

@@ -84,7 +84,7 @@ def file_parts(path: Path) -> tuple[UserContent, ...]:
     Raises:
         UsageError: It cannot be read, or is neither text nor a picture that can be shown.
     """
-    from tiller_server.lsp.blocks import fenced  # noqa: PLC0415 - brings the wire along; most prompts name no file
+    from tiller_server.lsp.encode.content import fenced  # noqa: PLC0415 - brings the wire along; most prompts name no file
 
     uri = path.resolve().as_uri()
     if path.is_dir():

@@ -11,7 +11,7 @@ from agent_core.kernel.errors import UsageError
 from tiller_server.cli.command_exit import code_of
 from tiller_server.cli.environment import Commands, Environment
 from tiller_server.cli.session_options import add_session_options
-from tiller_server.lsp.own_process import hide
+from tiller_server.process.memory_privacy import hide
 
 EXAMPLE: Final = "example: tiller chat --continue"
 INSTALL: Final = "pip install 'tillerd[cli]'"

@@ -142,7 +142,7 @@ def _share(text: str) -> float:
 def main(options: argparse.Namespace, environment: Environment) -> int:
     """Run the command; gives the exit code."""
     from tiller_server.cli.review.run import run_review  # noqa: PLC0415 - it needs what no other command does
-    from tiller_server.lsp.own_process import hide  # noqa: PLC0415 - as above
+    from tiller_server.process.memory_privacy import hide  # noqa: PLC0415 - as above
 
     hide(environment.variables)
 

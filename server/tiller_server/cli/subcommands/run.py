@@ -34,7 +34,7 @@ from tiller_server.cli.terminal.permission_prompt import (
 )
 from tiller_server.cli.terminal.run_renderer import View
 from tiller_server.cli.terminal.stdio import OutputLost, speak_json
-from tiller_server.lsp.own_process import hide
+from tiller_server.process.memory_privacy import hide
 
 EXAMPLE: Final = 'example: tiller run --model openai/gpt-5.1 "The tests fail. Please repair them."'
 TICK_S: Final = 0.1

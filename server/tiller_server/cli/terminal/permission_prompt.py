@@ -26,7 +26,7 @@ from agent_core.kernel.values import Value
 from agent_core.kernel.visible_text import shown
 from agent_core.session import AgentSession
 from tiller_server.cli.terminal.text import one_line
-from tiller_server.lsp.dialogs import dialog, shortened
+from tiller_server.lsp.dialogs.permission_dialog import dialog, shortened
 
 BY: Final = "terminal"
 KEYS: Final[Mapping[str, str]] = {

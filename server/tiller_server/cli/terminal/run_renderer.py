@@ -241,7 +241,7 @@ def _of_extension(
         case UiStatus():
             return (f"{name} · {view['text']}", DIM) if view.get("text") else None
         case UiWidget():
-            from tiller_server.lsp.plain.chat_views import (  # noqa: PLC0415 - few runs show one
+            from tiller_server.lsp.plain.chat.extension_output import (  # noqa: PLC0415 - few runs show one
                 view_text,
             )
 

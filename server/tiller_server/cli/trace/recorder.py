@@ -12,8 +12,8 @@ from agent_core.kernel import JsonValue, SystemClock, rfc3339
 from agent_core.kernel.json import decode
 from agent_core.kernel.redaction.redactor import Redactor
 from tiller_server.cli.trace.file import Said, Side, broken_line, head_line, line_of
-from tiller_server.lsp.frames import FrameError, FrameReader
-from tiller_server.lsp.streams import Reader, stdio_streams
+from tiller_server.lsp.transport.framing import FrameError, FrameReader
+from tiller_server.lsp.transport.stdio import Reader, stdio_streams
 
 READ_BYTES: Final = 64 * 1024
 LINES_HELD: Final = 1_000

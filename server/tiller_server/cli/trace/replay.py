@@ -14,7 +14,7 @@ from agent_core.kernel import JsonValue
 from agent_core.kernel.json import decode, encode
 from tiller_server.cli.trace.comparison import differences, learn, translated
 from tiller_server.cli.trace.file import Said
-from tiller_server.lsp.frames import FrameError, FrameReader, frame
+from tiller_server.lsp.transport.framing import FrameError, FrameReader, frame
 
 PATIENCE_S: Final = 20.0
 """How long an answer may take that the recording has."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, Literal, cast
 
 from tiller_server.daemon.errors import NoHello, Refused
-from tiller_server.lsp.streams import Reader
+from tiller_server.lsp.transport.stdio import Reader
 
 SPOKEN: Final = 1
 MAX_HELLO_BYTES: Final = 1024 * 1024

@@ -22,8 +22,8 @@ from tiller_server.daemon.admission.handshake import (
 )
 from tiller_server.daemon.admission.peer import Peer, peer_of
 from tiller_server.daemon.errors import CannotServe, NoHello, Refused
-from tiller_server.lsp.outbox import Sink
-from tiller_server.lsp.streams import EXHAUSTED, Reader
+from tiller_server.lsp.transport.outbox import Sink
+from tiller_server.lsp.transport.stdio import EXHAUSTED, Reader
 
 OWN: Final = 0o600
 BACKLOG: Final = 128

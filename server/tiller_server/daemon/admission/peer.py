@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_core.workspace.processes.mark import LEAST_LIMIT, MARK, limit_of
-from tiller_server.lsp.streams import EXHAUSTED
+from tiller_server.lsp.transport.stdio import EXHAUSTED
 
 PROC: Final = Path("/proc")
 FARTHEST: Final = 256

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from tiller_server.daemon.shim.message import Json, as_object
-from tiller_server.lsp.positions import Encoding, Lines
+from tiller_server.lsp.documents.positions import Encoding, Lines
 
 
 def folded(text: str, changes: Iterable[Json], *, encoding: str) -> str:

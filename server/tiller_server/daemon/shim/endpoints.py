@@ -5,7 +5,7 @@ import stat
 from _socket import SHUT_WR, socket
 
 from tiller_server.daemon.shim.send_queue import Outgoing
-from tiller_server.lsp.frames import FrameReader
+from tiller_server.lsp.transport.framing import FrameReader
 
 READ_BYTES = 64 * 1024
 _MAX_REFUSAL_BYTES = 64 * 1024

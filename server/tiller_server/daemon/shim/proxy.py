@@ -30,7 +30,7 @@ from tiller_server.daemon.shim.pending_requests import (
     withdrawn,
 )
 from tiller_server.daemon.shim.send_queue import Outgoing
-from tiller_server.lsp.frames import frame
+from tiller_server.lsp.transport.framing import frame
 
 NEW = "new"
 ATTACHED = "attached"

@@ -8,8 +8,8 @@ from tiller_server.daemon.shim.discovery import Search
 from tiller_server.daemon.shim.endpoints import DaemonEnd, EditorEnd
 from tiller_server.daemon.shim.message import read_object
 from tiller_server.daemon.shim.proxy import ATTACHED, NEW, RETELLING, Conversation
-from tiller_server.lsp.alive import can_watch, is_alive
-from tiller_server.lsp.frames import FrameError
+from tiller_server.lsp.transport.framing import FrameError
+from tiller_server.process.liveness import can_watch, is_alive
 
 HELD_BYTES = 4 * 1024 * 1024
 """So much may wait for a daemon; then the editor waits."""

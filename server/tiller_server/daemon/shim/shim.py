@@ -65,13 +65,13 @@ def serve(env: Mapping[str, str], *, cwd: str, note: Callable[[str], None]) -> i
     stop = Stop()
 
     def settle() -> None:
-        from tiller_server.lsp import own_process  # noqa: PLC0415 - costs as much as all the rest
+        from tiller_server.process import memory_privacy  # noqa: PLC0415 - costs as much as all the rest
 
         # Its log is not Python's, which costs too much here.
-        if own_process.allows_debugger(env):
-            note(own_process.ATTACHABLE)
+        if memory_privacy.allows_debugger(env):
+            note(memory_privacy.ATTACHABLE)
         else:
-            own_process.hide(env)
+            memory_privacy.hide(env)
         stop.begin()
 
     means = Means(introduce=introduce, note=note, settle=settle, clock=time.monotonic)

@@ -6,10 +6,10 @@ from typing import Any
 import anyio
 
 from agent_core.kernel import rfc3339
-from tiller_server.lsp.accounts import how_to_key, log_in, named, providers_of
-from tiller_server.lsp.front import Front
-from tiller_server.lsp.rpc import REQUEST_FAILED, RpcError
-from tiller_server.lsp.signing_in import Door, Page, door_of
+from tiller_server.lsp.jsonrpc.errors import REQUEST_FAILED, RpcError
+from tiller_server.lsp.operations.accounts import how_to_key, log_in, named, providers_of
+from tiller_server.lsp.sessions.client import Front
+from tiller_server.lsp.sessions.sign_in import Door, Page, door_of
 from tiller_server.lsp.wire import AuthLoginParams, parse
 
 

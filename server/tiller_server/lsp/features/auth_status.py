@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tiller_server.lsp.accounts import account, named, providers_of
-from tiller_server.lsp.front import Front
+from tiller_server.lsp.operations.accounts import account, named, providers_of
+from tiller_server.lsp.sessions.client import Front
 from tiller_server.lsp.wire import AuthStatusParams, parse
 
 

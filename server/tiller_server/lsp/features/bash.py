@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from agent_core.kernel.errors import TillerError
-from tiller_server.lsp.failures import rpc_error
-from tiller_server.lsp.front import Front
-from tiller_server.lsp.progress import Subscription, of_bash
+from tiller_server.lsp.encode.errors import rpc_error
+from tiller_server.lsp.events.subscription import Subscription, of_bash
+from tiller_server.lsp.sessions.client import Front
+from tiller_server.lsp.transport.progress import ProgressToken
 from tiller_server.lsp.wire import BashParams, parse
-from tiller_server.lsp.work_done import ProgressToken
 
 
 async def run(front: Front, params: dict[str, Any]) -> object:

@@ -4,9 +4,9 @@ from typing import Any
 
 from agent_core.kernel import RunId
 from agent_core.kernel.errors import TillerError
-from tiller_server.lsp.change_pictures import change_set
-from tiller_server.lsp.failures import rpc_error
-from tiller_server.lsp.front import Front
+from tiller_server.lsp.encode.change_sets import change_set
+from tiller_server.lsp.encode.errors import rpc_error
+from tiller_server.lsp.sessions.client import Front
 from tiller_server.lsp.wire import ChangesListParams, parse
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from agent_core.events.codec import checkpoint
-from tiller_server.lsp.front import Front
+from tiller_server.lsp.sessions.client import Front
 from tiller_server.lsp.wire import CheckpointListParams, parse
 
 

@@ -8,8 +8,8 @@ from anyio import to_thread
 from agent_core.changes.diff.unified_diff import unified
 from agent_core.kernel.errors import TillerError
 from agent_core.session.changes.checkpoints.restore import Preview
-from tiller_server.lsp.failures import rpc_error
-from tiller_server.lsp.front import Front
+from tiller_server.lsp.encode.errors import rpc_error
+from tiller_server.lsp.sessions.client import Front
 from tiller_server.lsp.wire import CheckpointPreviewParams, parse
 
 

@@ -6,9 +6,9 @@ from typing import Any, cast
 from agent_core.kernel.errors import TillerError
 from agent_core.session.changes.checkpoints.messages import Scope
 from agent_core.session.changes.checkpoints.restore import OnConflict
-from tiller_server.lsp.failures import rpc_error
-from tiller_server.lsp.front import Front, bad
-from tiller_server.lsp.uris import path_of
+from tiller_server.lsp.documents.uris import path_of
+from tiller_server.lsp.encode.errors import rpc_error
+from tiller_server.lsp.sessions.client import Front, bad
 from tiller_server.lsp.wire import CheckpointRestoreParams, parse
 
 SCOPES = ("files", "conversation", "both")

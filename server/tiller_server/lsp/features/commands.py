@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from tiller_server.lsp.plain import choosing, deciding, requesting, showing, steering
-from tiller_server.lsp.plain.answering import answer
-from tiller_server.lsp.plain.asking_again import ask_again
-from tiller_server.lsp.plain.at_once import at_once
-from tiller_server.lsp.plain.room import Room
-from tiller_server.lsp.proposed import apply_proposal
+from tiller_server.lsp.operations.proposal_commands import apply_proposal
+from tiller_server.lsp.plain.client import Room
+from tiller_server.lsp.plain.commands import decisions, model, prompt, tasks, views
+from tiller_server.lsp.plain.commands.question_dialog import ask_again
+from tiller_server.lsp.plain.commands.questions import answer
+from tiller_server.lsp.plain.deadline import at_once
 
 Arguments = tuple[Any, ...]
 Command = Callable[[Room, Arguments], Awaitable[object]]
@@ -28,28 +28,28 @@ async def _apply(room: Room, arguments: Arguments) -> object:
 
 
 COMMANDS: Final[Mapping[str, Command]] = {
-    "tiller.send": steering.send,
-    "tiller.steer": steering.steer,
-    "tiller.stop": steering.stop,
-    "tiller.compact": steering.compact,
-    "tiller.new": steering.new,
-    "tiller.accept": deciding.accept,
-    "tiller.reject": deciding.reject,
+    "tiller.send": prompt.send,
+    "tiller.steer": prompt.steer,
+    "tiller.stop": prompt.stop,
+    "tiller.compact": prompt.compact,
+    "tiller.new": prompt.new,
+    "tiller.accept": decisions.accept,
+    "tiller.reject": decisions.reject,
     "tiller.apply": _apply,
-    "tiller.restore": deciding.restore,
-    "tiller.trust": deciding.trust,
-    "tiller.rules": deciding.rules,
+    "tiller.restore": decisions.restore,
+    "tiller.trust": decisions.trust,
+    "tiller.rules": decisions.rules,
     "tiller.answer": _answer,
-    "tiller.status": showing.status,
-    "tiller.chat": showing.chat,
-    "tiller.changes": showing.changes,
-    "tiller.model": choosing.model,
-    "tiller.signIn": choosing.sign_in,
-    "tiller.fix": requesting.fix,
-    "tiller.implement": requesting.implement,
-    "tiller.explain": requesting.explain,
-    "tiller.review": requesting.review,
-    "tiller.comment": requesting.comment,
+    "tiller.status": views.status,
+    "tiller.chat": views.chat,
+    "tiller.changes": views.changes,
+    "tiller.model": model.model,
+    "tiller.signIn": model.sign_in,
+    "tiller.fix": tasks.fix,
+    "tiller.implement": tasks.implement,
+    "tiller.explain": tasks.explain,
+    "tiller.review": tasks.review,
+    "tiller.comment": tasks.comment,
 }
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from agent_core.resources.client_offers import OfferedFlag, OfferedKey
-from tiller_server.lsp.front import Front
+from tiller_server.lsp.sessions.client import Front
 from tiller_server.lsp.wire import ExtensionListParams, parse
 
 

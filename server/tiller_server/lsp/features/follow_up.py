@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tiller_server.lsp.front import Front
-from tiller_server.lsp.speaking import say_as
+from tiller_server.lsp.sessions.caller_environment import say_as
+from tiller_server.lsp.sessions.client import Front
 from tiller_server.lsp.wire import FollowUpParams, parse
 
 

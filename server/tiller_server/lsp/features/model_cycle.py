@@ -3,8 +3,8 @@
 from typing import Any
 
 from agent_core.kernel.errors import TillerError
-from tiller_server.lsp.failures import rpc_error
-from tiller_server.lsp.front import Front
+from tiller_server.lsp.encode.errors import rpc_error
+from tiller_server.lsp.sessions.client import Front
 from tiller_server.lsp.wire import ModelCycleParams, parse
 
 

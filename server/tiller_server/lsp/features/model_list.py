@@ -4,7 +4,7 @@ from typing import Any
 
 from agent_core.providers import ModelFacts
 from agent_core.providers.messages.thinking_level import supported
-from tiller_server.lsp.front import Front
+from tiller_server.lsp.sessions.client import Front
 from tiller_server.lsp.wire import ModelListParams, parse
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from agent_core.events import PermissionRequest
 from agent_core.kernel.errors import TillerError
-from tiller_server.lsp.failures import rpc_error
-from tiller_server.lsp.front import Front, bad
+from tiller_server.lsp.encode.errors import rpc_error
+from tiller_server.lsp.sessions.client import Front, bad
 from tiller_server.lsp.wire import PermissionRespondParams, parse
 
 

@@ -7,8 +7,8 @@ from agent_core.events import RuleShown
 from agent_core.events.codec import value
 from agent_core.events.permissions import RuleScope
 from agent_core.kernel.errors import TillerError
-from tiller_server.lsp.failures import rpc_error
-from tiller_server.lsp.front import Front, bad
+from tiller_server.lsp.encode.errors import rpc_error
+from tiller_server.lsp.sessions.client import Front, bad
 from tiller_server.lsp.wire import PermissionRulesParams, RuleDraft, parse
 
 SCOPES: Mapping[str, RuleScope] = {

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from tiller_server.lsp.front import Front
-from tiller_server.lsp.looking import beside
-from tiller_server.lsp.saying import Taken, wait_for
-from tiller_server.lsp.speaking import say_as
+from tiller_server.lsp.operations.prompt_context import beside
+from tiller_server.lsp.sessions.caller_environment import say_as
+from tiller_server.lsp.sessions.client import Front
+from tiller_server.lsp.sessions.prompt_submission import Taken, wait_for
 from tiller_server.lsp.wire import PromptParams, parse
 
 

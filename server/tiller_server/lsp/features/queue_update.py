@@ -6,10 +6,10 @@ from agent_core.events.codec import queue_item
 from agent_core.kernel import QueueId
 from agent_core.kernel.errors import TillerError
 from agent_core.session.input.queue_edit import Move, QueueOp, Remove, Replace, SendNow, Steer
-from tiller_server.lsp.blocks import to_content
-from tiller_server.lsp.failures import rpc_error
-from tiller_server.lsp.front import Front, bad
-from tiller_server.lsp.saying import check_size
+from tiller_server.lsp.encode.content import to_content
+from tiller_server.lsp.encode.errors import rpc_error
+from tiller_server.lsp.sessions.client import Front, bad
+from tiller_server.lsp.sessions.prompt_submission import check_size
 from tiller_server.lsp.wire import QueueOp as AskedOp, QueueUpdateParams, parse
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.resources.load_result import Problem, Resource
-from tiller_server.lsp.front import Front
+from tiller_server.lsp.sessions.client import Front
 from tiller_server.lsp.wire import ResourcesReloadParams, parse
 
 

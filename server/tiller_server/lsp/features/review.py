@@ -17,10 +17,10 @@ from agent_core.events import (
 from agent_core.kernel import JsonValue, RunId, uuid7
 from agent_core.kernel.errors import TillerError
 from agent_core.session import AgentSession
-from tiller_server.lsp import pictures
-from tiller_server.lsp.failures import rpc_error
-from tiller_server.lsp.front import Front
-from tiller_server.lsp.review_watched import ReviewWatched, review_line
+from tiller_server.lsp.encode import serializer
+from tiller_server.lsp.encode.errors import rpc_error
+from tiller_server.lsp.operations.review_progress import ReviewWatched, review_line
+from tiller_server.lsp.sessions.client import Front
 from tiller_server.lsp.wire import ReviewParams, parse
 from tiller_server.review.options import ReviewOrder
 
@@ -70,7 +70,7 @@ async def run(front: Front, params: dict[str, Any]) -> object:
         }
         for one in made.findings
     ]
-    return {**pictures.result(result, none), "findings": findings}
+    return {**serializer.result(result, none), "findings": findings}
 
 
 async def _order(

@@ -4,8 +4,8 @@ from typing import Any
 
 from agent_core.events.codec import block
 from agent_core.kernel import ItemId, RunId
-from tiller_server.lsp.front import Front, bad
-from tiller_server.lsp.rpc import REQUEST_FAILED, RpcError
+from tiller_server.lsp.jsonrpc.errors import REQUEST_FAILED, RpcError
+from tiller_server.lsp.sessions.client import Front, bad
 from tiller_server.lsp.wire import RunCancelParams, parse
 
 STILL_THERE = (

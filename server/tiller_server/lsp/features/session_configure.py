@@ -4,9 +4,9 @@ from typing import Any
 
 from agent_core.assembly.models.default_model import keep_first_model
 from agent_core.resources.paths import app_paths
-from tiller_server.lsp import pictures
-from tiller_server.lsp.front import Front
-from tiller_server.lsp.session_config import apply_config
+from tiller_server.lsp.encode import serializer
+from tiller_server.lsp.operations.session_config import apply_config
+from tiller_server.lsp.sessions.client import Front
 from tiller_server.lsp.wire import ConfigureParams, parse
 
 
@@ -20,4 +20,4 @@ async def run(front: Front, params: dict[str, Any]) -> object:
         chosen, paths = hosted.session.models.current, app_paths(front.origin.env)
         _ = await keep_first_model(chosen, before=before, paths=paths)
     await front.flush()
-    return {"config": pictures.config(config), "effectiveFrom": "now"}
+    return {"config": serializer.config(config), "effectiveFrom": "now"}

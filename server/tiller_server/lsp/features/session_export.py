@@ -6,8 +6,8 @@ from typing import Any
 from agent_core.assembly.library.session_library import ExportFormat
 from agent_core.kernel import SessionId
 from agent_core.kernel.errors import TillerError
-from tiller_server.lsp.failures import rpc_error
-from tiller_server.lsp.front import Front, bad
+from tiller_server.lsp.encode.errors import rpc_error
+from tiller_server.lsp.sessions.client import Front, bad
 from tiller_server.lsp.wire import SessionExportParams, parse
 
 FORMATS: Mapping[str, ExportFormat] = {"jsonl": "jsonl", "markdown": "md", "html": "html"}

@@ -5,10 +5,10 @@ from typing import Any
 from anyio import to_thread
 
 from agent_core.kernel.errors import TillerError
-from tiller_server.lsp.failures import rpc_error
-from tiller_server.lsp.front import Front, bad
-from tiller_server.lsp.session_pictures import session_info
-from tiller_server.lsp.uris import path_of
+from tiller_server.lsp.documents.uris import path_of
+from tiller_server.lsp.encode.errors import rpc_error
+from tiller_server.lsp.encode.stored_session import session_info
+from tiller_server.lsp.sessions.client import Front, bad
 from tiller_server.lsp.wire import SessionListParams, parse
 
 PAGE = 100

@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.kernel.errors import TillerError
-from tiller_server.lsp.failures import rpc_error
-from tiller_server.lsp.folders import canonical
-from tiller_server.lsp.front import Front, bad
-from tiller_server.lsp.session_config import apply_config
-from tiller_server.lsp.switching import open_session
-from tiller_server.lsp.uris import path_of
+from tiller_server.lsp.documents.uris import path_of
+from tiller_server.lsp.documents.workspace_folders import canonical
+from tiller_server.lsp.encode.errors import rpc_error
+from tiller_server.lsp.operations.session_config import apply_config
+from tiller_server.lsp.operations.session_switch import open_session
+from tiller_server.lsp.sessions.client import Front, bad
 from tiller_server.lsp.wire import SessionOpenParams, parse
 
 

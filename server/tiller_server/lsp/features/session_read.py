@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from agent_core.kernel.errors import TillerError
-from tiller_server.lsp.failures import rpc_error
-from tiller_server.lsp.front import Front, bad
-from tiller_server.lsp.history import END, Placed, items, of_run, ranged, shortened
-from tiller_server.lsp.stored import whole_entries
+from tiller_server.lsp.encode.errors import rpc_error
+from tiller_server.lsp.encode.history import END, Placed, items, of_run, ranged, shortened
+from tiller_server.lsp.operations.transcript import whole_entries
+from tiller_server.lsp.sessions.client import Front, bad
 from tiller_server.lsp.wire import SessionReadParams, parse
 
 PAGE = 100

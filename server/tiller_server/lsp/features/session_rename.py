@@ -3,9 +3,9 @@
 from typing import Any
 
 from agent_core.kernel.errors import SessionNotFound, TillerError
-from tiller_server.lsp.failures import rpc_error
-from tiller_server.lsp.front import Front
-from tiller_server.lsp.session_pictures import new_session, session_info
+from tiller_server.lsp.encode.errors import rpc_error
+from tiller_server.lsp.encode.stored_session import new_session, session_info
+from tiller_server.lsp.sessions.client import Front
 from tiller_server.lsp.wire import SessionRenameParams, parse
 
 

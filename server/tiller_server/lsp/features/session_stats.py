@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tiller_server.lsp.front import Front
-from tiller_server.lsp.session_pictures import stats
+from tiller_server.lsp.encode.stored_session import stats
+from tiller_server.lsp.sessions.client import Front
 from tiller_server.lsp.wire import SessionStatsParams, parse
 
 

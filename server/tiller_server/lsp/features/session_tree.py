@@ -5,7 +5,7 @@ from typing import Any
 from anyio import to_thread
 
 from agent_core.kernel import rfc3339
-from tiller_server.lsp.front import Front
+from tiller_server.lsp.sessions.client import Front
 from tiller_server.lsp.wire import SessionTreeParams, parse
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from agent_core.kernel import rfc3339
 from tiller_server import VERSION
-from tiller_server.lsp.accounts import account, as_they_stand
-from tiller_server.lsp.front import Front
-from tiller_server.lsp.names import PROTOCOL
+from tiller_server.lsp.methods import PROTOCOL
+from tiller_server.lsp.operations.accounts import account, as_they_stand
+from tiller_server.lsp.sessions.client import Front
 from tiller_server.lsp.wire import StatusParams, parse
 
 

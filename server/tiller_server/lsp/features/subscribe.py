@@ -3,9 +3,9 @@
 import asyncio
 from typing import Any
 
-from tiller_server.lsp.credit import Credit
-from tiller_server.lsp.front import Front
-from tiller_server.lsp.progress import Subscription
+from tiller_server.lsp.events.flow_control import Credit
+from tiller_server.lsp.events.subscription import Subscription
+from tiller_server.lsp.sessions.client import Front
 from tiller_server.lsp.wire import SubscribeParams, parse
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tiller_server.lsp.front import Front
+from tiller_server.lsp.sessions.client import Front
 from tiller_server.lsp.wire import ThinkingCycleParams, parse
 
 

@@ -4,9 +4,9 @@ import logging
 from typing import Any
 
 from agent_core.kernel.errors import TillerError
-from tiller_server.lsp.front import Front
-from tiller_server.lsp.rpc import RpcError
-from tiller_server.lsp.uris import path_of
+from tiller_server.lsp.documents.uris import path_of
+from tiller_server.lsp.jsonrpc.errors import RpcError
+from tiller_server.lsp.sessions.client import Front
 from tiller_server.lsp.wire import TrustParams, parse
 
 _log = logging.getLogger(__name__)

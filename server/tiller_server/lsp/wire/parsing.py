@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails
 
 from agent_core.kernel.unknown_keys import did_you_mean, unknown_keys
 from agent_core.kernel.values import Value
-from tiller_server.lsp.rpc import INVALID_PARAMS, RpcError
+from tiller_server.lsp.jsonrpc.errors import INVALID_PARAMS, RpcError
 from tiller_server.lsp.wire.base import WireModel
 
 __all__ = ["Complaint", "complaint", "parse", "prepare"]

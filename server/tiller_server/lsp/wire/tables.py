@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from tiller_server.lsp.names import EVENTS as SENT_EVENTS, METHODS as SERVED, SENT, TOLD
+from tiller_server.lsp.methods import EVENTS as SENT_EVENTS, METHODS as SERVED, SENT, TOLD
 from tiller_server.lsp.wire.base import Json, JsonObject
 from tiller_server.lsp.wire.errors import ERROR_MEANINGS
 

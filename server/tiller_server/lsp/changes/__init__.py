@@ -1,0 +1,1 @@
+"""Display of agent changes and review findings in an editor."""

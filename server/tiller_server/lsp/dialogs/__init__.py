@@ -1,0 +1,1 @@
+"""Permission requests and questions at a client that are answered in dialogs."""

@@ -1,0 +1,1 @@
+"""One attached editor: capabilities, quirks, settings, context, requests, and verified edits of one document."""

@@ -1,0 +1,268 @@
+"""One editor as edits see it: its documents, what it can do, and how it is asked."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import anyio
+from anyio import to_thread
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from agent_core.kernel.values import Value
+from agent_core.workspace.diff.minimal_edits import Splice, minimal_edits
+from agent_core.workspace.files.disk.path_locks import PathLocks
+from tiller_server.lsp.documents.mirror import Document, Mirror
+from tiller_server.lsp.documents.positions import positions
+from tiller_server.lsp.editors.capabilities import abilities_of
+from tiller_server.lsp.editors.edit_observer import Landing, Step, find_step
+from tiller_server.lsp.editors.edit_verification import Answer, Found, find_edit
+from tiller_server.lsp.editors.editor_context import Attention
+from tiller_server.lsp.editors.quirks import name_of, quirks_of, wire_name
+from tiller_server.lsp.editors.requests import Client, DocumentEdit, EditorRequests, Timing
+from tiller_server.lsp.editors.settings import EditorConfiguration
+from tiller_server.lsp.jsonrpc.messages import as_object
+
+CHANGED: Final = Answer(applied=False, reason="it changed before the edit was sent")
+
+Send: TypeAlias = Callable[[DocumentEdit], Awaitable[Answer]]
+"""Passes an edit on to the editor, and gives what it says."""
+
+
+class Notes(Struct, kw_only=True):
+    """Notes about one open document, kept for as long as it is open."""
+
+    epoch: int
+    on_disk: str | None = None
+    """Hash of a text that the document and the disk had at the same time."""
+    ours: str | None = None
+    """Hash of the text after our last edit, when everything unsaved in it is ours."""
+    ours_over: str | None = None
+    """Hash of the file that lay below it."""
+    ours_at: int | None = None
+    """Revision that our last edit made."""
+    frozen_at: int | None = None
+    """Revision at which an edit got lost: it may still come."""
+
+
+class Report(Value, frozen=True, kw_only=True):
+    """Outcome of an edit."""
+
+    answer: Answer
+    found: Found | None
+    """None when the document was closed."""
+    now: Document | None
+    step: Step | None = None
+    """The change that was the edit, if it was seen alone; then it landed, but perhaps in newer text than it was for."""
+
+
+class Editor:
+    """One attached editor. At most one edit of a document is under way, whoever asks for it."""
+
+    def __init__(
+        self, client: Client, mirror: Mirror, *, name: str, quirks: object, timing: Timing
+    ) -> None:
+        self.name: Final = name
+        self.mirror: Final = mirror
+        self._quirks = quirks_of(name, quirks)
+        self.abilities: Final = abilities_of(client.client_params, self._quirks)
+        self.requests: Final = EditorRequests(client, self.abilities, timing)
+        self.attention: Final = Attention()
+        self.configuration: Final = EditorConfiguration(client)
+        self._turns = PathLocks()
+        self.gathering: Final = anyio.Lock()
+        """Held while an edit of several documents is under way."""
+        self._notes: dict[str, Notes] = {}
+
+    @classmethod
+    def of(cls, connection: Client, mirror: Mirror, *, timing: Timing | None = None) -> "Editor":
+        """Make the editor of a connection that has been initialized."""
+        params = connection.client_params
+        options = as_object(params.get("initializationOptions")) or {}
+        agent = as_object(options.get("agent")) or {}
+        return cls(
+            connection,
+            mirror,
+            name=name_of(params),
+            quirks=agent.get("quirks"),
+            timing=timing or Timing(),
+        )
+
+    @property
+    def blocking_dialogs(self) -> bool:
+        """Nothing else happens in the editor while a question is open."""
+        return self._quirks.blocking_dialogs
+
+    @property
+    def opens_notebooks(self) -> bool:
+        """It shows notebooks as such."""
+        return self._quirks.opens_notebooks
+
+    def quirks_in_force(self) -> dict[str, bool]:
+        """Return what is assumed of this editor, by the names that users may set."""
+        return {wire_name(name): value for name, value in asdict(self._quirks).items()}
+
+    def turn(self, path: Path) -> AbstractAsyncContextManager[None]:
+        """Wait until no other edit of a file is under way in this editor, and hold it off."""
+        return self._turns.hold(path)
+
+    def notes_of(self, document: Document) -> Notes:
+        """Return what is remembered of a document; nothing when it was opened anew."""
+        notes = self._notes.get(document.uri)
+        if notes is None or notes.epoch != document.epoch:
+            is_open = self.mirror.get
+            self._notes = {uri: one for uri, one in self._notes.items() if is_open(uri)}
+            notes = self._notes[document.uri] = Notes(epoch=document.epoch)
+        return notes
+
+    async def quiet(self, document: Document) -> None:
+        """Wait for a pause in the user's typing, so that an edit does not become one undo step with it.
+
+        Someone who types without a pause does not keep the edit away for ever. Where two edits of ours would become one
+        step too, it waits until they do not.
+        """
+        mirror, timing = self.mirror, self.requests.timing
+        end = mirror.clock() + timing.patience_s
+        while (now := mirror.get(document.uri)) is not None:
+            left_s = end - mirror.clock()
+            if self.attention.is_inserting(now.uri) and left_s > 0:
+                await self.attention.changed(timeout_s=left_s)
+                continue
+            if now.revision == self.notes_of(now).ours_at:
+                if not self._quirks.late_undo_steps:
+                    return
+                until = now.changed_at + timing.undo_step_s  # decision 0033
+            else:
+                until = min(now.changed_at + timing.pause_s, end)
+            left = until - mirror.clock()
+            if left <= 0:
+                return
+            _ = await mirror.changed(now.uri, after=now.revision, timeout_s=left)
+
+    async def apply(
+        self, document: Document, target: str, *, send: Send, was_clean: bool
+    ) -> Report:
+        """Ask for the edit that gives a document another text, and look what came of it.
+
+        Takes a bounded time. A caller that is cancelled meanwhile should finish this first: the edit is out.
+
+        Args:
+            document: As it was when the edit was made; the edit is for this version only.
+            target: The text that it shall have.
+            send: Passes the edit on.
+            was_clean: Nothing in the document is unsaved.
+        """
+        edits, told = await to_thread.run_sync(_text_edits, document, target)
+        if not self.is_current(document):
+            return await self._compared(document, target, CHANGED)
+        scope = anyio.CancelScope()
+        asked_at = anyio.current_time()
+        landing = Landing(document, target, scope=scope, grace_s=self.requests.timing.verify_s)
+        with self.mirror.watch(document.uri, landing.see):
+            answer = Answer(applied=None)
+            with scope:
+                part = DocumentEdit(document=document, edits=told, was_clean=was_clean)
+                answer = await send(part)
+            end = self._wait_until(answer, asked_at)
+            report = await self._settle(document, answer, landing, edits, end=end)
+            # The editor may not have told of a change; what it gives when it is asked is the last word.
+            if _is_in_doubt(report) and await self._reread(document):
+                return await self._report(document, answer, landing, edits)
+            return report
+
+    def is_current(self, document: Document) -> bool:
+        """Return whether a document is as far as is known what it was."""
+        now = self.mirror.get(document.uri)
+        return now is not None and now.revision == document.revision
+
+    async def gone(self, document: Document) -> None:
+        """Wait until a document is closed or another one, but no longer than a refusal may take."""
+        if self.is_current(document):
+            wait_s = self.requests.timing.refused_s
+            _ = await self.mirror.changed(document.uri, after=document.revision, timeout_s=wait_s)
+
+    async def _reread(self, document: Document) -> bool:
+        """Ask for the text of a document; tell whether that brought anything new."""
+        now = self.mirror.get(document.uri)
+        told = None if now is None else await self.requests.read(document)
+        if told is not None:
+            self.mirror.take(document.uri, told[0], version=told[1])
+        return self.mirror.get(document.uri) is not now
+
+    async def _settle(
+        self,
+        document: Document,
+        answer: Answer,
+        landing: Landing,
+        edits: Sequence[Splice],
+        *,
+        end: float,
+    ) -> Report:
+        """Wait for the change that the answer speaks of, as long as it makes sense."""
+        while True:
+            # Asked before looking, so that the last look comes after the time is up.
+            is_last = anyio.current_time() >= end
+            report = await self._report(document, answer, landing, edits)
+            if is_last or (report.found and report.found.is_whole):
+                return report
+            # To load a document anew, some editors close it and open it again.
+            after = None if report.now is None else report.now.revision
+            left = max(0.0, end - anyio.current_time())
+            _ = await self.mirror.changed(document.uri, after=after, timeout_s=left)
+
+    def _wait_until(self, answer: Answer, asked_at: float) -> float:
+        now = anyio.current_time()
+        if answer.applied or answer.is_about_versions:
+            # What the editor knows already is on its way to us too.
+            return now + self.requests.timing.verify_s
+        if answer.applied is None:
+            return now
+        # Some editors show the edit and leave it to the user.
+        by_hand = (
+            asked_at + self.requests.timing.answer_s if "manual" in answer.reason.lower() else now
+        )
+        return max(now + self.requests.timing.refused_s, by_hand)
+
+    async def _report(
+        self, document: Document, answer: Answer, landing: Landing, edits: Sequence[Splice]
+    ) -> Report:
+        step = landing.step
+        refused = answer.applied is False
+        if step is None and not refused and (changes := landing.unlooked()):
+            step = landing.step = await to_thread.run_sync(
+                partial(find_step, changes, edits, first=document, target=landing.target)
+            )
+        if step is not None:
+            now = self.mirror.get(document.uri)
+            kind = "exact" if step.before.text == document.text else "with others"
+            return Report(answer=answer, found=Found(kind=kind), now=now, step=step)
+        return await self._compared(document, landing.target, answer)
+
+    async def _compared(self, document: Document, target: str, answer: Answer) -> Report:
+        now = self.mirror.get(document.uri)
+        if now is None:
+            return Report(answer=answer, found=None, now=None)
+        found = await to_thread.run_sync(find_edit, document.text, target, now.text)
+        return Report(answer=answer, found=found, now=now)
+
+
+def _is_in_doubt(report: Report) -> bool:
+    """Return whether an edit was not seen although the editor did not refuse it."""
+    is_seen = report.found is not None and report.found.is_whole
+    return report.answer.applied is not False and report.now is not None and not is_seen
+
+
+def _text_edits(document: Document, target: str) -> tuple[list[Splice], list[dict[str, object]]]:
+    """Return the edits, and as LSP has them."""
+    edits = minimal_edits(document.text, target)
+    offsets = [offset for one in edits for offset in (one.start, one.end)]
+    places = [
+        {"line": line, "character": character}
+        for line, character in positions(document.text, offsets, document.lines.encoding)
+    ]
+    return edits, [
+        {"range": {"start": start, "end": end}, "newText": one.new_text}
+        for one, start, end in zip(edits, places[::2], places[1::2], strict=True)
+    ]

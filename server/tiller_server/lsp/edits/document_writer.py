@@ -1,0 +1,213 @@
+"""Edits of documents that are open in an editor: landed, saved where that is ours to do, and remembered until they are."""
+
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from anyio import to_thread
+
+from agent_core.kernel.errors import EditDeferred, WorkspaceError
+from agent_core.kernel.shield import uncancelled
+from agent_core.workspace import Files, FileText, Written
+from agent_core.workspace.files.edit_origin import edit_origin
+from tiller_server.lsp.documents.mirror import Document
+from tiller_server.lsp.edits.batch import Seat
+from tiller_server.lsp.edits.overlays import Buffer, Buffers
+from tiller_server.lsp.edits.preconditions import check_current, check_merges, noted, over
+from tiller_server.lsp.edits.proposals import Proposals
+from tiller_server.lsp.edits.rebase import Landed, Rebase
+from tiller_server.lsp.edits.undo_tracker import LandedEdits
+from tiller_server.lsp.edits.write_report import written_as
+
+UNSAVED: Final = "The edit is unsaved in the editor; programs still read the old file."
+DIRTY: Final = "Unsaved user edits present: the file was not saved for the user; programs still read the old file."
+NEW: Final = "The file is only in the editor, unsaved; programs do not see it yet."
+NEWER_ON_DISK: Final = (
+    "The file was written to the disk; the editor has it open with older text and must reload it."
+)
+
+
+class OpenEdits:
+    """Edits of open documents by one session."""
+
+    def __init__(self, disk: Files, buffers: Buffers) -> None:
+        self._disk = disk
+        self._buffers = buffers
+        self._edited: dict[Path, None] = {}
+        self.clean_to_disk = False
+        """The user wants documents without unsaved text to be edited on the disk, in all editors of the session."""
+        self.landed: Final = LandedEdits(self._is_on_disk)
+        """The edits that are in open documents, and what their users make of them."""
+        self.proposals: Final = Proposals()
+        """Edits that no editor could apply."""
+
+    async def write(
+        self, path: Path, text: str, *, base: FileText | None, seat: Seat | None = None
+    ) -> Written | None:
+        """Write a whole text to an open document; None: no editor has it open, and nothing was done.
+
+        Args:
+            path: The file.
+            text: New text of the document.
+            base: File as it was read.
+            seat: Seat in an edit of several documents; None: the document is edited alone.
+
+        Raises:
+            WorkspaceError: As `Files.write` does.
+        """
+        while (seen := await self._buffers.find(path)) is not None:
+            async with seen.editor.turn(path):
+                buffer = await self._quiet(path, seen, base)
+                # Closed, or better known to another editor: look again whose turn it is.
+                if buffer is None or buffer.editor is not seen.editor:
+                    continue
+                if (written := await self._write_open(path, text, base, buffer, seat)) is not None:
+                    return written
+        return None
+
+    async def unsaved(self) -> tuple[Path, ...]:
+        """Return the files that were edited here and are not on the disk as their editor has them."""
+        for path in tuple(self._edited):
+            buffer = await self._buffers.find(path)
+            if buffer is None or buffer.state in {"clean", "outdated"}:
+                self._edited.pop(path, None)
+        return tuple(self._edited)
+
+    async def save(self, *, reason: str) -> None:
+        """Have editors save what was edited here, where all that is unsaved is ours."""
+        for path in await self.unsaved():
+            buffer = await self._buffers.find(path)
+            if buffer is not None and buffer.state == "ours" and buffer.editor.abilities.saves:
+                _ = await buffer.editor.requests.save(buffer.document, reason=reason)
+
+    def moved(self, source: Path, target: Path) -> None:
+        """Record that a file has another name."""
+        if source in self._edited:
+            del self._edited[source]
+            self._edited[target] = None
+
+    def gone(self, path: Path) -> None:
+        """Record that a file was deleted."""
+        self._edited.pop(path, None)
+
+    async def _quiet(self, path: Path, seen: Buffer, base: FileText | None) -> Buffer | None:
+        """Wait for a pause in the typing, unless that is in vain; give the buffer as it is then."""
+        check_merges(path, base, seen)
+        return await self._after_pause(path, seen)
+
+    async def _after_pause(self, path: Path, seen: Buffer) -> Buffer | None:
+        await seen.editor.quiet(seen.document)
+        return await self._buffers.find(path)
+
+    async def _write_open(
+        self, path: Path, text: str, base: FileText | None, buffer: Buffer, seat: Seat | None
+    ) -> Written | None:
+        """Write to an open document; None: it is no longer to be edited here, and nothing was done."""
+        known = check_merges(path, base, buffer)
+        _ = await self._disk.resolve(str(path), "write")
+        able = buffer.editor.abilities
+        by_choice = buffer.state == "clean" and (able.prefers_disk or self.clean_to_disk)
+        if buffer.state == "outdated" or by_choice or not able.applies_edits:
+            check_current(path, known, buffer)
+            return await self._write_below(path, text, known, buffer)
+        with self.landed.ours(buffer.editor, buffer.document):
+            return await self._edit(path, text, known, buffer, seat)
+
+    async def _write_below(self, path: Path, text: str, base: FileText, buffer: Buffer) -> Written:
+        """Write to the disk below a document that has nothing unsaved; else leave it to the user.
+
+        Raises:
+            EditDeferred: It has.
+        """
+        if buffer.state not in {"clean", "outdated"}:
+            patch = await self.proposals.keep(path, buffer.document.text, text)
+            kept = f" The edit is kept as a patch for the user: {patch}." if patch else ""
+            message = (
+                f"{path} has unsaved edits in {buffer.editor.name}, which takes no edits from here: nothing was "
+                f"written, the edit is not applied.{kept} Save the file first."
+            )
+            raise EditDeferred(
+                message, advice=" Only the user can do that: ask them, then read it again."
+            )
+        written = await self._disk.write(path, text, base=over(base, buffer.disk, path))
+        return noted(written, None if buffer.editor.abilities.reloads else NEWER_ON_DISK)
+
+    async def _edit(
+        self, path: Path, text: str, base: FileText, first: Buffer, seat: Seat | None
+    ) -> Written | None:
+        ask = first.editor.requests.edit
+        if seat is not None and seat.editor is first.editor:
+            ask = seat.edit
+        rebase = Rebase(
+            path,
+            text,
+            base=base.text,
+            send=partial(ask, label=f"Tiller: edit {path.name}"),
+            look=lambda: self._after_pause(path, first),
+        )
+        landed = await rebase.land(first)
+        return None if landed is None else await uncancelled(self._noted(path, text, base, landed))
+
+    async def _noted(self, path: Path, text: str, base: FileText, landed: Landed) -> Written:
+        """Note whose the text is, have it saved if it is ours, and say what is there."""
+        buffer, editor = landed.buffer, landed.buffer.editor
+        now = editor.mirror.get(landed.after.uri) or landed.after
+        if not landed.was_sent:
+            written = await self._told(path, buffer, now)
+            return await self._compared(text, base, landed, written, now)
+        is_ours = buffer.state in {"clean", "ours"} and now.text == landed.edited
+        notes = editor.notes_of(now)
+        notes.ours_at = now.revision
+        notes.ours = now.sha256 if is_ours else None
+        notes.ours_over = None if buffer.disk is None else buffer.disk.sha256
+        self._edited[path] = None
+        why = None
+        was_saved = editor.abilities.saves_edits and await self._is_on_disk(path, now.text)
+        if is_ours and editor.abilities.saves and not was_saved:
+            why = await editor.requests.save(now, reason="edit")
+        latest = editor.mirror.get(now.uri) or now
+        written = await self._told(path, buffer, latest)
+        self.landed.add(
+            path,
+            editor=editor,
+            before=landed.before,
+            now=landed.after,
+            origin=edit_origin(),
+            saved=written.saved,
+        )
+        written = noted(written, f"It could not be saved: {why}." if why else None)
+        return await self._compared(text, base, landed, written, latest)
+
+    async def _compared(
+        self, text: str, base: FileText, landed: Landed, written: Written, now: Document
+    ) -> Written:
+        return await to_thread.run_sync(
+            partial(written_as, text, base=base, landed=landed, written=written, now=now)
+        )
+
+    async def _told(self, path: Path, buffer: Buffer, now: Document) -> Written:
+        """Return what is in the editor now; a look at the disk tells whether it is saved."""
+        is_saved = await self._is_on_disk(path, now.text)
+        note = None
+        if not is_saved:
+            note = UNSAVED if buffer.state in {"clean", "ours"} else DIRTY
+            note = NEW if buffer.disk is None else note
+        return Written(
+            path=path,
+            sha256=now.sha256,
+            source="buffer",
+            saved=is_saved,
+            created=False,
+            version=now.version,
+            note=note,
+        )
+
+    async def _is_on_disk(self, path: Path, text: str) -> bool:
+        try:
+            # In no encoding does a text have fewer bytes than characters; to read a large one takes its time.
+            if (await self._disk.stat(path)).size < len(text):
+                return False
+            below = await self._disk.read(path)
+        except WorkspaceError:
+            return False
+        return isinstance(below, FileText) and below.text == text

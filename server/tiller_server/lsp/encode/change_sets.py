@@ -1,0 +1,121 @@
+"""Change sets as clients get them: lines and characters of their own counting, without secrets."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final, TypeAlias
+
+from anyio import to_thread
+
+from agent_core.changes.change_set import ChangeSet
+from agent_core.changes.history.hunk_tracker import GONE, FileNow
+from agent_core.changes.history.hunks import Hunk
+from agent_core.kernel import JsonValue
+from agent_core.kernel.redaction.redactor import Redactor
+from tiller_server.lsp.documents.positions import Encoding, Lines
+
+Clean: TypeAlias = Callable[[str], str]
+TEXT_CHARS: Final = 65_536
+"""How much of one text is sent."""
+SET_CHARS: Final = 4_194_304
+"""How much of all texts of a change set."""
+
+
+class _Room:
+    """How much more text fits."""
+
+    def __init__(self) -> None:
+        self._left = SET_CHARS
+
+    def cut(self, text: str) -> str:
+        """Return as much of a text as fits, followed by the count of the characters that are left out."""
+        fits = min(TEXT_CHARS, self._left)
+        self._left -= min(len(text), fits)
+        return text if len(text) <= fits else f"{text[:fits]}… ({len(text) - fits} more characters)"
+
+
+async def change_set(
+    one: ChangeSet,
+    *,
+    encoding: Encoding,
+    redactor: Redactor | None = None,
+    patch: str | None = None,
+) -> dict[str, JsonValue]:
+    """Return a change set in its wire form.
+
+    Args:
+        one: The change set.
+        encoding: How the client counts characters.
+        redactor: Removes secrets from the texts.
+        patch: The whole as a patch, when the client asked for that; the hunks are left out then.
+    """
+    cleaner, room = redactor or Redactor(), _Room()
+
+    def clean(text: str) -> str:
+        return room.cut(cleaner.text(text))
+
+    files = [
+        await to_thread.run_sync(partial(_file, file, encoding, clean, with_hunks=patch is None))
+        for file in one.files
+    ]
+    told: dict[str, JsonValue] = {"id": one.id, "base": one.base, "files": files}
+    if patch is not None:
+        told["patch"] = await to_thread.run_sync(cleaner.text, patch)
+    return told
+
+
+def _file(
+    file: FileNow, encoding: Encoding, clean: Clean, *, with_hunks: bool
+) -> dict[str, JsonValue]:
+    hashes: dict[str, JsonValue] = {}
+    if file.first is not None:
+        hashes["before"] = file.first.sha256
+    if file.last is not None:
+        hashes["after"] = file.last.sha256
+    told: dict[str, JsonValue] = {
+        "uri": file.path.as_uri(),
+        "op": file.op,
+        "sha256": hashes,
+        "state": "onDisk" if file.last is None or file.last.saved else "unsaved",
+        "hunks": _hunks(file, encoding, clean) if with_hunks else [],
+    }
+    if file.op == "move" and file.origin is not None:
+        told["oldUri"] = file.origin.as_uri()
+    if (file.last or file.first) is not None and file.text is None:
+        told["binary"] = True
+    return told
+
+
+def _hunks(file: FileNow, encoding: Encoding, clean: Clean) -> list[JsonValue]:
+    lines = Lines(file.text or "", encoding)
+    grown = 0
+    told: list[JsonValue] = []
+    for one in file.hunks:
+        start, end = lines.position(one.start), lines.position(one.end)
+        old = Lines(one.old, encoding).position(len(one.old))
+        first = start[0] - grown
+        told.append(
+            {
+                "id": one.id,
+                "before": _range((first, 0), (first + old[0], old[1])),
+                "after": _range(start, end),
+                "oldText": clean(one.old),
+                "newText": clean(_shown(file, one)),
+                "state": one.state,
+                "toolCall": one.maker.call or "",
+            }
+        )
+        if one.state not in GONE:
+            grown += end[0] - start[0] - old[0]
+    return told
+
+
+def _shown(file: FileNow, one: Hunk) -> str:
+    """Return what stands there now; of what is gone, what stood there."""
+    return one.new if one.state in GONE or file.text is None else file.text[one.start : one.end]
+
+
+def _range(start: tuple[int, int], end: tuple[int, int]) -> dict[str, JsonValue]:
+    return {
+        "start": {"line": start[0], "character": start[1]},
+        "end": {"line": end[0], "character": end[1]},
+    }

@@ -1,0 +1,1 @@
+"""JSON-RPC of one connection: messages, errors, requests in both directions, and the adapter to pygls."""

@@ -1,0 +1,1 @@
+"""Operations on sessions that the feature handlers and the commands share."""

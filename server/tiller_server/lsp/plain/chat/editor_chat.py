@@ -1,0 +1,278 @@
+"""The chat file as one editor has it: how somebody talks with the agent who has plain LSP and nothing of ours."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+from anyio import to_thread
+
+from agent_core.kernel import JsonValue, MessageId, SystemClock, uuid7
+from agent_core.resources.paths import app_paths
+from tiller_server.lsp.documents.mirror import Document
+from tiller_server.lsp.documents.uris import path_of
+from tiller_server.lsp.jsonrpc.errors import RpcError
+from tiller_server.lsp.jsonrpc.messages import as_object
+from tiller_server.lsp.operations.transcript import whole_entries
+from tiller_server.lsp.plain.chat.chat_file import ChatFile
+from tiller_server.lsp.plain.chat.format import Piece, draft_of, plain
+from tiller_server.lsp.plain.chat.pieces import line
+from tiller_server.lsp.plain.chat.question_actions import actions, lenses
+from tiller_server.lsp.plain.chat.scratch_file import spare_place, usual_path, usual_place
+from tiller_server.lsp.sessions.caller_environment import say_as
+from tiller_server.lsp.sessions.client import Front
+from tiller_server.lsp.sessions.open_session import Hosted, show
+
+SHOW: Final = "window/showDocument"
+SHOW_S: Final = 2.0
+"""How long an editor may take to show the file."""
+FOUND: Final = (
+    "Tiller: these words stood in the chat file when it was opened, so a save alone does not send them. "
+    "Run tiller.send to send them, or change them and save."
+)
+
+_log = logging.getLogger(__name__)
+
+
+class Chat:
+    """Use of a session's chat file by one editor."""
+
+    def __init__(self, front: Front) -> None:
+        """Begin without a file: it is made when it is first used."""
+        self._front = front
+        self._file: ChatFile | None = None
+        self._turn = anyio.Lock()
+        self._found: dict[str, str] = {}
+        self.partly: Final[dict[str, dict[str, Any]]] = {}
+        """By question the answers of a form that is not answered whole."""
+
+    def close(self) -> None:
+        """The editor has left."""
+        if self._file is not None:
+            self._file.leave(self._front)
+
+    def is_chat(self, uri: str) -> bool:
+        """Return whether a document is the chat file."""
+        path = path_of(uri)
+        first = self._front.folders.first
+        if path is None or first is None:
+            return False
+        known = {usual_path(first, self._chosen)}
+        if self._file is not None:
+            known |= {self._file.place.path, usual_path(self._file.hosted.root, self._chosen)}
+        return path in known
+
+    async def open(self, *, focus: bool) -> Path:
+        """Make the file if it is missing, and show it where the editor can be asked to; give where it is.
+
+        Args:
+            focus: The user is taken there.
+
+        Raises:
+            RpcError: There is no session, and none can be opened.
+        """
+        file = await self._joined()
+        await file.flush()
+        await self._show(file.place.path, focus=focus)
+        return file.place.path
+
+    async def say(self, words: str, *, note: str | None = None) -> dict[str, Any]:
+        """Send a prompt, and write it into the chat file as the user's; the answer appears there.
+
+        Args:
+            words: The prompt.
+            note: The text for the file in place of a long prompt.
+
+        Raises:
+            RpcError: The prompt was not accepted.
+        """
+        shown = plain(self._front.host.redactor.text(note or words)).strip()
+        return await self._say(words, Piece(kind="you", text=shown))
+
+    async def send(self) -> dict[str, Any] | None:
+        """Send what stands below the last `## You`, saved or not; None: nothing does that was not sent.
+
+        Raises:
+            RpcError: It was not taken.
+        """
+        async with self._turn:
+            words = await self._waiting()
+            if not words:
+                return None
+            return await self._say(words, Piece(kind="you", text=words, from_file=True))
+
+    async def answer(self, give: Callable[[str], bool]) -> bool:
+        """Return what stands below the last `## You` as an answer, to whom it is not said otherwise.
+
+        Args:
+            give: Takes the words, and tells whether they were taken; not called when there are none.
+        """
+        async with self._turn:
+            words = await self._waiting()
+            if not words or not give(words):
+                return False
+            (await self._joined()).note(Piece(kind="you", text=words, from_file=True))
+            return True
+
+    async def opened(self, document: Document) -> None:
+        """Record that the editor has opened the file; newer parts of the conversation are then written to it.
+
+        Args:
+            document: The document as it was opened.
+        """
+        async with self._turn:
+            _ = self._found.pop(document.uri, None)
+            if await to_thread.run_sync(_is_below, document):
+                self._saved_as(document)
+                self._found[document.uri] = await to_thread.run_sync(_draft, document.text)
+            try:
+                (await self._joined()).ring()
+            except RpcError as error:
+                _log.info("The chat file was opened, and there is no session: %s", error.message)
+
+    async def saved(self, document: Document) -> None:
+        """Send what the user wrote and saved; a save that repeats what was sent is passed over.
+
+        Args:
+            document: As it was saved.
+        """
+        self._saved_as(document)
+        async with self._turn:
+            try:
+                await self._sent(document)
+            except RpcError as error:
+                show(self._front, f"Tiller: not sent: {error.message}")
+                if self._file is not None:
+                    self._file.note(line(f"Not sent: {error.message}"))
+
+    async def _sent(self, saved: Document) -> None:
+        file = await self._joined()
+        file.ring()
+        now = self._front.editor.mirror.get(saved.uri) or saved
+        words = _to_send(
+            file.unsent(await to_thread.run_sync(_draft, saved.text)),
+            file.unsent(await to_thread.run_sync(_draft, now.text)),
+        )
+        if not words:
+            return
+        if self._found.get(saved.uri) == words:
+            show(self._front, FOUND)
+            return
+        _ = self._found.pop(saved.uri, None)
+        _ = await self._say(words, Piece(kind="you", text=words, from_file=True))
+
+    def actions(self, first_line0: int, last_line0: int) -> list[dict[str, JsonValue]]:
+        """Return the code actions for some lines of the file: answers to what is asked, and a stop."""
+        document, bound = self._document(), self._front.bound
+        if document is None or bound is None:
+            return []
+        return actions(bound.session, document.text, (first_line0, last_line0))
+
+    def lenses(self) -> list[dict[str, JsonValue]]:
+        """Return the code lenses of the file."""
+        document, bound = self._document(), self._front.bound
+        if document is None or bound is None:
+            return []
+        return lenses(bound.session, document.text)
+
+    # ------------------------------------------------------------------ the session's file
+
+    async def _waiting(self) -> str:
+        """Return what stands below the last `## You` and was not sent."""
+        file = await self._joined()
+        document = self._document()
+        if document is None:
+            base = (await file.place.look()).base
+            text = "" if base is None else base.text
+        else:
+            text = document.text
+            _ = self._found.pop(document.uri, None)
+        return file.unsent(await to_thread.run_sync(_draft, text))
+
+    def _saved_as(self, document: Document) -> None:
+        """Remember that the disk had a text: when it has another, this one is old and not unsaved."""
+        self._front.editor.notes_of(document).on_disk = document.sha256
+
+    @property
+    def _chosen(self) -> str | None:
+        options = self._front.options.plain
+        return None if options is None else options.chat_file
+
+    def _document(self) -> Document | None:
+        documents = self._front.editor.mirror.documents()
+        return next((one for one in documents if self.is_chat(one.uri)), None)
+
+    async def _say(self, words: str, turn: Piece) -> dict[str, Any]:
+        file = await self._joined()
+        known = MessageId(uuid7(SystemClock().now_ms()))
+        async with file.sending(known, turn):
+            taken = await say_as(self._front, file.hosted, words, delivery="auto", message_id=known)
+        return taken.answer()
+
+    async def _joined(self) -> ChatFile:
+        """Return the file of the session that this editor has now."""
+        front = self._front
+        hosted: Hosted = await front.hosted()
+        if self._file is not None and self._file.hosted is hosted:
+            return self._file
+        file = hosted.kept.chat
+        if file is None:
+            entries = await whole_entries(front, None)
+            file = hosted.kept.chat or self._made(hosted, entries)
+        if self._file is not None:
+            self._file.leave(front)
+            file.note(line(f"Here goes on: {hosted.session.tree.title or 'another session'}"))
+        self._file = file
+        file.join(front)
+        return file
+
+    def _made(self, hosted: Hosted, entries: Any) -> ChatFile:
+        """Create the file of a session. It has no await, so that the file follows the session without a gap."""
+        stored = {entry.id for entry in entries}
+        latest = [entry for entry in hosted.session.info.entries if entry.id not in stored]
+        file = hosted.kept.chat = ChatFile(
+            hosted,
+            [*entries, *latest],
+            place=usual_place(hosted.root, self._chosen),
+            spare=spare_place(hosted.root, app_paths(self._front.origin.env).data),
+        )
+        self._front.host.start(file.run, what="the chat file of a session")
+        return file
+
+    async def _show(self, path: Path, *, focus: bool) -> None:
+        capabilities = as_object(self._front.connection.client_params.get("capabilities")) or {}
+        window = as_object(capabilities.get("window")) or {}
+        if (as_object(window.get("showDocument")) or {}).get("support") is not True:
+            return
+        params = {"uri": path.as_uri(), "external": False, "takeFocus": focus}
+        try:
+            _ = await self._front.connection.request(SHOW, params, timeout_s=SHOW_S)
+        except (RpcError, TimeoutError, ConnectionError) as error:
+            _log.info("The editor does not show the chat file: %s", error)
+
+
+def _draft(text: str) -> str:
+    draft = draft_of(text)
+    return "" if draft is None else draft.words
+
+
+def _to_send(saved: str, now: str) -> str:
+    """Return the words that a save sends: those saved and still there. Newer words wait for their own save.
+
+    Args:
+        saved: The words when they were saved.
+        now: The words now. Those that were sent meanwhile are gone from them; the same line may have grown.
+    """
+    if now == saved or now.startswith(f"{saved}\n"):
+        return saved
+    return now if saved.endswith(f"\n{now}") else ""
+
+
+def _is_below(document: Document) -> bool:
+    """Return whether the disk has the text of a document. Reads the disk."""
+    try:
+        below = b"" if document.path is None else document.path.read_bytes()
+    except OSError:
+        return False
+    return plain(below.decode("utf-8", "replace")) == plain(document.text)

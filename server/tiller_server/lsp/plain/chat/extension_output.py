@@ -1,0 +1,82 @@
+"""Output of extensions as pieces of the chat file."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from agent_core.events import UiEditorText, UiEvent, UiNotify, UiStatus, UiTitle, UiWidget
+from agent_core.kernel import JsonValue
+from agent_core.kernel.json import as_object
+from tiller_server.lsp.plain.chat.format import Piece, escaped
+from tiller_server.lsp.plain.chat.pieces import line
+
+
+class Views:
+    """Follows the output of extensions; unchanged output is not repeated."""
+
+    def __init__(self) -> None:
+        self._shown: dict[tuple[str, str, str], str] = {}
+
+    def see(self, event: UiEvent) -> Iterator[Piece]:
+        """Return what an event brings into the file."""
+        who, view = event.extension, event.view
+        match event:
+            case UiNotify():
+                yield from _said(who, _text(view.get("text")))
+            case UiStatus():
+                text = _text(view.get("text"))
+                if self._is_new(("status", who, _text(view.get("key"))), text) and text:
+                    yield line(f"{who} · {text}")
+            case UiWidget():
+                text = view_text(as_object(view.get("view")))
+                if self._is_new(("widget", who, _text(view.get("key"))), text) and text:
+                    yield from _said(who, text)
+            case UiEditorText():
+                yield from _said(f"{who} suggests to say", _text(view.get("text")))
+            case UiTitle():
+                # A file has no window to name.
+                return
+
+    def _is_new(self, key: tuple[str, str, str], text: str) -> bool:
+        before = self._shown.get(key, "")
+        self._shown[key] = text
+        return before != text
+
+
+def view_text(view: Mapping[str, JsonValue]) -> str:
+    """Return a view as lines of Markdown; of a kind that is not known nothing."""
+    rows: Any = view.get("rows")
+    title = _text(view.get("title"))
+    match view.get("kind"):
+        case "text":
+            lines = [_text(view.get("text"))]
+        case "list":
+            lines = [_row(one) for one in rows or ()]
+        case "table":
+            head: Any = view.get("head")
+            lines = [_cells(head), _cells(["---"] * len(head or ())), *map(_cells, rows or ())]
+        case _:
+            lines = []
+    return "\n".join(filter(None, (title, *lines)))
+
+
+def _said(who: str, text: str) -> Iterator[Piece]:
+    if "\n" in text:
+        yield Piece(kind="block", text=escaped(f"{who}:\n\n{text}".strip()))
+    elif text:
+        yield line(f"{who}: {text}")
+
+
+def _row(row: JsonValue) -> str:
+    known = as_object(row)
+    done = known.get("done")
+    box = "" if not isinstance(done, bool) else "[x] " if done else "[ ] "
+    detail = _text(known.get("detail"))
+    return f"- {box}{_text(known.get('text'))}" + (f" ({detail})" if detail else "")
+
+
+def _cells(cells: Any) -> str:
+    return f"| {' | '.join(str(one) for one in cells or ())} |"
+
+
+def _text(value: JsonValue) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,194 @@
+"""Parts of a session that the chat file shows, and their words. Pure."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from agent_core.events import (
+    CommandSubject,
+    PermissionRequest,
+    Question,
+    QuestionLine,
+    ServerSubject,
+    TrustSubject,
+)
+from agent_core.kernel.visible_text import one_line
+from agent_core.messages import Text, UserContent
+from agent_core.transcript import AnyEntry, CustomEntry
+from tiller_server.lsp.encode.history import items
+from tiller_server.lsp.jsonrpc.messages import as_object
+from tiller_server.lsp.plain.chat.format import Piece, escaped, plain
+
+LINE_CHARS: Final = 160
+"""How long a line of what goes on may be."""
+WORD_CHARS: Final = 40
+"""Longest run without a blank that is held back, in characters; not every language has blanks."""
+ARGUMENTS: Final = ("command", "path", "pattern", "query", "url", "name")
+"""Which argument of a call says most of it, the first that there is."""
+SUMMED_UP: Final = "What was said before was summed up."
+RUN: Final = "tiller.run"
+PICTURE: Final = "[picture]"
+OVER: Final = frozenset({"completed", "cancelled", "failed", "interrupted", "budget", "refused"})
+BESIDE: Final = "<editor-context>"
+"""Start of text that the editor added beside the user's words."""
+
+
+class Streamed:
+    """Words that come in bits: gives as much as is sure to stay as it is."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        """All that came."""
+        self._given = 0
+        self._begins_line = True
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether something of it was given."""
+        return self._given > 0
+
+    def feed(self, text: str) -> str:
+        """Append text; return the part that can be shown now."""
+        self.text += text
+        held = self.text[self._given :]
+        cut = len(held.rstrip())
+        if cut == len(held):
+            # A word is shown whole: what the user says meanwhile may come between it and the next.
+            last = max(held.rfind(" "), held.rfind("\n"))
+            cut = cut if cut - last > WORD_CHARS else len(held[: last + 1].rstrip())
+        begin = held.rfind("\n", 0, cut) + 1
+        # What begins like a heading may become one of ours: it is shown when the line is whole.
+        if held[begin:cut].lstrip().startswith("#") and (begin or self._begins_line):
+            cut = len(held[:begin].rstrip())
+        return self._give(held[:cut])
+
+    def rest(self, whole: str) -> str | None:
+        """Return the rest of the text at its end; None when the whole text does not begin with the part already shown.
+
+        Args:
+            whole: The final text.
+        """
+        if not whole.startswith(self.text[: self._given]):
+            return None
+        self.text = whole
+        return self._give(whole[self._given :].rstrip())
+
+    def _give(self, text: str) -> str:
+        if not text:
+            return ""
+        self._given += len(text)
+        shown = escaped(text) if self._begins_line else _escaped_behind(text)
+        self._begins_line = False
+        return plain(shown)
+
+
+def words_of(content: Sequence[UserContent]) -> str:
+    """Return what was said, on as many lines as it has."""
+    parts = [part.text if isinstance(part, Text) else PICTURE for part in content]
+    return plain("\n".join(one for one in parts if not one.startswith(BESIDE))).strip()
+
+
+def line(text: str) -> Piece:
+    """Make a line of what goes on."""
+    return Piece(kind="line", text=f"> {short(text)}")
+
+
+def short(text: str) -> str:
+    """Return a text on one line that is short, with everything hidden written out."""
+    one = one_line(text[: 4 * LINE_CHARS])
+    return one if len(one) <= LINE_CHARS else f"{one[: LINE_CHARS - 1]}…"
+
+
+def call_line(name: str, arguments: Mapping[str, object] | None, status: str) -> Piece:
+    """Return the line about a tool call that has ended."""
+    given = arguments or {}
+    told = next((given[one] for one in ARGUMENTS if isinstance(given.get(one), str)), None)
+    about = (
+        told if isinstance(told, str) else json.dumps(given, ensure_ascii=False) if given else ""
+    )
+    how = "" if status == "ok" else f" · {'failed' if status == 'error' else status}"
+    return Piece(kind="line", text=f"> {short(f'{name} {about}'.strip())}{how}")
+
+
+def permission_pieces(request: PermissionRequest) -> Iterator[Piece]:
+    """Return what is asked, and what can be answered."""
+    subject = request.subject
+    if isinstance(subject, CommandSubject):
+        about = f"run `{short(subject.command)}` in {subject.cwd}"
+    elif isinstance(subject, TrustSubject | ServerSubject):
+        about = short(request.title)
+    else:
+        about = f"use {short(subject.tool)}" + (f" on {subject.path}" if subject.path else "")
+    why = f" ({short(request.description)})" if request.description else ""
+    yield Piece(kind="block", text=f"> **May it?** {about}{why}")
+    if isinstance(subject, ServerSubject):
+        yield line(short(f"{', '.join((*subject.changed, *subject.added))} of {subject.way}"))
+    yield from (line(f"- {one.label}") for one in request.options)
+    yield line("Answer in the dialog, or by a code action on these lines.")
+
+
+def question_pieces(question: Question) -> Iterator[Piece]:
+    """Return what is asked, and what can be answered."""
+    for count, one in enumerate(question.questions):
+        kind = "line" if count else "block"
+        yield Piece(kind=kind, text=f"> **Question:** {short(one.text)}")
+        yield from (line(f"- {label}") for label in _labels(one))
+    yield line("Answer in the dialog, or by a code action on these lines.")
+
+
+def _labels(one: QuestionLine) -> Sequence[str]:
+    if one.kind == "confirm":
+        return ("Yes", "No")
+    about = [(option.label, option.description) for option in one.options]
+    return [label if not more else f"{label}: {more}" for label, more in about]
+
+
+def from_log(entries: Sequence[AnyEntry]) -> Iterator[Piece]:
+    """Return what was said in a session before anybody showed it here."""
+    ends = {entry.id: _end_of(entry) for entry in entries if isinstance(entry, CustomEntry)}
+    told: dict[str, list[Mapping[str, Any]]] = {}
+    for placed in items(entries):
+        told.setdefault(placed.entry, []).append(placed.item)
+    for entry in entries:
+        for item in told.get(entry.id, ()):
+            yield from _pieces(item)
+        ended = ends.get(entry.id)
+        if ended is not None:
+            yield line(ended)
+
+
+def _end_of(entry: CustomEntry) -> str | None:
+    data = as_object(entry.data) or {}
+    status = data.get("status")
+    if entry.custom_type != RUN or status not in OVER:
+        return None
+    return "done" if status == "completed" else str(status)
+
+
+def _pieces(item: Mapping[str, Any]) -> Iterator[Piece]:
+    match item:
+        case {"kind": "message", "role": role, "content": [*content]}:
+            words = _told(content)
+            if words and role == "user":
+                yield Piece(kind="you", text=words)
+            elif words:
+                yield Piece(kind="block", text=escaped(words))
+        case {"kind": "tool", "name": str(name)}:
+            arguments = as_object(item.get("input")) or {}
+            yield call_line(name, arguments, str(item.get("status", "cancelled")))
+        case {"kind": "summary"}:
+            yield line(SUMMED_UP)
+        case _:
+            return
+
+
+def _told(content: Sequence[object]) -> str:
+    parts = [as_object(one) or {} for one in content]
+    said = [str(one["text"]) if "text" in one else PICTURE for one in parts]
+    return plain("\n".join(one for one in said if not one.startswith(BESIDE))).strip()
+
+
+def _escaped_behind(text: str) -> str:
+    """Escape all lines but the first, which goes on with one that is shown already."""
+    first, end, more = text.partition("\n")
+    return first + end + escaped(more)

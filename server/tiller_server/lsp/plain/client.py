@@ -1,0 +1,158 @@
+"""Features for one client without an extension: code actions, code lenses and commands."""
+
+import importlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from tiller_server.lsp.changes.diff_document import takes
+from tiller_server.lsp.documents.mirror import Document
+from tiller_server.lsp.jsonrpc.errors import RpcError
+from tiller_server.lsp.jsonrpc.messages import as_array, as_object
+from tiller_server.lsp.methods import COMMANDS
+from tiller_server.lsp.operations import proposal_commands
+from tiller_server.lsp.plain.code_actions import Action, Asked, Now, in_chat, in_file, read_asked
+from tiller_server.lsp.plain.code_lenses import chat_lenses, file_lenses
+from tiller_server.lsp.plain.comment_requests import MOST_LINES, Request, requests_in
+from tiller_server.lsp.plain.last_location import Touched
+from tiller_server.lsp.sessions.client import Front, bad
+from tiller_server.lsp.sessions.client_options import is_plain
+
+LINES: Final = 2_000
+"""So many lines of a selection are looked through for comments that ask for something."""
+_ENDS: Final = re.compile(r"\r\n|\n|\r")
+
+
+class Room:
+    """The plain face of one connection."""
+
+    def __init__(self, front: Front) -> None:
+        self.front = front
+        self.touched = Touched(front.editor.mirror, is_ours=self.is_ours, root=self.root)
+        plain = front.options.plain
+        self._is_plain = is_plain(front.connection.client_params, front.options)
+        self._has_actions = _chosen(plain and plain.actions, self._is_plain)
+        self._has_lenses = _chosen(plain and plain.lens, self._is_plain)
+
+    def is_ours(self, uri: str) -> bool:
+        """Return whether a document is one that we make: the chat file, or the diff of what waits."""
+        return self.front.chat.is_chat(uri) or self.front.review.diff.is_diff(uri)
+
+    async def code_actions(self, params: dict[str, Any]) -> list[Action]:
+        """Answer `textDocument/codeAction`; opens no session and waits for nothing."""
+        hints = self.front.review.hints.actions(params)
+        fixes = self.front.review.findings.actions(params)
+        review = [*hints, *fixes, *await proposal_commands.actions(self.front, params)]
+        asked = read_asked(params)
+        if asked is None or not self._has_actions:
+            return review
+        chat = self.front.chat
+        if chat.is_chat(asked.uri):
+            return in_chat(asked, self._now(), chat.actions(*asked.lines0))
+        if self.front.review.diff.is_diff(asked.uri):
+            return in_chat(asked, self._now(), ())
+        self.touched.saw(asked.uri, asked.lines0)
+        if self.touched.place(asked.uri) is None:
+            return review
+        return [*review, *in_file(asked, self._now(asked))]
+
+    async def code_lenses(self, params: dict[str, Any]) -> list[dict[str, Any]]:
+        """Answer `textDocument/codeLens`."""
+        uri = (as_object(params.get("textDocument")) or {}).get("uri")
+        if not self._has_lenses or not isinstance(uri, str):
+            return []
+        chat, now = self.front.chat, self._now()
+        if chat.is_chat(uri):
+            return chat_lenses(now, chat.lenses())
+        return file_lenses(now, self.front.review.hints.of(uri))
+
+    async def content(self, params: dict[str, Any]) -> dict[str, str]:
+        """Answer `workspace/textDocumentContent`: the diff of what waits, which is no file then."""
+        _ = params
+        bound = self.front.bound
+        return {"text": "" if bound is None else await self.front.review.diff.text(bound)}
+
+    async def execute(self, params: dict[str, Any]) -> object:
+        """Answer `workspace/executeCommand`; where the editor hides what is answered, an error is shown.
+
+        Raises:
+            RpcError: There is no such command, it cannot be used so, or it failed.
+        """
+        commands = importlib.import_module("tiller_server.lsp.features.commands")
+        try:
+            return await commands.run(self, *_command(params))
+        except RpcError as error:
+            if self.front.editor.quirks_in_force()["silentAnswers"]:
+                self.tell(error.message, kind=1)
+            raise
+
+    def tell(self, text: str, *, kind: int = 3) -> None:
+        """Show the user a sentence, unless the client is one that shows answers and events in its own way.
+
+        Args:
+            text: The sentence.
+            kind: As LSP counts: 1 an error, 3 news.
+        """
+        if self._has_actions or not self.front.subscriptions:
+            told = {"type": kind, "message": f"Tiller: {text}"}
+            _ = self.front.connection.notify("window/showMessage", told)
+
+    @property
+    def can_show(self) -> bool:
+        """Whether the editor opens documents and pages when it is asked to."""
+        return takes(self.front.connection.client_params, "window", "showDocument")
+
+    def root(self) -> Path | None:
+        """Return the folder that paths are relative to; None: none is open."""
+        return self.front.folders.first
+
+    def requests(self, uri: str, lines0: tuple[int, int] | None) -> Sequence[Request]:
+        """Return the comments of an open document that ask for something, on some lines or all."""
+        document = self.front.editor.mirror.get(uri)
+        if document is None:
+            return ()
+        if lines0 is None:
+            rows = _ENDS.split(document.text)
+            return requests_in(rows, first_line0=0, last_line0=len(rows) - 1)
+        return _requests_near(document, *lines0)
+
+    def _now(self, asked: Asked | None = None) -> Now:
+        bound = self.front.bound
+        requests = () if asked is None else self.requests(asked.uri, asked.lines0)
+        if bound is None:
+            return Now(requests=requests)
+        seen = bound.session.info.snapshot()
+        return Now(
+            is_running=seen.state != "idle",
+            has_changes=seen.changes.unreviewed > 0,
+            lacks_model=bound.session.models.current is None,
+            requests=requests,
+        )
+
+
+def _command(params: dict[str, Any]) -> tuple[str, tuple[Any, ...]]:
+    name, arguments = params.get("command"), params.get("arguments")
+    if name not in COMMANDS:
+        message = f"there is no command {name!r:.80}; there are {', '.join(COMMANDS)}"
+        raise bad(message)
+    listed = as_array(arguments) if arguments is not None else ()
+    if listed is None:
+        message = f"{name}: the arguments must be a list, got {arguments!r:.120}"
+        raise bad(message)
+    return str(name), tuple(listed)
+
+
+def _requests_near(document: Document, first0: int, last0: int) -> Sequence[Request]:
+    """Look at some lines and those around them only: documents may be large, and this is asked at every step."""
+    base0 = max(0, first0 - MOST_LINES)
+    last0 = min(last0, first0 + LINES)
+    start = document.lines.offset(base0, 0)
+    end = document.lines.offset(last0 + MOST_LINES + 1, 0)
+    rows = _ENDS.split(document.text[start:end])
+    near = requests_in(rows, first_line0=first0 - base0, last_line0=last0 - base0)
+    return tuple(one.moved(base0) for one in near)
+
+
+def _chosen(said: bool | None, by_default: bool) -> bool:  # noqa: FBT001 - a setting and what it is without
+    return by_default if said is None else said

@@ -1,0 +1,1 @@
+"""Commands of `workspace/executeCommand` for clients without an extension."""

@@ -1,0 +1,29 @@
+"""Focus of a user in an editor that does not report it, inferred from its documents."""
+
+from tiller_server.lsp.plain.last_location import Touched
+from tiller_server.lsp.sessions.client import Front
+from tiller_server.lsp.wire import EditorContext, EditorFocus, Position, Range
+
+
+def seen_in(front: Front, touched: Touched) -> EditorContext | None:
+    """Return what the user probably looks at; None: the editor tells it by itself, or nothing is open."""
+    if front.editor.attention.latest is not None:
+        return None
+    place = touched.latest()
+    if place is None:
+        return None
+    selections: list[Range] = []
+    if place.lines0 is not None:
+        first, last = place.lines0
+        end = Position(line=last, character=0)
+        selections.append(Range(start=Position(line=first, character=0), end=end))
+    document = front.editor.mirror.get(place.uri)
+    return EditorContext(
+        focus=EditorFocus(
+            uri=place.uri,
+            version=0 if document is None else max(document.version or 0, 0),
+            selections=selections,
+            visible=[],
+        ),
+        open=touched.files(),
+    )

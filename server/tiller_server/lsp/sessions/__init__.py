@@ -1,0 +1,1 @@
+"""Loaded sessions and the clients that are attached to them."""

@@ -1,0 +1,357 @@
+"""The loaded half of a connection: which session it has, and what it gets to see of it."""
+
+import importlib
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import anyio
+import msgspec
+from msgspec import Struct
+
+from agent_core.assembly.library.session_library import SessionLibrary
+from agent_core.events import Attendant, Reader, RunStarted, WorkspaceRoot
+from agent_core.kernel import JsonValue, RunId, SessionId
+from agent_core.kernel.errors import TillerError
+from agent_core.kernel.redaction.redactor import Redactor
+from agent_core.providers.registry import ModelRegistry
+from agent_core.session import AgentSession
+from tiller_server.lsp.changes.display import ReviewShown
+from tiller_server.lsp.dialogs.presenter import Dialogs
+from tiller_server.lsp.documents.mirror import Mirror
+from tiller_server.lsp.documents.workspace_folders import Folders
+from tiller_server.lsp.editors.editor import Editor
+from tiller_server.lsp.encode import serializer
+from tiller_server.lsp.encode.errors import rpc_error
+from tiller_server.lsp.encode.history import cursor_before
+from tiller_server.lsp.events.flow_control import Credit
+from tiller_server.lsp.events.log import EventLog
+from tiller_server.lsp.events.run_progress import OnlyTheEnd, show_run
+from tiller_server.lsp.events.subscription import Subscription
+from tiller_server.lsp.jsonrpc.errors import INVALID_PARAMS, REQUEST_FAILED, RpcError
+from tiller_server.lsp.jsonrpc.lsp_connection import Connection
+from tiller_server.lsp.sessions.client_environment import Origin
+from tiller_server.lsp.sessions.client_options import (
+    is_plain,
+    opening_of,
+    read_options,
+    settings_of,
+)
+from tiller_server.lsp.sessions.session_candidates import NONE
+from tiller_server.lsp.sessions.sign_in import SigningIn
+
+
+class Hosted(Protocol):
+    """A session that is loaded."""
+
+    session: AgentSession
+    root: Path
+    events: EventLog
+
+    @property
+    def clients(self) -> Sequence[Attendant]:
+        """The attached clients."""
+        ...
+
+    @property
+    def roots(self) -> Sequence[WorkspaceRoot]:
+        """The folders of the workspace."""
+        ...
+
+    @property
+    def epoch(self) -> str:
+        """Epoch that the numbers of its events belong to."""
+        ...
+
+
+class Sessions(Protocol):
+    """Where a connection gets its sessions."""
+
+    started_ms: int
+    redactor: Redactor
+    """Removes secrets from outgoing messages."""
+    signing_in: SigningIn
+
+    async def registry(self, env: Mapping[str, str]) -> ModelRegistry:
+        """Return every model there is, and whether its provider can be asked."""
+        ...
+
+    async def open(
+        self,
+        root: Path,
+        *,
+        asked: str | None,
+        settings: Mapping[str, JsonValue],
+        front: "Front",
+        chosen: bool,
+    ) -> Any:
+        """Return a session of a folder, attached to the connection; None: the one that the client means."""
+        ...
+
+    async def library(self) -> SessionLibrary:
+        """Return the stored sessions."""
+        ...
+
+    def start(
+        self, work: Callable[[], Awaitable[None]], *, what: str, is_cut: bool = False
+    ) -> None:
+        """Do something that nobody waits for; when it fails that is logged, and nothing else. `is_cut`: closing ends it."""
+        ...
+
+    async def release(self, session: SessionId) -> None:
+        """Settle one session and let it go, when it is loaded."""
+        ...
+
+    async def follow_roots(self, front: "Front") -> None:
+        """Record that a client has opened or closed folders."""
+        ...
+
+    def now_ms(self) -> int:
+        """Return the time, in Unix milliseconds."""
+        ...
+
+    def sessions(self) -> tuple[Any, ...]:
+        """Return what is loaded."""
+        ...
+
+    def detach(self, front: "Front") -> None:
+        """Forget a connection."""
+        ...
+
+
+class _Has(Struct, kw_only=True):
+    """The sessions of a connection, and what it is shown of them."""
+
+    hosted: Hosted | None = None
+    """The one that is meant when none is named."""
+    heard: dict[int | str, Hosted] = msgspec.field(default_factory=dict[int | str, Hosted])
+    """Those that are listened to, by token."""
+    turn: anyio.Lock = msgspec.field(default_factory=anyio.Lock)
+    readers: list[Reader] = msgspec.field(default_factory=list[Reader])
+    """Of what its runs are shown from, as lines of progress."""
+    otherwise: set[RunId] = msgspec.field(default_factory=set[RunId])
+    """Runs that a request waits for and shows in its own way."""
+    chat: Any = None
+    """The chat file, made when it is first used."""
+
+
+class Front:
+    """State that the features of one connection share."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        mirror: Mirror,
+        folders: Folders,
+        *,
+        host: Sessions,
+        origin: Origin,
+    ) -> None:
+        self.connection = connection
+        self.origin = origin
+        self.host = host
+        self.folders = folders
+        read = read_options(connection)
+        self.options = read.options
+        self._refusals = read.refusals
+        for problem in read.problems:
+            _ = connection.notify(
+                "window/showMessage", {"type": 2, "message": f"Tiller: {problem}"}
+            )
+        self.editor = Editor.of(connection, mirror)
+        self.subscriptions: dict[int | str, Subscription] = {}
+        self.dialogs = Dialogs(
+            connection,
+            mirror,
+            name=self.editor.name,
+            role=self.options.client.role if self.options.client else None,
+            shows=self.editor.abilities.shows,
+            blocking=self.editor.blocking_dialogs,
+        )
+        self.review = ReviewShown(connection, self.editor, self.options, redactor=host.redactor)
+        self.has = _Has()
+
+    @property
+    def chat(self) -> Any:
+        """The chat file as this client has it, a `plain.chat.Chat`; loaded when it is first asked for."""
+        if self.has.chat is None:
+            self.has.chat = importlib.import_module(
+                "tiller_server.lsp.plain.chat.editor_chat"
+            ).Chat(self)
+        return self.has.chat
+
+    @property
+    def bound(self) -> Any:
+        """The session of this connection, for who must not open one; None: it has none yet."""
+        return self.has.hosted
+
+    async def hosted(self, session: str | None = None) -> Any:
+        """Return the session that a request means: by id, else the one of this connection, opened on demand.
+
+        Raises:
+            RpcError: There is none of that id, or no folder to open one in.
+        """
+        bound = self.has.hosted
+        if bound is not None and session in {None, bound.session.id}:
+            return bound
+        async with self.has.turn:
+            if self.has.hosted is not None and session in {None, self.has.hosted.session.id}:
+                return self.has.hosted
+            if session is None and opening_of(self.options) == NONE:
+                message = (
+                    'no session is open here, and `session.open` is "none"; call agent/session/open'
+                )
+                raise RpcError(
+                    REQUEST_FAILED, message, {"kind": "SessionNotFound", "retryable": False}
+                )
+            if session is not None and self.has.hosted is not None:
+                # A request may be about another session than the one in front; only `agent/session/open` changes that.
+                return await self._open(session, root=None, chosen=False)
+            return await self.bind(session, root=None)
+
+    async def bind(self, asked: str | None, *, root: Path | None) -> Any:
+        """Open a session and make it the one of this connection.
+
+        Args:
+            asked: An id, `latest` or `new`; None: the one that this window had last, else as it said at the start.
+            root: The folder to open it in; None: the first one of the client.
+
+        Raises:
+            RpcError: It cannot be opened.
+        """
+        hosted = await self._open(asked, root=root, chosen=True)
+        self.has.hosted = hosted
+        return hosted
+
+    async def _open(self, asked: str | None, *, root: Path | None, chosen: bool) -> Any:
+        if self._refusals:
+            raise RpcError(
+                REQUEST_FAILED,
+                f"no session is opened: {'; '.join(self._refusals)}",
+                {"kind": "PermissionDenied", "retryable": False},
+            )
+        folder = root or self.root()
+        settings = await self.editor.configuration.settings(settings_of(self.options))
+        try:
+            return await self.host.open(
+                folder, asked=asked, settings=settings, front=self, chosen=chosen
+            )
+        except TillerError as error:
+            raise rpc_error(error) from error
+
+    async def release(self, session: str | None) -> None:
+        """Close a session, the one of this connection unless it is named."""
+        bound = self.has.hosted
+        which = session or (bound.session.id if bound is not None else None)
+        if which is not None:
+            await self.host.release(SessionId(which))
+
+    def forget(self, hosted: Hosted) -> None:
+        """Record that a session was closed: the next request opens another."""
+        if self.has.hosted is hosted:
+            self.has.hosted = None
+
+    def root(self) -> Path:
+        """Return the folder that the client opened first.
+
+        Raises:
+            RpcError: It opened none.
+        """
+        if self.folders.first is not None:
+            return self.folders.first
+        message = "no folder is open, so there is no workspace to work in; open a folder or give `folders`"
+        raise RpcError(REQUEST_FAILED, message, {"kind": "RootNotAllowed", "retryable": False})
+
+    def holds(self, hosted: Hosted) -> bool:
+        """Return whether a session is the one of this connection, or is listened to here."""
+        heard = (self.has.heard.get(token) is hosted for token in self.subscriptions)
+        return self.has.hosted is hosted or any(heard)
+
+    def subscribe(
+        self,
+        hosted: Hosted,
+        token: int | str,
+        *,
+        detail: str,
+        flush_ms: int | None,
+        credit: Credit | None = None,
+    ) -> Subscription:
+        """Begin to listen to a session for a token; an older subscription of that token ends."""
+        older = self.subscriptions.pop(token, None)
+        if older is not None:
+            older.close()
+        subscription = Subscription(
+            self.connection,
+            hosted,
+            token=token,
+            detail=detail,
+            flush_ms=flush_ms,
+            credit=credit,
+            picture=lambda: self.snapshot(hosted),
+        )
+        self.subscriptions[token] = subscription
+        self.has.heard = {
+            one: self.has.heard[one] for one in self.subscriptions if one in self.has.heard
+        }
+        self.has.heard[token] = hosted
+        return subscription
+
+    async def show_runs(self, hosted: Hosted) -> None:
+        """Show every run as a line of progress, in clients that show such and do not listen themselves."""
+        is_simple = is_plain(self.connection.client_params, self.options)
+        otherwise = OnlyTheEnd(self.connection) if is_simple else None
+        reader = hosted.session.subscribe()
+        self.has.readers.append(reader)
+        async for stamped in reader:
+            if not isinstance(stamped.event, RunStarted) or self.subscriptions:
+                continue
+            run = stamped.event.run
+            if run not in self.has.otherwise:
+                await show_run(
+                    self.connection, hosted.session, run, reader=reader, otherwise=otherwise
+                )
+
+    @contextmanager
+    def waits_for(self, run: RunId) -> Generator[None, None, None]:
+        """Report that a request of this client waits for a run and shows it in its own way."""
+        self.has.otherwise.add(run)
+        try:
+            yield
+        finally:
+            self.has.otherwise.discard(run)
+
+    async def flush(self) -> None:
+        """Send what was told so far before the answer that comes next."""
+        for subscription in tuple(self.subscriptions.values()):
+            await subscription.flush()
+
+    def snapshot(self, hosted: Hosted) -> dict[str, JsonValue]:
+        """Return the picture of a session as this client gets it."""
+        info = hosted.session.info
+        seen = info.snapshot()
+        run = None if seen.run is None else str(seen.run.run)
+        return serializer.snapshot(
+            seen,
+            epoch=hosted.epoch,
+            roots=hosted.roots,
+            clients=hosted.clients,
+            cursor=cursor_before(info.entries, run) if info.is_stored else None,
+        )
+
+    async def detach(self) -> None:
+        """The client has left: its subscriptions end, its sessions and their runs go on."""
+        for subscription in self.subscriptions.values():
+            subscription.close()
+        for reader in self.has.readers:
+            reader.close()
+        self.review.close()
+        self.dialogs.close()
+        if self.has.chat is not None:
+            self.has.chat.close()
+        self.host.detach(self)
+
+
+def bad(message: str) -> RpcError:
+    """Make the answer for params that cannot be used."""
+    return RpcError(INVALID_PARAMS, message)

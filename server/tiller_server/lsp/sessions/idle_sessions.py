@@ -1,0 +1,29 @@
+"""Which sessions nobody has used for so long that they can leave the memory."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from agent_core.resources.settings.layers import Layer, load_settings
+from tiller_server.lsp.sessions.open_session import Hosted
+
+MINUTE_S: Final = 60.0
+
+
+def unloading(sessions: Iterable[Hosted], *, now_s: float, limit_s: float) -> tuple[Hosted, ...]:
+    """Return those that can go, and note of the others that they are in use."""
+    going: list[Hosted] = []
+    for hosted in sessions:
+        if hosted.closing.is_set():
+            continue
+        if hosted.is_used:
+            hosted.kept.used_s = now_s
+        elif now_s - hosted.kept.used_s >= limit_s:
+            going.append(hosted)
+    return tuple(going)
+
+
+async def idle_unload_s(settings: Path) -> float:
+    """Read how long a session stays that nobody uses, in seconds: the user's `idleUnloadMinutes`."""
+    loaded = await load_settings([Layer(name="user", content=settings)])
+    return loaded.values.idle_unload_minutes * MINUTE_S

@@ -1,0 +1,218 @@
+"""A session that is loaded, with the clients that are attached to it."""
+
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import msgspec
+from msgspec import Struct
+
+from agent_core.assembly.workspace.added_roots import AddedRoots
+from agent_core.events import (
+    Attendant,
+    FolderTrust,
+    Notice,
+    SessionClients,
+    SessionRoots,
+    SessionTrust,
+    WorkspaceRoot,
+)
+from agent_core.kernel import JsonValue
+from agent_core.kernel.errors import DocumentContention, TillerError
+from agent_core.session import AgentSession
+from agent_core.session.changes.user_edits import UserEdit
+from tiller_server.lsp.documents.workspace_folders import reals
+from tiller_server.lsp.edits.undo_tracker import EditNews
+from tiller_server.lsp.events.log import EventLog
+from tiller_server.lsp.overlay.workspace_files import EditorFiles
+from tiller_server.lsp.sessions.caller_environment import SpeakersEnvironment
+from tiller_server.lsp.sessions.client import Front
+from tiller_server.lsp.sessions.client_options import attendant_of
+
+CONTENTION_S = 60.0
+"""A model that tries the same edit again and again is no reason to say so each time."""
+
+_log = logging.getLogger(__name__)
+
+
+class Kept(Struct, kw_only=True):
+    """Notes about a session, kept while it is loaded."""
+
+    opened_ms: int
+    """When it was opened, in Unix milliseconds."""
+    said: Mapping[str, JsonValue] = msgspec.field(default_factory=dict[str, JsonValue])
+    """Configuration of an editor that is in force."""
+    used_s: float = -math.inf
+    """When it was last seen in use, in seconds of the host's clock."""
+    contended_s: dict[Path, float] = msgspec.field(default_factory=dict[Path, float])
+    """When it was last told of a file that two editors have unsaved text of it."""
+    following: anyio.Lock = msgspec.field(default_factory=anyio.Lock)
+    chat: Any = None
+    """The chat file, a `plain.chat_file.ChatFile`; made when an editor first uses it."""
+
+
+class Hosted(Struct, kw_only=True):
+    """A session that is loaded, and the editors through which it sees the workspace."""
+
+    session: AgentSession
+    root: Path
+    files: EditorFiles
+    environment: SpeakersEnvironment
+    events: EventLog
+    added: AddedRoots
+    kept: Kept
+    fronts: list[Front] = msgspec.field(default_factory=list)
+    closing: anyio.Event = msgspec.field(default_factory=anyio.Event)
+    closed: anyio.Event = msgspec.field(default_factory=anyio.Event)
+
+    @property
+    def epoch(self) -> str:
+        """Epoch that the numbers of its events belong to."""
+        return self.events.epoch
+
+    @property
+    def newest_ms(self) -> tuple[int, int]:
+        """When something was said in it last and when it was opened, in Unix milliseconds; 0: nothing was."""
+        entries = self.session.info.entries
+        return (entries[-1].at_ms if entries else 0), self.kept.opened_ms
+
+    @property
+    def clients(self) -> Sequence[Attendant]:
+        """The attached clients."""
+        return tuple(attendant_of(front.options, editor=front.editor.name) for front in self.fronts)
+
+    @property
+    def roots(self) -> Sequence[WorkspaceRoot]:
+        """The folders of the workspace, the primary one first."""
+        primary = WorkspaceRoot(
+            folder=self.root,
+            name=self.root.name,
+            primary=True,
+            trusted=self.session.permissions.trust.trusted,
+        )
+        return (primary, *self.added.roots)
+
+    @property
+    def is_used(self) -> bool:
+        """Whether somebody has it open, or something goes on in it."""
+        if any(front.holds(self) for front in self.fronts):
+            return True
+        now = self.session.info.snapshot()
+        return now.state != "idle" or bool(now.activity.bash or now.pending)
+
+    @property
+    def shows_forms(self) -> bool:
+        """Whether every question can be answered somewhere: by a client of ours, or in the chat file."""
+        chat = self.kept.chat
+        in_chat = chat is not None and bool(chat.fronts)
+        return in_chat or any(front.dialogs.shows_forms for front in self.fronts)
+
+    def attach(self, front: Front) -> bool:
+        """Attach a client and publish the list of clients; False when it is attached already."""
+        if front in self.fronts:
+            return False
+        self.fronts.append(front)
+        self.files.attach(front.editor)
+        self._tell_clients()
+        return True
+
+    async def configure(self, settings: Mapping[str, JsonValue]) -> None:
+        """Apply an editor's configuration, in force from the next run."""
+        if settings != self.kept.said:
+            self.kept.said = dict(settings)
+            await self.session.resources.configure(self.kept.said)
+
+    def detach(self, front: Front) -> bool:
+        """Detach a client and publish the list of clients; False when it was not attached."""
+        if front not in self.fronts:
+            return False
+        self.fronts.remove(front)
+        self.files.detach(front.editor)
+        self._tell_clients()
+        return True
+
+    async def follow_roots(self) -> None:
+        """Update the workspace to the folders that its clients have open; without clients it keeps its folders."""
+        if not self.fronts:
+            return
+        async with self.kept.following:
+            wanted = [one for one in await self._folders() if one != self.root]
+            if await self.added.follow(wanted):
+                self.tell_roots()
+
+    async def decide_trust(self, folder: Path, *, trusted: bool) -> None:
+        """Record the user's trust decision about an added folder; about any other folder it changes nothing.
+
+        Raises:
+            ConfigError: The decision could not be stored.
+        """
+        if await self.added.decide(folder, trusted=trusted):
+            items = (FolderTrust(folder=folder, trusted=trusted),)
+            self._say(lambda: self.session.info.events.say(SessionTrust(items=items)))
+            self.tell_roots()
+
+    async def _folders(self) -> Sequence[Path]:
+        """Return the folders of the clients that have the primary root open; other clients add none."""
+        found: list[Path] = []
+        for front in tuple(self.fronts):
+            folders = await anyio.to_thread.run_sync(reals, front.folders.paths)
+            if self.root in folders:
+                found.extend(folders)
+        return found
+
+    def tell_roots(self) -> None:
+        """Publish the folders of the workspace."""
+        self._say(lambda: self.session.info.events.say(SessionRoots(roots=tuple(self.roots))))
+
+    def tell_contention(self, path: Path, error: DocumentContention) -> None:
+        """Publish to all clients, once a minute at most, the reason why an edit of a file was refused."""
+        now_s = anyio.current_time()
+        if now_s - self.kept.contended_s.get(path, -math.inf) < CONTENTION_S:
+            return
+        self.kept.contended_s = {path: now_s}
+        text = error.happened or str(error)
+        self._say(lambda: self.session.info.events.say(Notice(level="warning", text=text)))
+        for front in self.fronts:
+            if not front.subscriptions:
+                show(front, f"Tiller: {text}")
+
+    def tell_proposal(self, path: Path, patch: Path) -> None:
+        """Report the users of clients that do not follow the events of an edit that no editor could take."""
+        for front in self.fronts:
+            if not front.subscriptions:
+                text = f"Tiller: {path.name} has unsaved text and this editor takes no edits; the edit is in {patch}"
+                show(front, text)
+
+    async def tell_edit(self, news: EditNews) -> None:
+        """Report to the session the fate of an edit in one of the clients."""
+        if news.origin is None or self.closing.is_set():
+            return
+        edit = UserEdit(
+            fate=news.fate,
+            path=news.path,
+            origin=news.origin,
+            sha256=news.now.sha256,
+            version=news.now.version,
+            is_saved=news.fate == "saved",
+        )
+        try:
+            await self.session.info.edits.take(edit)
+            _ = await self.session.changes.at(news.path, news.now.text)
+        except TillerError as error:
+            _log.warning("The model cannot be told of an edit that was %s: %s", news.fate, error)
+
+    def _tell_clients(self) -> None:
+        self._say(lambda: self.session.info.events.say(SessionClients(clients=tuple(self.clients))))
+
+    def _say(self, say: Callable[[], object]) -> None:
+        if not self.closing.is_set():
+            _ = say()
+
+
+def show(front: Front, text: str) -> None:
+    """Show the user of a client an error that is the answer to nothing they asked."""
+    _ = front.connection.notify("window/showMessage", {"type": 1, "message": text})

@@ -1,0 +1,323 @@
+"""Holds the sessions that are loaded, each in a task of its own: one that breaks leaves the others alone."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
+
+import anyio
+import msgspec
+from anyio.abc import TaskGroup, TaskStatus
+from msgspec import Struct
+
+from agent_core.assembly import SessionRequest
+from agent_core.assembly.library.session_library import SessionLibrary, open_library
+from agent_core.assembly.workspace.added_roots import AddedRoots
+from agent_core.kernel import Clock, JsonValue, SessionId, uuid7
+from agent_core.kernel.errors import SessionClosed
+from agent_core.kernel.redaction.redactor import Redactor
+from agent_core.kernel.values import SecretValue, Value
+from agent_core.providers.http.client import HttpPool
+from agent_core.resources.folder_watch import FolderWatches
+from agent_core.resources.paths import AppPaths
+from agent_core.session import AgentSession
+from agent_core.tools.builtin.diagnostics import DiagnosticsTool
+from agent_core.workspace import Files
+from agent_core.workspace.files.disk.path_locks import PathLocks
+from agent_core.workspace.sandbox import Prober
+from tiller_server.lsp.events.cache_recovery import keep_events
+from tiller_server.lsp.overlay.editor_diagnostics import EditorProblems
+from tiller_server.lsp.overlay.save_barrier import EditorProcesses, SaveBarrier
+from tiller_server.lsp.overlay.workspace_files import EditorFiles
+from tiller_server.lsp.sessions.caller_environment import SpeakersEnvironment
+from tiller_server.lsp.sessions.extension_views import shows
+from tiller_server.lsp.sessions.open_session import Hosted, Kept, show
+
+POOL_CLOSE_S = 2.0
+BROKEN = (
+    "Tiller: a session has broken off because of an error in Tiller itself. What was said in it is kept: go on, and it "
+    "is opened again. The log of the server says what happened."
+)
+
+Opener = Callable[[SessionRequest], AbstractAsyncContextManager[AgentSession]]
+
+_log = logging.getLogger(__name__)
+
+
+class Wanted(SecretValue, frozen=True, kw_only=True):
+    """Where a session is to be opened, and for whom."""
+
+    hidden: ClassVar = frozenset({"env"})
+
+    root: Path
+    """Absolute and real."""
+    settings: Mapping[str, JsonValue]
+    env: Mapping[str, str]
+
+
+class _Root(Struct, kw_only=True):
+    """The one task that holds all sessions."""
+
+    group: TaskGroup | None = None
+    ready: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
+    over: anyio.Event = msgspec.field(default_factory=anyio.Event)
+    beside: set[anyio.CancelScope] = msgspec.field(default_factory=set["anyio.CancelScope"])
+    """Of what is not waited for when all is over."""
+
+
+class _Shared(Value, frozen=True, kw_only=True):
+    """Services that the sessions of a process share."""
+
+    pool: HttpPool
+    redactor: Redactor
+    locks: PathLocks = msgspec.field(default_factory=PathLocks)
+    prober: Prober = msgspec.field(default_factory=Prober)
+    watches: FolderWatches = msgspec.field(default_factory=FolderWatches)
+
+
+class _Overlay(Value, frozen=True, kw_only=True):
+    """Layer between a session and its workspace while editors are attached."""
+
+    files: EditorFiles
+    barrier: SaveBarrier
+
+
+class Holding:
+    """The loaded sessions of a process."""
+
+    def __init__(
+        self, paths: AppPaths, *, clock: Clock, redactor: Redactor, opener: Opener
+    ) -> None:
+        # The folders are the process's own: every session of the user lies in one place.
+        self._paths = paths
+        self._clock = clock
+        self._opener = opener
+        self._shared = _Shared(pool=HttpPool(clock=clock), redactor=redactor)
+        self._root = _Root()
+        self._held: dict[SessionId, Hosted] = {}
+        self._library: SessionLibrary | None = None
+        self._looking = anyio.Lock()
+
+    @property
+    def pool(self) -> HttpPool:
+        """The connections to providers."""
+        return self._shared.pool
+
+    # ------------------------------------------------------------------ the task that holds all
+
+    async def run(self, *, beside: Callable[[], Awaitable[None]]) -> None:
+        """Hold all sessions until `close`.
+
+        Args:
+            beside: Runs meanwhile; it is cancelled then.
+        """
+        try:
+            async with anyio.create_task_group() as group:
+                self._root.group = group
+                self._root.ready.set()
+                self.start(beside, what="the unloading of sessions", is_cut=True)
+                await self._root.over.wait()
+                for scope in self._root.beside:
+                    scope.cancel()
+                for hosted in self._held.values():
+                    hosted.closing.set()
+        finally:
+            self._root.group = None
+            self._root.ready.set()
+            with anyio.move_on_after(POOL_CLOSE_S, shield=True):
+                await self._shared.pool.aclose()
+
+    async def ready(self) -> None:
+        """Wait until sessions can be loaded."""
+        await self._root.ready.wait()
+
+    def close(self) -> None:
+        """Settle all sessions; `run` ends when they are."""
+        self._root.over.set()
+
+    def start(
+        self, work: Callable[[], Awaitable[None]], *, what: str, is_cut: bool = False
+    ) -> None:
+        """Start work beside the sessions; a failure is only logged, under the name `what`.
+
+        Args:
+            work: Work to run. (The caller never gets its exceptions.)
+            what: Its name, for the log.
+            is_cut: Cancel the work on closing; otherwise closing waits for its end.
+        """
+        if self._root.group is not None and not self._root.over.is_set():
+            self._root.group.start_soon(self._cut if is_cut else _fenced, work, what)
+
+    async def _cut(self, work: Callable[[], Awaitable[None]], what: str) -> None:
+        with anyio.CancelScope() as scope:
+            self._root.beside.add(scope)
+            if self._root.over.is_set():
+                scope.cancel()
+            try:
+                await _fenced(work, what)
+            finally:
+                self._root.beside.discard(scope)
+
+    # ------------------------------------------------------------------ sessions
+
+    def get(self, session: SessionId) -> Hosted | None:
+        """Return a session that is loaded, or is on its way out."""
+        return self._held.get(session)
+
+    def sessions(self) -> tuple[Hosted, ...]:
+        """Return all of them."""
+        return tuple(self._held.values())
+
+    def let_go(self, hosted: Hosted) -> None:
+        """Begin to settle a session; its clients open it again when they need it."""
+        hosted.closing.set()
+        for front in hosted.fronts:
+            front.forget(hosted)
+
+    async def load(self, which: str, wanted: Wanted) -> Hosted:
+        """Open a session: one by id, the `latest`, or a `new` one.
+
+        Raises:
+            TillerError: It cannot be opened; the text says why.
+        """
+        overlays: list[_Overlay] = []
+
+        def before_disk(disk: Files) -> Files:
+            files = EditorFiles(disk)
+            overlays.append(_Overlay(files=files, barrier=SaveBarrier(files)))
+            return files
+
+        request = SessionRequest(
+            workspace=wanted.root,
+            session=which,
+            watches=self._shared.watches,
+            env=SpeakersEnvironment(wanted.env),
+            paths=self._paths,
+            pool=self._shared.pool,
+            locks=self._shared.locks,
+            redactor=self._shared.redactor,
+            prober=self._shared.prober,
+            added=AddedRoots(),
+            files=before_disk,
+            custom_tools=(DiagnosticsTool(EditorProblems(lambda: overlays[0].files.opened)),),
+            processes=lambda plain: EditorProcesses(plain, overlays[0].files, overlays[0].barrier),
+            settings={"editor": wanted.settings} if wanted.settings else {},
+        )
+        return await self._tasks().start(self._hold, request, overlays)
+
+    async def _hold(
+        self,
+        request: SessionRequest,
+        overlays: list[_Overlay],
+        *,
+        task_status: TaskStatus[Hosted],
+    ) -> None:
+        """Hold one session for as long as it is loaded."""
+        hosted: Hosted | None = None
+        is_broken = False
+        try:
+            async with self._opener(request) as session:
+                hosted = await self._hosted(session, request, overlays[0])
+                self._held[session.id] = hosted
+                if self._root.over.is_set():
+                    hosted.closing.set()
+                task_status.started(hosted)
+                await hosted.closing.wait()
+        except Exception:
+            if hosted is None:
+                raise  # told to whoever opens it
+            # One session that breaks is no reason to end the others.
+            _log.exception("session %s broke off", hosted.session.id)
+            is_broken = True
+        finally:
+            if hosted is not None:
+                await self._let_out(hosted, is_broken=is_broken)
+
+    async def _let_out(self, hosted: Hosted, *, is_broken: bool) -> None:
+        """Do what is left when a session is over: closing it tells the last of its events."""
+        hosted.closing.set()
+        hosted.files.edits.landed.close()
+        try:
+            with anyio.CancelScope(shield=True):
+                await hosted.events.close()
+        finally:
+            _ = self._held.pop(hosted.session.id, None)
+            hosted.closed.set()
+            for front in tuple(hosted.fronts):
+                front.forget(hosted)
+                if is_broken:
+                    show(front, BROKEN)
+
+    async def _hosted(
+        self, session: AgentSession, request: SessionRequest, overlay: _Overlay
+    ) -> Hosted:
+        group = self._tasks()
+        environment = request.env
+        assert isinstance(environment, SpeakersEnvironment)  # noqa: S101 - made above
+        environment.follow(lambda: (one.queue_id for one in session.info.snapshot().queue))
+        events = await keep_events(
+            session,
+            new_epoch=lambda: uuid7(self._clock.now_ms()),
+            redactor=self._shared.redactor,
+        )
+        hosted = Hosted(
+            session=session,
+            root=request.workspace,
+            files=overlay.files,
+            environment=environment,
+            events=events,
+            added=request.added,
+            kept=Kept(opened_ms=self._clock.now_ms(), said=request.settings.get("editor", {})),
+        )
+        files = overlay.files
+        files.session = session.id
+        files.edits.proposals.keep_in(
+            self._paths.data / "proposals" / session.id, root=request.workspace
+        )
+        files.edits.proposals.tell = hosted.tell_proposal
+        files.contended = hosted.tell_contention
+        files.edits.landed.tell = hosted.tell_edit
+        request.showing.shows = partial(shows, hosted)
+        overlay.barrier.ask_through(
+            session.questions.ask, run=lambda: session.info.snapshot().activity.run
+        )
+        # Last: what fails before it must leave no task behind that nobody ends.
+        group.start_soon(_fenced, files.edits.landed.run, "the look at edits that landed")
+        group.start_soon(_fenced, events.run, "the replay cache of a session")
+        return hosted
+
+    def _tasks(self) -> TaskGroup:
+        if self._root.group is None or self._root.over.is_set():
+            message = "the server is closing; open the session again when it has restarted"
+            raise SessionClosed(message)
+        return self._root.group
+
+    # ------------------------------------------------------------------ what is stored
+
+    async def library(self) -> SessionLibrary:
+        """Return the stored sessions; opened when they are first asked for.
+
+        Raises:
+            SessionClosed: The server is closing.
+        """
+        async with self._looking:
+            library = self._library or await self._tasks().start(self._hold_library)
+            self._library = library
+            return library
+
+    async def _hold_library(self, *, task_status: TaskStatus[SessionLibrary]) -> None:
+        async with open_library(
+            self._paths, clock=self._clock, redactor=self._shared.redactor
+        ) as library:
+            task_status.started(library)
+            await self._root.over.wait()
+
+
+async def _fenced(work: Callable[[], Awaitable[None]], what: str) -> None:
+    try:
+        await work()
+    except Exception:  # noqa: BLE001 - one that fails must not end the sessions that share its task group
+        _log.exception("%s failed", what)

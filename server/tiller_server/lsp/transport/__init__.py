@@ -1,0 +1,1 @@
+"""Bytes of one connection: message framing, the bounded outbox, standard input and output, progress tokens."""
