@@ -1,1 +1,1 @@
-"""What every process of the server needs, with or without LSP: configuration, logs, garbage collection, process watches."""
+"""Process services of the server, with or without LSP: configuration, logs, garbage collection, process watches."""

@@ -20,7 +20,7 @@ from anyio import to_thread
 
 from agent_core.kernel.errors import TillerError
 from agent_core.workspace.permissions.call_permission import Containment as Level, Needs
-from agent_core.workspace.permissions.policy import Ask, CommandAsked, Refuse, decision, writes_data
+from agent_core.workspace.permissions.policy import Ask, CommandAsked, Refuse, decide, writes_data
 from agent_core.workspace.permissions.policy.subjects import Situation
 from agent_core.workspace.permissions.protected_names import (
     PROTECTED_FOLDERS,
@@ -195,7 +195,7 @@ def verdict(
     asked = CommandAsked(
         command=command, cwd=root, env_path=os.defpath, git_starts_programs=git_starts_programs
     )
-    match decision(asked, situation):
+    match decide(asked, situation):
         case Ask():
             return "ask"
         case Refuse():

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from agent_core.workspace.permissions import policy
-from agent_core.workspace.permissions.policy import Refuse, Run, decision, load_rules, save_rule
+from agent_core.workspace.permissions.policy import Refuse, Run, decide, load_rules, save_rule
 from tests.workspace.policy.test_matrix import SUBJECTS
 from tests.workspace.policy.world import World, command_rule, file_rule, other
 
@@ -57,20 +57,20 @@ def test_a_function_that_fails_never_turns_a_question_or_a_refusal_into_a_run(
     ]  # fmt: skip
     subjects = [make(lasting) for make in SUBJECTS.values()]
     subjects += [lasting.command(text) for text in ("npm x", "cat x", "git x", "cat x && npm y")]
-    before = [[decision(subject, situation) for subject in subjects] for situation in situations]
+    before = [[decide(subject, situation) for subject in subjects] for situation in situations]
     monkeypatch.setattr(module, name, broken)
     for situation, row in zip(situations, before, strict=True):
         for subject, was in zip(subjects, row, strict=True):
-            now = decision(subject, situation)
+            now = decide(subject, situation)
             assert not isinstance(now, Run) or isinstance(was, Run)
 
 
 def test_a_failed_check_refuses_says_so_and_is_logged(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(importlib.import_module(decision.__module__), "column_of", broken)
+    monkeypatch.setattr(importlib.import_module(decide.__module__), "column_of", broken)
     why = "the permission check itself failed (Broken), so nothing was done."
-    assert decision(other("look", "read"), world.situation()) == Refuse(
+    assert decide(other("look", "read"), world.situation()) == Refuse(
         reason=f"{why} Go on without it, and tell the user.", happened=why
     )
     assert "the permission check failed" in caplog.text
@@ -105,4 +105,4 @@ def test_the_reader_of_commands_may_fail_too(world: World, monkeypatch: pytest.M
                 f"agent_core.workspace.permissions.policy.commands.prefixes.{name}", broken
             )
             situation = world.situation(world.allow("ls"))
-            assert not isinstance(decision(world.command("ls"), situation), Run)
+            assert not isinstance(decide(world.command("ls"), situation), Run)

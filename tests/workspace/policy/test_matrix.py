@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from agent_core.workspace.permissions.call_permission import Containment, Mode
-from agent_core.workspace.permissions.policy import Ask, Refuse, Run, Subject, decision
+from agent_core.workspace.permissions.policy import Ask, Refuse, Run, Subject, decide
 from tests.workspace.policy.world import Word, World, other, verdict
 
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -104,7 +104,7 @@ def test_an_untrusted_workspace_is_as_in_plan_mode_whatever_the_mode(
 
 def test_the_reasons_say_what_it_was_and_what_to_do(world: World) -> None:
     def why(subject: Subject, **kinds: Any) -> str:
-        return decision(subject, world.situation(**kinds)).reason
+        return decide(subject, world.situation(**kinds)).reason
 
     ls = world.command("ls")
     assert (
@@ -115,7 +115,7 @@ def test_the_reasons_say_what_it_was_and_what_to_do(world: World) -> None:
         "bash is refused: this workspace is not trusted yet, so it may only be read. "
         "The user can trust it with `tiller trust add`, or `--trust`."
     )
-    untrusted = decision(ls, world.situation(trusted=False))
+    untrusted = decide(ls, world.situation(trusted=False))
     assert isinstance(untrusted, Refuse)
     assert untrusted.happened == (
         "bash is refused: this workspace is not trusted yet, so it may only be read. Trust the folder to allow it."
@@ -186,14 +186,14 @@ RISKS: dict[str, tuple[Make, str]] = {
 @pytest.mark.parametrize("name", RISKS)
 def test_a_question_says_how_much_is_at_stake(lasting: World, name: str) -> None:
     make, risk = RISKS[name]
-    asked = decision(make(lasting), lasting.situation())
+    asked = decide(make(lasting), lasting.situation())
     assert isinstance(asked, Ask)
     assert asked.risk == risk
 
 
 def test_only_a_refusal_stands_when_nobody_answers(lasting: World) -> None:
     for name, make in SUBJECTS.items():
-        asked = decision(make(lasting), lasting.situation())
+        asked = decide(make(lasting), lasting.situation())
         if isinstance(asked, Run | Refuse):
             continue
         kinds = {option.id: option.kind for option in asked.options}

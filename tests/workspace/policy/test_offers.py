@@ -12,7 +12,7 @@ from agent_core.workspace.permissions.policy import (
     Run,
     Situation,
     Subject,
-    decision,
+    decide,
 )
 from agent_core.workspace.permissions.policy.rules.proposals import prefix_of
 from tests.workspace.policy.world import World, command_rule, other, verdict
@@ -21,7 +21,7 @@ LASTING = ["allowOnce", "allowRun", "allowSession", "allowProject", "rejectOnce"
 
 
 def ask(subject: Subject, situation: Situation) -> Ask:
-    found = decision(subject, situation)
+    found = decide(subject, situation)
     assert isinstance(found, Ask), found
     return found
 
@@ -64,7 +64,7 @@ def test_the_network_of_contained_commands_is_one_answer(world: World) -> None:
     assert rule is not None
     assert rule == command_rule("allow", host="*", scope="project")
     after = replace(situation, rules=situation.rules.with_rule(rule))
-    assert isinstance(decision(world.command("curl $x > y", "network"), after), Run)
+    assert isinstance(decide(world.command("curl $x > y", "network"), after), Run)
     assert options[5].rule == command_rule("deny", "npm", "install", host="*", scope="project")
 
 
@@ -147,7 +147,7 @@ def test_a_question_that_was_answered_always_is_not_asked_again(
 ) -> None:
     situation = world.situation(containment=containment)
     subject = world.command(command, *needs)
-    if isinstance(decision(subject, situation), Run):
+    if isinstance(decide(subject, situation), Run):
         return
     for option in ask(subject, situation).options:
         if option.rule is None:

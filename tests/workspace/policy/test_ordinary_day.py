@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from agent_core.workspace.permissions.call_permission import Containment, Needs
-from agent_core.workspace.permissions.policy import Ask, Run, Situation, decision
+from agent_core.workspace.permissions.policy import Ask, Run, Situation, decide
 from tests.workspace.policy.world import World
 
 MOST_QUESTIONS = 5
@@ -33,7 +33,7 @@ def live(world: World, situation: Situation) -> tuple[int, list[str]]:
             if hour >= times:
                 continue
             wants: tuple[Needs, ...] = ("network",) if needs else ()
-            found = decision(world.command(command, *wants), situation)
+            found = decide(world.command(command, *wants), situation)
             if isinstance(found, Run):
                 continue
             assert isinstance(found, Ask)

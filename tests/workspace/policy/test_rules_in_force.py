@@ -17,7 +17,7 @@ from agent_core.workspace.permissions.policy import (
     RuleSet,
     RuleVerdict,
     Run,
-    decision,
+    decide,
     named,
 )
 from tests.support.sizes import at_size
@@ -31,7 +31,7 @@ STRENGTH = {"run": 0, "ask": 1, "refuse": 2}
 def test_deny_goes_before_everything_and_names_the_rule(world: World) -> None:
     deny, allow = command_rule("deny", "ls"), world.allow("ls")
     for mode, containment in ((m, c) for m in get_args(Mode) for c in get_args(Containment)):
-        found = decision(
+        found = decide(
             world.command("ls -l"), world.situation(allow, deny, mode=mode, containment=containment)
         )
         assert found == Refuse(
@@ -43,7 +43,7 @@ def test_ask_goes_before_allow_containment_and_yolo_but_not_before_what_is_refus
     world: World,
 ) -> None:
     ask, allow = command_rule("ask", "ls"), world.allow("ls")
-    found = decision(
+    found = decide(
         world.command("ls"), world.situation(allow, ask, mode="yolo", containment="full")
     )
     assert isinstance(found, Ask)
@@ -55,7 +55,7 @@ def test_ask_goes_before_allow_containment_and_yolo_but_not_before_what_is_refus
 def test_an_allow_rule_runs_what_would_be_asked_and_is_named(world: World) -> None:
     rule = world.allow("npm", "test")
     for mode in ("ask", "auto"):
-        found = decision(world.command("npm test -- -u"), world.situation(rule, mode=mode))
+        found = decide(world.command("npm test -- -u"), world.situation(rule, mode=mode))
         assert found == Run(reason=f"the user's rule {rule.id!r} allows it", rule=rule)
     for mode in ("plan", "yolo"):
         assert verdict(world.command("npm test"), world.situation(rule, mode=mode)) == (
@@ -65,7 +65,7 @@ def test_an_allow_rule_runs_what_would_be_asked_and_is_named(world: World) -> No
 
 def test_two_rules_that_allow_a_line_together_are_both_named(world: World) -> None:
     first, second = world.allow("ls"), world.allow("npm", "test", scope="project")
-    found = decision(world.command("ls && npm test && ls"), world.situation(first, second))
+    found = decide(world.command("ls && npm test && ls"), world.situation(first, second))
     assert found == Run(
         reason=f"the user's rule {first.id!r} and the project's rule {second.id!r} allows it",
         rule=first,
